@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import hashlib
+import importlib.util
+import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from benchmarks import scores
-
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+LOGS = ROOT / "logs" / "scores"
 _HEAD = """# Scores
 
 Mean returns of greedy episodes with the final weights: 1,000 episodes on environments
@@ -85,8 +87,62 @@ interquartile mean of the runs in blue.
 """
 
 
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An agent on an environment.
+
+    Attributes:
+      agent: Its name for readers.
+      example: The script that trains it.
+      config: The configuration file.
+      num_seeds: The number of runs; their seeds begin at 0.
+      reference: A published return, and `source` says whose; None if there is none.
+      source: Where the reference is from.
+      flags: Further flags of the script.
+    """
+
+    agent: str
+    example: str
+    config: str
+    num_seeds: int
+    reference: float | None = None
+    source: str = ""
+    flags: tuple[str, ...] = ()
+
+    def settings(self) -> dict:
+        """Returns the values of the configuration, with the fields that flags set."""
+        path = ROOT / self.config
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        settings = module.get_config().to_dict()
+        for flag in self.flags:
+            name, _, value = flag.removeprefix("--").partition("=")
+            settings[name.removeprefix("config.")] = value
+        return settings
+
+    def hash(self) -> str:
+        """Returns a hash of the configuration, without the seed and the device."""
+        settings = self.settings()
+        kept = {k: v for k, v in settings.items() if k not in ("seed", "device")}
+        text = json.dumps(kept, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        """What its files are named by."""
+        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
+        return name.replace(" ", "_").lower()
+
+    def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
+        """Returns where the outputs of the run with a seed are."""
+        return logs / f"{self.name}_{self.hash()}_{seed}"
+
+
 def write(
-    entries: Sequence[scores.Entry],
+    entries: Sequence[Entry],
     rows: Sequence[Mapping[str, str]],
     logs: pathlib.Path,
     docs: pathlib.Path = DOCS,
@@ -125,7 +181,7 @@ def write(
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
 
 
-def line(entry: scores.Entry, rows: Sequence[Mapping[str, str]]) -> str:
+def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     """Returns the line of an entry's runs in the table."""
     from tfrl.eval import statistics
 

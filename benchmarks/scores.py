@@ -17,9 +17,6 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
-import hashlib
-import importlib.util
-import json
 import os
 import pathlib
 import signal
@@ -27,11 +24,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchmarks import score_table
+from benchmarks.score_table import LOGS, ROOT, Entry
 from tfrl.system import interrupts, jobs, quiet
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 CSV = ROOT / "benchmarks" / "scores.csv"
-LOGS = ROOT / "logs" / "scores"
 _FIELDS = (
     "agent",
     "environment",
@@ -48,60 +44,6 @@ _ONE_THREAD = {
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """An agent on an environment.
-
-    Attributes:
-      agent: Its name for readers.
-      example: The script that trains it.
-      config: The configuration file.
-      num_seeds: The number of runs; their seeds begin at 0.
-      reference: A published return, and `source` says whose; None if there is none.
-      source: Where the reference is from.
-      flags: Further flags of the script.
-    """
-
-    agent: str
-    example: str
-    config: str
-    num_seeds: int
-    reference: float | None = None
-    source: str = ""
-    flags: tuple[str, ...] = ()
-
-    def settings(self) -> dict:
-        """Returns the values of the configuration, with the fields that flags set."""
-        path = ROOT / self.config
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        settings = module.get_config().to_dict()
-        for flag in self.flags:
-            name, _, value = flag.removeprefix("--").partition("=")
-            settings[name.removeprefix("config.")] = value
-        return settings
-
-    def hash(self) -> str:
-        """Returns a hash of the configuration, without the seed and the device."""
-        settings = self.settings()
-        kept = {k: v for k, v in settings.items() if k not in ("seed", "device")}
-        text = json.dumps(kept, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    @property
-    def name(self) -> str:
-        """What its files are named by."""
-        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
-        return name.replace(" ", "_").lower()
-
-    def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
-        """Returns where the outputs of the run with a seed are."""
-        return logs / f"{self.name}_{self.hash()}_{seed}"
 
 
 # The replay of a SAC that has seen 50,000 steps, and learned from few of them.

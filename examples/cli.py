@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import re
+import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,6 +85,12 @@ def define_config(name: str) -> Any:
         return config_flags.DEFINE_config_file(
             "config", default, "The configuration file, to copy and change."
         )
+
+
+def default_config(name: str) -> Config:
+    """Returns the settings in `configs/NAME.py`."""
+    config: Config = runpy.run_path(str(_CONFIGS / f"{name}.py"))["get_config"]()
+    return config
 
 
 def read_config(flag: Any, replay: str | None = None) -> Config:
@@ -237,7 +244,7 @@ def make_environment(
 
 
 def make_observation_normalizer(
-    config: Config, environment: tfrl.environments.TFPyEnvironment
+    config: Config, environment: tfrl.environments.TFEnvironment
 ) -> tfrl.utils.tensor_normalizer.TensorNormalizer | None:
     """Makes the normalizer of an agent's observations, if the configuration asks."""
     if not config.normalize_observations:

@@ -11,7 +11,7 @@ from tfrl import agents, environments, replay_buffers, train
 
 def make_replay_buffer(
     config: cli.Config,
-    environment: environments.TFPyEnvironment,
+    environment: environments.TFEnvironment,
     agent: agents.TFAgent,
 ) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
     """Makes the buffer, which samples uniformly or by the TD errors."""
@@ -46,7 +46,7 @@ def make_replay_buffer(
 
 def make_loop(
     config: cli.Config,
-    environment: environments.TFPyEnvironment,
+    environment: environments.TFEnvironment,
     agent: agents.TFAgent,
 ) -> train.OffPolicyLoop:
     """Makes the loop, with its buffer."""

@@ -26,8 +26,8 @@ import time
 import numpy as np
 from absl import flags
 
-from examples import cli, sweep_processes
-from tfrl import agents, environments, networks, replay_buffers, train, utils
+from examples import cli, dqn, off_policy, sweep_processes
+from tfrl import environments, train
 from tfrl.system import quiet
 
 _CONFIG = cli.define_config("sweep_dqn")
@@ -54,7 +54,7 @@ def main() -> None:
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)
     # Wrong settings show here, before a folder is made or a process starts.
     environment = make_environment(config, config.seed)
-    make_loop(config, environment, seed=config.seed, learning_rate=rates[0])
+    make_loop(sweep_processes.run_config(config, rates[0], config.seed), environment)
     directory = cli.make_directory(
         "sweep_dqn", config, may_grow=(), learning_rates=rates, num_seeds=len(seeds)
     )
@@ -87,8 +87,8 @@ def train_in_one_program(
     """Trains all runs together; saves the configuration and the policy of each."""
 
     def make(seed: int, learning_rate: float) -> train.OffPolicyLoop:
-        environment = make_environment(config, seed)
-        return make_loop(config, environment, seed=seed, learning_rate=learning_rate)
+        own = sweep_processes.run_config(config, learning_rate, seed)
+        return make_loop(own, make_environment(config, seed))
 
     rates, seeds, _ = zip(*runs, strict=True)
     progress = Progress(config.num_iterations, len(runs) * config.num_envs)
@@ -137,54 +137,16 @@ def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironmen
 
 
 def make_loop(
-    config: cli.Config,
-    environment: environments.TFEnvironment,
-    *,
-    seed: int,
-    learning_rate: float,
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> train.OffPolicyLoop:
-    """Makes one run, as if it were trained alone."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
+    """Makes one run, as if it were trained alone.
 
-    observation_spec = environment.observation_spec()
-    layers, combiner = networks.default_preprocessing(observation_spec)
-    network = networks.QNetwork(
-        observation_spec,
-        environment.action_spec(),
-        preprocessing_layers=layers,
-        preprocessing_combiner=combiner,
-        fc_layer_params=tuple(config.fc_layer_params),
-        seed=seed,
-    )
-    epsilon = keras.optimizers.schedules.PolynomialDecay(
-        config.initial_epsilon, config.epsilon_decay_iterations, config.final_epsilon
-    )
-    agent = agents.DdqnAgent(
-        environment.time_step_spec(),
-        environment.action_spec(),
-        q_network=network,
-        optimizer=keras.optimizers.Adam(learning_rate),
-        epsilon_greedy=epsilon,
-        target_update_tau=config.target_update_tau,
-        td_errors_loss_fn=utils.common.element_wise_squared_loss,
-        gamma=config.gamma,
-        seed=seed,
-    )
-    replay_buffer = replay_buffers.TFUniformReplayBuffer(
-        agent.collect_data_spec,
-        batch_size=environment.batch_size,
-        max_length=config.replay_capacity // environment.batch_size,
-        seed=seed,
-    )
-    return train.OffPolicyLoop(
-        environment,
-        agent,
-        replay_buffer,
-        initial_collect_steps=config.initial_collect_steps,
-        sample_batch_size=config.batch_size,
-        seed=seed,
-        jit_compile="auto",
-    )
+    Args:
+      config: The run's configuration; see `sweep_processes.run_config`.
+      environment: The environment.
+    """
+    agent = dqn.make_agent(config, environment)
+    return off_policy.make_loop(config, environment, agent)
 
 
 class Progress:

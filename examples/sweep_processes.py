@@ -10,6 +10,7 @@ import os
 import pathlib
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 from examples import cli
 from tfrl import train
@@ -68,7 +69,20 @@ def output_of(run: Run) -> pathlib.Path:
 def train_dqn_flags(config: cli.Config, run: Run) -> list[str]:
     """Returns the flags with which train_dqn.py trains one run of the sweep."""
     rate, seed, path = run
-    fields = {
+    fields = _fields(config, rate, seed)
+    overrides = [f"--config.{name}={value}" for name, value in fields.items()]
+    return [f"--logdir={path.absolute()}", *overrides]
+
+
+def run_config(config: cli.Config, rate: float, seed: int) -> cli.Config:
+    """Returns the configuration with which train_dqn.py trains one run of the sweep."""
+    own = cli.default_config("dqn")
+    own.update(_fields(config, rate, seed))
+    return own
+
+
+def _fields(config: cli.Config, rate: float, seed: int) -> dict[str, Any]:
+    return {
         **config.to_dict(),
         "seed": seed,
         "learning_rate": rate,
@@ -79,5 +93,3 @@ def train_dqn_flags(config: cli.Config, run: Run) -> list[str]:
         # The losses are then means since the previous evaluation.
         "log_interval": config.eval_interval,
     }
-    overrides = [f"--config.{name}={value}" for name, value in fields.items()]
-    return [f"--logdir={path.absolute()}", *overrides]

@@ -10,7 +10,7 @@ run the same command again; this also resumes a run that an earlier version star
 
 from __future__ import annotations
 
-from examples import cli, runs, train_dqn, training
+from examples import cli, dqn, runs, train_dqn, training
 from tfrl import agents, environments, replay_buffers, replay_service, specs, train
 
 
@@ -20,7 +20,7 @@ def main() -> None:
     cli.prepare("dqn", config)
     environment = training.make_environment(config)
     with train.device_scope(config.device):
-        agent = train_dqn.make_agent(config, environment)
+        agent = dqn.make_agent(config, environment)
         agent.initialize()
     directory = cli.make_directory("dqn", config)
     loop = train.OffPolicyLoop(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import dm_env
 import numpy as np
@@ -15,10 +15,8 @@ import tree
 
 from tfrl import core, loggers
 from tfrl.environments import py_environment, py_to_dm_wrapper
+from tfrl.typing import types
 from tfrl.utils import counting
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class EnvLoopObserver(Protocol):

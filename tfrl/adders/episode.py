@@ -23,6 +23,8 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
     `T` is the number of actions; see `ReverbAdder` about the last row.
     """
 
+    _default_padding: PaddingFn | None = None
+
     def __init__(
         self,
         client: Client,
@@ -43,7 +45,8 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
           max_in_flight_items: See `ReverbAdder`.
           padding_fn: Returns an array of a shape and a dtype, such as `np.zeros`. With
             it, such rows are added to an episode until it has `max_sequence_length`
-            rows. Their `start_of_episode` is False.
+            rows. Their `start_of_episode` is False. None is the class's default: no
+            padding here.
           chunk_length: Not used: steps are not stored in chunks here.
 
         Raises:
@@ -59,7 +62,7 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
         super().__init__(
             client, max_sequence_length, max_in_flight_items, priority_fns=priority_fns
         )
-        self._padding_fn = padding_fn
+        self._padding_fn = padding_fn or self._default_padding
 
     def add(self, action: Any, next_timestep: Any, extras: Any = ()) -> None:
         """Adds a step; see `ReverbAdder`.
@@ -103,36 +106,4 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
 class PaddedEpisodeAdder(EpisodeAdder):
     """An `EpisodeAdder` that pads with zeros, so that all items have equal shapes."""
 
-    def __init__(
-        self,
-        client: Client,
-        max_sequence_length: int,
-        delta_encoded: bool = False,
-        priority_fns: priorities.PriorityFnMapping | None = None,
-        max_in_flight_items: int | None = 1,
-        padding_fn: PaddingFn = np.zeros,
-        chunk_length: int | None = None,
-    ) -> None:
-        """Creates an adder without connecting to the server.
-
-        Args:
-          client: See `EpisodeAdder`.
-          max_sequence_length: The number of rows of every item.
-          delta_encoded: See `EpisodeAdder`.
-          priority_fns: See `ReverbAdder`.
-          max_in_flight_items: See `ReverbAdder`.
-          padding_fn: See `EpisodeAdder`.
-          chunk_length: See `EpisodeAdder`.
-
-        Raises:
-          ValueError: If a number is out of range.
-        """
-        super().__init__(
-            client,
-            max_sequence_length,
-            delta_encoded,
-            priority_fns,
-            max_in_flight_items,
-            padding_fn,
-            chunk_length,
-        )
+    _default_padding: Any = np.zeros

@@ -37,22 +37,6 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-def distributional_td_error(
-    predictions: Any, transitions: updates.Transitions, next_values: Any
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the cross entropies and the differences of the means, each `[B]`.
-
-    Args:
-      predictions: The critic's `DiscreteValuedDistribution`, `[B]`.
-      transitions: The transitions.
-      next_values: The distribution of the values of the next steps, `[B]`.
-    """
-    reward, discount = transitions.reward, transitions.discount
-    td_loss = losses.categorical(predictions, reward, discount, next_values)
-    td_error = losses.td_error(predictions.mean(), reward, discount, next_values.mean())
-    return td_loss, td_error
-
-
 def seeds_of(nest: Any, seed: tf.Tensor) -> list[tf.Tensor]:
     """Returns a seed for each leaf of a nest; the seed itself for a single leaf."""
     number = len(tf.nest.flatten(nest))
@@ -577,3 +561,24 @@ class ActorCriticAgent(tf_agent.TFAgent):
                 {f"loss/{k}": v for k, v in parts.items() if k not in scalars},
                 step=self.train_step_counter,
             )
+
+
+class DistributionalCritics(ActorCriticAgent):
+    """Critics whose values are `DiscreteValuedDistribution`s; a mixin of agents."""
+
+    def _check_critic(self, critic: Any) -> None:
+        checks.check_gives_discrete_values(critic)
+
+    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
+        return super()._q_values(transitions).mean()
+
+    def _td_error(
+        self, predictions: Any, transitions: updates.Transitions, next_values: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the cross entropies and the differences of the means, each `[B]`."""
+        reward, discount = transitions.reward, transitions.discount
+        td_loss = losses.categorical(predictions, reward, discount, next_values)
+        td_error = losses.td_error(
+            predictions.mean(), reward, discount, next_values.mean()
+        )
+        return td_loss, td_error

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tfrl.agents import normalization, observation_embedding, target_networks
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.typing import types
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class Networks(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +11,8 @@ import tensorflow as tf
 from tfrl.compilation import context
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import actions, nest_utils, number_checks, optimizers
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:

@@ -9,16 +9,14 @@ such transitions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import composite, nest_utils, tracking
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class DataContext(tf.Module, tracking.Untracked):

@@ -72,6 +72,21 @@ def actor_loss(
     return self._loss_of("actor", transitions, weights, training)
 
 
+def next_values(
+    self: ActorCriticAgent, next_time_step: ts.TimeStep, seed: tf.Tensor
+) -> Any:
+    """Returns the target critic's values of the target actor's actions.
+
+    Args:
+      self: The agent; this function is one of its methods.
+      next_time_step: See `ActorCriticAgent._compute_next_values`.
+      seed: Not used.
+    """
+    del seed
+    actions = self._outputs(self._target_actor_network, next_time_step)
+    return self._values(self._target_critic_networks[0], next_time_step, actions)
+
+
 def policy_gradient_loss(
     actions: Any,
     values_of: Callable[[Any], tf.Tensor],

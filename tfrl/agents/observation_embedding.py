@@ -7,7 +7,7 @@ The networks behind it take its output, the embedding, for the observation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,11 +16,9 @@ from tfrl.networks import network as network_lib
 from tfrl.networks import sequential, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class ObservationEmbedding(tf.Module):

@@ -1,7 +1,7 @@
 """The settings that agents share, each explained and checked once.
 
 An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and makes
-both records of its arguments by `from_arguments`. An agent that TF-Agents never had
+the records of its arguments by `from_arguments`. An agent that TF-Agents never had
 takes them as keywords, `**settings: Unpack[Settings]`, which editors complete, and
 makes the records by `from_settings`. The base classes take the records.
 """
@@ -100,8 +100,9 @@ class AgentOptions:
 
     def of_base(self) -> dict[str, Any]:
         """Returns the keyword arguments of `TFAgent`: all but the seed."""
-        fields = (field.name for field in dataclasses.fields(self))
-        return {name: getattr(self, name) for name in fields if name != "seed"}
+        return {
+            name: getattr(self, name) for name in _fields(type(self)) if name != "seed"
+        }
 
 
 class TdSettings(TypedDict, total=False):
@@ -132,22 +133,27 @@ class Settings(TdSettings, AgentSettings, total=False):
     """The fields of both records as keyword arguments."""
 
 
-def from_arguments(arguments: Mapping[str, Any]) -> tuple[TdOptions, AgentOptions]:
-    """Makes both records of an agent's arguments.
+def from_arguments(
+    arguments: Mapping[str, Any], records: Sequence[type] = (TdOptions, AgentOptions)
+) -> tuple[Any, ...]:
+    """Makes the records of an agent's arguments.
 
     Args:
       arguments: All arguments by name, which the constructor gets by `locals()`. Those
-        that are no settings are ignored.
+        that are no settings are ignored; a setting that the agent does not take has
+        its default.
+      records: The classes of the records.
 
     Raises:
       TypeError: An argument is of a wrong type.
       ValueError: A number is out of range.
     """
-    td, agent = (
-        {field.name: arguments[field.name] for field in dataclasses.fields(record)}
-        for record in (TdOptions, AgentOptions)
+    return tuple(
+        record(
+            **{name: arguments[name] for name in _fields(record) if name in arguments}
+        )
+        for record in records
     )
-    return TdOptions(**td), AgentOptions(**agent)
 
 
 def from_settings(
@@ -168,17 +174,17 @@ def from_settings(
       TypeError: A keyword argument is no setting, or is of a wrong type.
       ValueError: A number is out of range.
     """
-    names = [{field.name for field in dataclasses.fields(r)} for r in records]
+    known = {name for record in records for name in _fields(record)}
     for name in settings:
-        if not any(name in known for known in names):
+        if name not in known:
             raise TypeError(
                 f"{agent.__name__}() got an unexpected keyword argument {name!r}, "
                 "expected one of its own or of "
                 f"{' or '.join(record.__name__ for record in records)}: "
-                f"{', '.join(sorted(set.union(*names)))}."
+                f"{', '.join(sorted(known))}."
             )
-    given = {**defaults, **settings}
-    return tuple(
-        record(**{name: value for name, value in given.items() if name in known})
-        for record, known in zip(records, names, strict=True)
-    )
+    return from_arguments({**defaults, **settings}, records)
+
+
+def _fields(record: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(record)]

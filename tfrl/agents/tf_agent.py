@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -14,13 +14,11 @@ from tfrl.compilation import context, conversion, convolutions
 from tfrl.policies import tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+from tfrl.typing import types
 from tfrl.utils import hooks, optimizers, summaries, tracking, variables
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import trajectory
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 conversion.spare_modules()
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import variable_substitution
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import common, optimizers, variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class Transitions(NamedTuple):

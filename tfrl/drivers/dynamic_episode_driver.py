@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.drivers import driver, tf_loop
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class DynamicEpisodeDriver(tf_loop.LoopDriver):

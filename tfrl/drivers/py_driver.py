@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from tfrl.drivers import driver
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class PyDriver(driver.Driver):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -28,11 +28,9 @@ from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 from tfrl.utils import seeds
 from tfrl.utils.nests import structure
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class LoopDriver(driver.Driver):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +16,8 @@ from tfrl.environments.boundary import running_steps
 from tfrl.eval import supervision as supervision_lib
 from tfrl.metrics import episode_sums
 from tfrl.system import interrupts
+from tfrl.typing import types
 from tfrl.utils import call_sizes, number_checks, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 # The limit of a supervised evaluation, for each episode. The longest episodes that are
 # usual, in Atari games, have 27,000 steps.

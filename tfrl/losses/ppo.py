@@ -13,7 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses.aggregation import masked_mean
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.sequences import as_sequences
+from tfrl.losses.shapes import check_ranks
 
 
 def clipped_surrogate(
@@ -28,7 +29,7 @@ def clipped_surrogate(
       advantages: Like `log_ratio`.
       clip_range: The number or scalar `c`; None does not clip.
     """
-    log_ratio, advantages = _per_step(log_ratio=log_ratio, advantages=advantages)
+    log_ratio, advantages = as_sequences(log_ratio=log_ratio, advantages=advantages)
     ratio = tf.exp(log_ratio)
     if clip_range is None:
         return -ratio * advantages
@@ -53,11 +54,11 @@ def clipped_value_loss(
         a range.
       clip_range: The number or scalar `c`; None does not clip.
     """
-    values, returns = _per_step(values=values, returns=returns)
+    values, returns = as_sequences(values=values, returns=returns)
     loss = tf.math.squared_difference(returns, values)
     if clip_range is None:
         return loss
-    values, old_values = _per_step(values=values, old_values=old_values)
+    values, old_values = as_sequences(values=values, old_values=old_values)
     near = old_values + tf.clip_by_value(values - old_values, -clip_range, clip_range)
     return tf.maximum(loss, tf.math.squared_difference(returns, near))
 
@@ -110,7 +111,7 @@ def approx_kl(log_ratio: Any) -> tf.Tensor:
     Args:
       log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
     """
-    (log_ratio,) = _per_step(log_ratio=log_ratio)
+    (log_ratio,) = as_sequences(log_ratio=log_ratio)
     return tf.math.expm1(log_ratio) - log_ratio
 
 
@@ -122,7 +123,7 @@ def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
       clip_range: The number or scalar `c`.
       mask: The steps that count, bools like `log_ratio`.
     """
-    log_ratio, mask = _per_step(log_ratio=log_ratio, mask=mask)
+    log_ratio, mask = as_sequences(log_ratio=log_ratio, mask=mask)
     outside = tf.abs(tf.math.expm1(log_ratio)) > clip_range
     return masked_mean(tf.cast(outside, tf.float32), mask)
 
@@ -138,7 +139,7 @@ def explained_variance(values: Any, returns: Any, mask: Any) -> tf.Tensor:
       returns: The returns `G`, like `values`.
       mask: The steps that count, bools like `values`.
     """
-    values, returns, mask = _per_step(values=values, returns=returns, mask=mask)
+    values, returns, mask = as_sequences(values=values, returns=returns, mask=mask)
     variance = _masked_variance(returns, mask)
     share = tf.math.divide_no_nan(_masked_variance(returns - values, mask), variance)
     return tf.where(variance > 0, 1.0 - share, 0.0)
@@ -146,10 +147,3 @@ def explained_variance(values: Any, returns: Any, mask: Any) -> tf.Tensor:
 
 def _masked_variance(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return masked_mean(tf.math.squared_difference(x, masked_mean(x, mask)), mask)
-
-
-def _per_step(**values: Any) -> list[tf.Tensor]:
-    tensors = {name: tf.convert_to_tensor(value) for name, value in values.items()}
-    check_ranks((1, 2), **tensors)
-    check_same_shape(**tensors)
-    return list(tensors.values())

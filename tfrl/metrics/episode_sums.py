@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.losses import masking
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class EpisodeSums(tf.Module):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,10 +17,8 @@ from tfrl.metrics.episode_sums import EpisodeSums, total_reward
 from tfrl.metrics.export_utils import log_metrics as log_metrics
 from tfrl.metrics.tf_deque import TFDeque as TFDeque
 from tfrl.trajectories import trajectory as traj
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class _Count(tf_metric.TFStepMetric):

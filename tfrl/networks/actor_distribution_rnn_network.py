@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -18,9 +18,7 @@ from tfrl.networks.actor_distribution_network import (
     _categorical_projection_net,
     _normal_projection_net,
 )
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNetwork):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,10 +11,8 @@ import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, seeding, utils
 from tfrl.specs import sizes, tensor_spec
+from tfrl.typing import types
 from tfrl.utils import actions, nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 def fan_in_initializer() -> keras.initializers.Initializer:

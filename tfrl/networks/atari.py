@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -118,11 +118,13 @@ class IMPALAAtariNetwork(_AtariNetwork):
     is a nest with the fields of `OAREmbedding`.
     """
 
+    _torso: Callable[[], keras.layers.Layer] = vision.AtariTorso
+
     def __init__(
         self,
         num_actions: int,
         input_tensor_spec: Any = None,
-        name: str | None = "IMPALAAtariNetwork",
+        name: str | None = None,
         *,
         seed: int | None = None,
     ):
@@ -131,41 +133,20 @@ class IMPALAAtariNetwork(_AtariNetwork):
         Args:
           num_actions: The number of actions.
           input_tensor_spec: The nest of specs of the observations; see `Network`.
-          name: The network's name.
+          name: The network's name; None is the class's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
         """
-        layers = _impala_layers(vision.AtariTorso(), num_actions)
-        super().__init__(layers, input_tensor_spec, name, seed)
+        layers = [
+            embedding.OAREmbedding(type(self)._torso(), num_actions),
+            keras.layers.LSTMCell(256),
+            keras.layers.Dense(256),
+            tf.nn.relu,
+            policy_value.PolicyValueHead(num_actions),
+        ]
+        super().__init__(layers, input_tensor_spec, name or type(self).__name__, seed)
 
 
-class DeepIMPALAAtariNetwork(_AtariNetwork):
+class DeepIMPALAAtariNetwork(IMPALAAtariNetwork):
     """`IMPALAAtariNetwork` with a `ResNetTorso` instead of `AtariTorso`."""
 
-    def __init__(
-        self,
-        num_actions: int,
-        input_tensor_spec: Any = None,
-        name: str | None = "DeepIMPALAAtariNetwork",
-        *,
-        seed: int | None = None,
-    ):
-        """Creates the network.
-
-        Args:
-          num_actions: The number of actions.
-          input_tensor_spec: The nest of specs of the observations; see `Network`.
-          name: The network's name.
-          seed: Seeds the initialisers; None follows `tf.random.set_seed`.
-        """
-        layers = _impala_layers(vision.ResNetTorso(), num_actions)
-        super().__init__(layers, input_tensor_spec, name, seed)
-
-
-def _impala_layers(torso: keras.layers.Layer, num_actions: int) -> list[Any]:
-    return [
-        embedding.OAREmbedding(torso, num_actions),
-        keras.layers.LSTMCell(256),
-        keras.layers.Dense(256),
-        tf.nn.relu,
-        policy_value.PolicyValueHead(num_actions),
-    ]
+    _torso = vision.ResNetTorso

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,9 +10,7 @@ import tensorflow as tf
 
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, sizes, tensor_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class CategoricalProjectionNetwork(network.DistributionNetwork):

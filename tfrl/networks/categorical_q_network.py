@@ -7,7 +7,7 @@ Bellemare, Dabney and Munos, "A distributional perspective on reinforcement lear
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -16,10 +16,8 @@ import tensorflow as tf
 from tfrl.keras_layers import inner_reshape
 from tfrl.networks import network, q_network, utils
 from tfrl.specs import tensor_spec
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class CategoricalQNetwork(network.Network):

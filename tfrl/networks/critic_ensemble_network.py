@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -17,10 +17,8 @@ from tfrl.networks import (
     seeding,
     utils,
 )
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class CriticEnsembleNetwork(network.Network):

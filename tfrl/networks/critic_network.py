@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import actor_network, encoding_network, network, seeding, utils
 from tfrl.specs import tensor_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class EncoderCriticNetwork(network.Network):

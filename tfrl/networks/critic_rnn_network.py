@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -15,9 +15,7 @@ from tfrl.networks import (
     seeding,
     utils,
 )
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class CriticRnnNetwork(critic_network.EncoderCriticNetwork):

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
 import tree
 
 from tfrl.networks import network, seeding, utils
+from tfrl.typing import types
 
 CONV_TYPE_2D = "2d"
 CONV_TYPE_1D = "1d"
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class EncodingNetwork(network.Network):

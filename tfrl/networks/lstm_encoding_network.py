@@ -7,15 +7,13 @@ layers -> recurrent layer -> dense layers. Only the recurrent layer is required.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, recurrence, seeding, utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 # The `implementation` of Keras' LSTM cell that has one matrix product for all gates.
 KERAS_LSTM_FUSED = 2

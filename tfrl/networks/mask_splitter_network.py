@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfrl.networks import network
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class MaskSplitterNetwork(network.DistributionNetwork):

@@ -8,7 +8,7 @@ underlying `tf.Variable`, which TensorFlow's own functions need.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -17,9 +17,7 @@ import tree
 from tfrl.compilation import internals
 from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
 from tfrl.specs import sizes, tensor_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,10 +12,8 @@ import tensorflow as tf
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, sizes
+from tfrl.typing import types
 from tfrl.utils import actions
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 def tanh_squash_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.networks import network
+from tfrl.typing import types
 from tfrl.utils import variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class NormalizedNetwork(network.DistributionNetwork):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,9 +11,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.specs import array_spec, tensor_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 # The longest one-hot vector of an observation. A wider integer is a number.
 _MAX_ONE_HOT = 10_000

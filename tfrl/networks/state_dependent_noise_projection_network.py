@@ -6,7 +6,7 @@ arXiv:2005.05719), section 3: generalized state-dependent exploration, gSDE.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,9 +14,7 @@ import tensorflow as tf
 
 from tfrl.networks import network, normal_projection_network, seeding, utils
 from tfrl.specs import distribution_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 # Added to the variance, so that the density stays finite where all features are 0.
 _LEAST_VARIANCE = 1e-6

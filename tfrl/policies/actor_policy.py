@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -12,9 +12,7 @@ from tfrl.policies import tf_policy, traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class ActorPolicy(tf_policy.TFPolicy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tree
@@ -12,10 +12,8 @@ import tree
 from tfrl.policies import py_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 _SPECS = (
     "time_step_spec",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, schedules
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class BoltzmannPolicy(wrapper_policy.WrapperPolicy):

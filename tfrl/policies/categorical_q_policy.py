@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,10 +14,8 @@ from tfrl.policies import q_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import common, number_checks, schedules
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class CategoricalQPolicy(q_policy.QPolicy):

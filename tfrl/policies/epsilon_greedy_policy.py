@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,10 +17,8 @@ from tfrl.policies import (
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils, number_checks, schedules, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 # Below this number of actions, a random float32 in [0, 1) picks every action with the
 # same probability, to a relative error of 2^-7. For more actions integers are drawn.

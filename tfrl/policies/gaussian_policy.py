@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.policies import noise_policy, tf_policy
+from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class GaussianPolicy(noise_policy.NoisePolicy):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class GreedyPolicy(wrapper_policy.WrapperPolicy):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import actions, nest_utils, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.policies import noise_policy, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import ou_process
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class OUNoisePolicy(noise_policy.NoisePolicy):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -34,10 +34,8 @@ from tfrl.specs import tensor_spec
 from tfrl.system import paths
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, seeds, variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 __all__ = [
     "POLICY_SPECS_PBTXT",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tree
@@ -10,10 +10,8 @@ import tree
 from tfrl.policies import py_policy, random_py_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class EpsilonGreedyPolicy(py_policy.PyPolicy):

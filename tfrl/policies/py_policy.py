@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -13,10 +13,8 @@ import tree
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import hooks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class PyPolicy(hooks.RefusesOverrides, abc.ABC):

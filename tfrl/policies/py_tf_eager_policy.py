@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,10 +14,8 @@ from tfrl.policies import py_policy, tf_policy
 from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import common, forwarding, nest_utils, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class PyTFEagerPolicyBase(py_policy.PyPolicy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tree
@@ -12,9 +12,7 @@ from tfrl.policies import py_policy
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class RandomPyPolicy(py_policy.PyPolicy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,10 +12,8 @@ from tfrl.policies import tf_policy, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class RandomTFPolicy(tf_policy.TFPolicy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,10 +11,8 @@ from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils, number_checks, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):

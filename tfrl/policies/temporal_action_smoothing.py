@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):

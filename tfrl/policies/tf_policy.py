@@ -8,7 +8,7 @@ is traced, so they add nothing to the graph.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 import tensorflow as tf
 
@@ -18,10 +18,8 @@ from tfrl.policies import traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import common, hooks, nest_utils, seeds, tracking, variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 conversion.spare_modules()
 

@@ -6,16 +6,14 @@ graph and cost nothing after a `tf.function` is traced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
+from tfrl.utils import composite, nest_utils
 
 
 def check_time_step_spec(time_step_spec: Any) -> None:
@@ -47,7 +45,7 @@ def conform(
     nest_utils.assert_same_structure(
         values, specs, message=f"{where}: does not have the structure of its spec"
     )
-    values = tf.nest.map_structure(_as_tensor, values)
+    values = tf.nest.map_structure(composite.as_tensor, values)
     outer_rank: tuple[str, int] | None = None
     for (path, value), spec in zip(
         nest_utils.flatten_with_joined_paths(values),
@@ -88,10 +86,6 @@ def check_policy_step(
             "policy_step_spec"
         ),
     )
-
-
-def _as_tensor(value: Any) -> Any:
-    return value if tf.is_tensor(value) else tf.convert_to_tensor(value)
 
 
 def _check_leaf(

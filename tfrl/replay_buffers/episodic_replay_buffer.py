@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -13,10 +13,8 @@ from tfrl.replay_buffers.episodic import (
     episodic_reader,
     episodic_store,
 )
+from tfrl.typing import types
 from tfrl.utils import number_checks, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 BufferInfo = replay_buffer.BufferInfo
 

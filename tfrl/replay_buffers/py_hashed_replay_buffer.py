@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,9 +19,7 @@ from tfrl.replay_buffers import py_uniform_replay_buffer
 from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.trajectories import trajectory
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import replay_buffer
+from tfrl.typing import types
 from tfrl.utils import number_checks, numpy_storage, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):

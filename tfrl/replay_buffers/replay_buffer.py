@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tree
 
 from tfrl.compilation import conversion, fast_dataset
+from tfrl.typing import types
 from tfrl.utils import number_checks, tracking
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 conversion.spare_modules()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,10 +18,8 @@ from tfrl.replay_buffers.reverb.reverb_dataset import (
     make_reverb_dataset,
     truncate_reshape_rows_by_num_steps,
 )
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 __all__ = [
     "DEFAULT_TABLE",

@@ -7,16 +7,14 @@ This is the proportional variant of Schaul et al., "Prioritized experience repla
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
+from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class PrioritizedBufferInfo(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -27,10 +27,8 @@ from tfrl.drivers import observers as observers_lib
 from tfrl.environments import py_environment, tf_environment
 from tfrl.metrics import export_utils, py_metric, py_metrics
 from tfrl.policies import tf_policy
+from tfrl.typing import types
 from tfrl.utils import summaries
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class Actor:

@@ -43,8 +43,7 @@ def permutations(seed: tf.Tensor, number: int, length: int) -> tf.Tensor:
       ValueError: `number` or `length` is not positive.
       TypeError: One of them is no integer.
     """
-    for name, value in (("number", number), ("length", length)):
-        number_checks.check_integer(name, value, 1, remedy="give a positive number")
+    number_checks.check_sizes(number=number, length=length)
     smaller = _divisor_near_root(length)
     if smaller < _SMALLEST_HALF or length // smaller >= _LARGEST_HALF:
         keys = seeds.uniform(seed, [number, length])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import dm_env
 import numpy as np
 import tree
 
+from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class ActionRepeatWrapper(base.EpisodeWrapper):

@@ -6,7 +6,7 @@ way to such games in tfrl is `suite_atari`, whose preprocessing is Gymnasium's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -15,11 +15,9 @@ from PIL import Image
 
 from tfrl.compilation import internals
 from tfrl.specs import dm_env_specs
+from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.wrappers import base, frame_stacking, noop_starts, step_limit
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 SCREEN, LIVES = 0, 1
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
 import tree
 
+from tfrl.typing import types
 from tfrl.utils import forwarding
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class EnvironmentWrapper(forwarding.Forwards, dm_env.Environment):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tree
 
 from tfrl.specs import dm_env_specs
+from tfrl.typing import types
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class ExpandScalarObservationShapesWrapper(base.ObservationWrapper):

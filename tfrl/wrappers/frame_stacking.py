@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
 import tree
 
 from tfrl.specs import dm_env_specs
+from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class FrameStackingWrapper(base.EpisodeWrapper):

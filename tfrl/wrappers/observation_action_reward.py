@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import dm_env
 import tree
 
+from tfrl.typing import types
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class OAR(NamedTuple):

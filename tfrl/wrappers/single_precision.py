@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
 import tree
 
 from tfrl.specs import bounds, dm_env_specs
+from tfrl.typing import types
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 _SINGLE = {
     np.dtype(np.float64): np.dtype(np.float32),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import dm_env
 
+from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class StepLimitWrapper(base.EpisodeWrapper):

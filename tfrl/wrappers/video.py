@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
 from PIL import Image
 
+from tfrl.typing import types
 from tfrl.utils import mp4, number_checks
 from tfrl.wrappers import base
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class VideoWrapper(base.EpisodeWrapper):

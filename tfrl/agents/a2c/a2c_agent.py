@@ -11,17 +11,15 @@ of PPO on its data, where all ratios are 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import options, tf_agent
 from tfrl.agents.on_policy import on_policy_agent, on_policy_options, training_data
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import time_step as ts
-    from tfrl.typing import types
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 
 
 class A2CLossInfo(NamedTuple):

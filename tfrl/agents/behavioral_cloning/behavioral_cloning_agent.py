@@ -15,7 +15,7 @@ Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVIN
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -39,11 +39,9 @@ from tfrl.policies import (
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 from tfrl.utils import nest_utils, optimizers, summaries, variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class BehavioralCloningLossInfo(NamedTuple):
@@ -112,14 +110,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         """
         checks.check_time_step_spec(time_step_spec)
         checks.check_gradient_clipping(gradient_clipping)
-        agent = options.AgentOptions(
-            debug_summaries,
-            summarize_grads_and_vars,
-            train_step_counter,
-            name,
-            seed,
-            observation_normalizer,
-        )
+        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         specs = tf.nest.flatten(action_spec)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -35,12 +35,10 @@ from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
 from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class CqlSacLossInfo(NamedTuple):

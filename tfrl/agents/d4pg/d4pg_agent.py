@@ -17,7 +17,7 @@ distributional deterministic policy gradients" (2018, arXiv:1804.08617), algorit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -27,14 +27,11 @@ from tfrl.agents import (
     checks,
     deterministic_actors,
     options,
-    updates,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import optimizers
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class D4pgInfo(NamedTuple):
@@ -55,7 +52,7 @@ class D4pgInfo(NamedTuple):
     td_error: Any = ()
 
 
-class D4pgAgent(actor_critic.ActorCriticAgent):
+class D4pgAgent(actor_critic.DistributionalCritics):
     """A D4PG agent, a learner on its own: any loop or process collects for it.
 
     `train` updates the critic first, so the actor learns from the new critic, and
@@ -169,16 +166,7 @@ class D4pgAgent(actor_critic.ActorCriticAgent):
             self._actor_part(actor_optimizer),
         ]
 
-    def _check_critic(self, critic: Any) -> None:
-        checks.check_gives_discrete_values(critic)
-
-    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
-        return super()._q_values(transitions).mean()
-
-    def _compute_next_values(self, next_time_step: ts.TimeStep, seed: tf.Tensor) -> Any:
-        del seed
-        actions = self._outputs(self._target_actor_network, next_time_step)
-        return self._values(self._target_critic_networks[0], next_time_step, actions)
+    _compute_next_values = deterministic_actors.next_values
 
     def _compute_actor_loss(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
@@ -191,11 +179,4 @@ class D4pgAgent(actor_critic.ActorCriticAgent):
             time_step.is_last(),
             self._dqda_clipping,
             clip_norm=True,
-        )
-
-    def _td_error(
-        self, predictions: Any, transitions: updates.Transitions, next_values: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        return actor_critic.distributional_td_error(
-            predictions, transitions, next_values
         )

@@ -16,7 +16,7 @@ algorithm 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -29,11 +29,9 @@ from tfrl.agents import (
 )
 from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.typing import types
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class DdpgInfo(NamedTuple):
@@ -170,12 +168,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             self._actor_part(actor_optimizer),
         ]
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        del seed
-        actions = self._outputs(self._target_actor_network, next_time_step)
-        return self._values(self._target_critic_networks[0], next_time_step, actions)
+    _compute_next_values = deterministic_actors.next_values
 
     def _compute_actor_loss(
         self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool

@@ -17,7 +17,7 @@ arXiv:1910.07207), equations 10 to 12.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import tensorflow as tf
 
@@ -35,9 +35,7 @@ from tfrl.policies import greedy_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class DiscreteSacAgent(actor_critic.ActorCriticAgent):

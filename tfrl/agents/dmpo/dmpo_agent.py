@@ -17,19 +17,17 @@ a research framework for distributed reinforcement learning", 2020, arXiv:2006.0
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks, updates
+from tfrl.agents import actor_critic, checks
 from tfrl.agents.mpo import mpo_agent
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
-class DmpoAgent(mpo_agent.MpoAgent):
+class DmpoAgent(actor_critic.DistributionalCritics, mpo_agent.MpoAgent):
     """An MPO agent whose critic predicts the distribution of the return."""
 
     _algorithm = "DMPO"
@@ -80,12 +78,6 @@ class DmpoAgent(mpo_agent.MpoAgent):
             **settings,
         )
 
-    def _check_critic(self, critic: Any) -> None:
-        checks.check_gives_discrete_values(critic)
-
-    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
-        return super()._q_values(transitions).mean()
-
     def _action_values(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
         probs = evaluation.outputs.probs_parameter()
         # XLA adds up the last axis one number after the other, but not in a product.
@@ -98,13 +90,6 @@ class DmpoAgent(mpo_agent.MpoAgent):
         probs = self._by_action(evaluation.outputs.probs_parameter())
         return discrete_valued.DiscreteValuedDistribution(
             evaluation.outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
-        )
-
-    def _td_error(
-        self, predictions: Any, transitions: updates.Transitions, next_values: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        return actor_critic.distributional_td_error(
-            predictions, transitions, next_values
         )
 
 

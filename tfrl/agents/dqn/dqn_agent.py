@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -36,12 +36,10 @@ from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
+from tfrl.typing import types
 from tfrl.utils import common, optimizers, schedules, summaries, variables
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class DqnLossInfo(NamedTuple):

@@ -11,7 +11,7 @@ Scalable distributed deep-RL with importance weighted actor-learner architecture
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -23,12 +23,10 @@ from tfrl.agents.on_policy import (
     ppo_policy,
     training_data,
 )
+from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import time_step as ts
-    from tfrl.trajectories import trajectory
-    from tfrl.typing import types
 
 
 class ImpalaLossInfo(NamedTuple):

@@ -15,7 +15,7 @@ equations 5 to 7.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -32,10 +32,8 @@ from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils, number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class IqlLossInfo(NamedTuple):

@@ -21,7 +21,7 @@ policy optimization" (2020, arXiv:2005.07513).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -36,10 +36,8 @@ from tfrl.agents import (
 from tfrl.agents.mpo import unit_actions
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, optimizers, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class MpoLossInfo(NamedTuple):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrl.typing import types
 from tfrl.utils import actions as actions_lib
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class UnitActions:

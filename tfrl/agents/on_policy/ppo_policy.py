@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,10 +14,8 @@ from tfrl.policies import actor_policy, traced_action, utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 ACTOR_STATE, VALUE_STATE = "actor_network_state", "value_network_state"
 # The entry of the info for the state before the action.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -32,14 +32,11 @@ from tfrl.agents.on_policy import (
 from tfrl.compilation import replicas
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
-from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import time_step as ts
-    from tfrl.typing import types
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormalizer
 
 
 class PPOLossInfo(NamedTuple):
@@ -230,24 +227,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            on_policy_options.OnPolicyOptions(
-                greedy_eval,
-                lambda_value,
-                discount_factor,
-                entropy_regularization,
-                value_pred_loss_coef,
-                gradient_clipping,
-                update_normalizers_in_train,
-                observation_and_action_constraint_splitter,
-            ),
-            options.AgentOptions(
-                debug_summaries,
-                summarize_grads_and_vars,
-                train_step_counter,
-                name,
-                seed,
-                observation_normalizer,
-                reward_normalizer,
+            *options.from_arguments(
+                locals(), (on_policy_options.OnPolicyOptions, options.AgentOptions)
             ),
             use_gae=use_gae,
             use_td_lambda_return=use_td_lambda_return,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.agents.ppo import ppo_agent
-
-if TYPE_CHECKING:
-    from tfrl.trajectories import time_step as ts
-    from tfrl.typing import types
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 
 
 class PPOClipAgent(ppo_agent.PPOAgent):

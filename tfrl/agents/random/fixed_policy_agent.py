@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 # A policy's class, or any function that makes a policy of the two specs.
 PolicyClassType = Callable[..., tf_policy.TFPolicy]

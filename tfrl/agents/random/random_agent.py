@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.agents.random import fixed_policy_agent
 from tfrl.policies import random_tf_policy
 from tfrl.trajectories import time_step as ts
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class RandomAgent(fixed_policy_agent.FixedPolicyAgent):

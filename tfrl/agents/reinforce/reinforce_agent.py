@@ -13,7 +13,7 @@ introduction" (2018), section 13.4, for the baseline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -24,6 +24,7 @@ from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import (
     common,
     nest_utils,
@@ -32,11 +33,8 @@ from tfrl.utils import (
     summaries,
     variables,
 )
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 AdvantageFnType = Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor]
 
@@ -116,6 +114,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         checks.check_gamma(gamma)
         checks.check_gradient_clipping(gradient_clipping)
+        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
         _check_weights(value_estimation_loss_coef, entropy_regularization)
         observation_spec = time_step_spec.observation
         actor_network, value_network = normalization.normalized_networks(
@@ -137,15 +136,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             greedy_policy.GreedyPolicy(collect_policy),
             collect_policy,
             train_sequence_length=None,
-            **options.AgentOptions(
-                debug_summaries,
-                summarize_grads_and_vars,
-                train_step_counter,
-                name,
-                seed,
-                observation_normalizer,
-                reward_normalizer,
-            ).of_base(),
+            **agent.of_base(),
         )
         self._actor_network = actor_network
         self._value_network: Any = value_network

@@ -19,7 +19,7 @@ algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -40,14 +40,12 @@ from tfrl.distributions import sampling
 from tfrl.policies import actor_policy as actor_policy_lib
 from tfrl.policies import greedy_policy, tf_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import actions as actions_lib
 from tfrl.utils import number_checks
 from tfrl.utils import seeds as seeds_lib
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 # TF-Agents' methods for the three losses.
 REFUSED_OVERRIDES = {

@@ -6,16 +6,14 @@ Haarnoja et al., "Soft actor-critic algorithms and applications" (2018), appendi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import network, normal_projection_network, seeding, utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 def std_clip_transform(outputs: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,7 @@ algorithm 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -28,13 +28,11 @@ from tfrl.agents import (
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import actions as actions_lib
 from tfrl.utils import number_checks, seeds
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
-    from tfrl.utils.reward_normalizer import RewardNormalizer
-    from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class Td3Info(NamedTuple):

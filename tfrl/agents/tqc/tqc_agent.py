@@ -13,7 +13,7 @@ distributional quantile critics" (2020, arXiv:2005.04269), equations 8 to 12.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import tensorflow as tf
 
@@ -21,10 +21,8 @@ from tfrl import losses
 from tfrl.agents import checks, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import number_checks
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 
 class TqcAgent(sac_agent.SacAgent):

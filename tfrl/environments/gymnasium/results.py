@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-_STEP = "the five values (observation, reward, terminated, truncated, info)"
-_RESET = "the two values (observation, info)"
+_EXPECTED = {
+    "reset": "the two values (observation, info)",
+    "step": "the five values (observation, reward, terminated, truncated, info)",
+}
 _REMEDY = (
     "follow Gymnasium's API, or convert an environment of the old Gym with "
     "shimmy.GymV21CompatibilityV0"
 )
 
 
-def wrong_step(result: Any, name: str) -> ValueError:
-    """Returns the error for a step that is not five values.
+def wrong_result(what: str, result: Any, name: str) -> ValueError:
+    """Returns the error for a result with another number of values.
 
     Args:
-      result: What the environment's `step` returned.
+      what: "reset" or "step".
+      result: What this method of the environment returned.
       name: The name of the environment.
     """
-    return _wrong("step", _describe(result), _STEP, name)
-
-
-def wrong_reset(result: Any, name: str) -> ValueError:
-    """Returns the error for a reset that is not an observation and a dict.
-
-    Args:
-      result: What the environment's `reset` returned.
-      name: The name of the environment.
-    """
-    return _wrong("reset", _describe(result), _RESET, name)
+    return _wrong(what, _describe(result), name)
 
 
 def wrong_ends(terminated: Any, truncated: Any, name: str) -> ValueError:
@@ -65,23 +58,24 @@ def explain(error: Exception, what: str, name: str) -> Exception | None:
             f"{what}: {name} does not take the arguments of Gymnasium's API ({text}), "
             f"expected reset(self, *, seed=None, options=None); {_REMEDY}."
         )
-    expected, number = (_RESET, 2) if what == "reset" else (_STEP, 5)
+    number = 2 if what == "reset" else 5
     if f"to unpack (expected {number}" in text or "cannot unpack non-iter" in text:
-        return _wrong(
-            what, f"a result that cannot be unpacked ({text})", expected, name
-        )
+        return _wrong(what, f"a result that cannot be unpacked ({text})", name)
     # The asynchronous one raises the exceptions of the environments, too.
     if ".vector." in module and not module.endswith(".async_vector_env"):
         return ValueError(
             f"{what}: got a result of a member of {name} that Gymnasium cannot batch "
-            f"({text}), expected {expected}, in the shapes of its spaces; give one "
-            "member to tfrl.environments.suite_gym.wrap_env, whose error is clearer."
+            f"({text}), expected {_EXPECTED[what]}, in the shapes of its spaces; give "
+            "one member to tfrl.environments.suite_gym.wrap_env, whose error is "
+            "clearer."
         )
     return None
 
 
-def _wrong(what: str, got: str, expected: str, name: str) -> ValueError:
-    return ValueError(f"{what}: got {got} from {name}, expected {expected}; {_REMEDY}.")
+def _wrong(what: str, got: str, name: str) -> ValueError:
+    return ValueError(
+        f"{what}: got {got} from {name}, expected {_EXPECTED[what]}; {_REMEDY}."
+    )
 
 
 def _describe(value: Any) -> str:

@@ -179,10 +179,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         try:
             observation, self._info = result
         except (TypeError, ValueError):
-            raise results.wrong_reset(result, self._name) from None
+            raise results.wrong_result("reset", result, self._name) from None
         if not isinstance(self._info, Mapping):
             # A pair of numbers is an observation of the old Gym.
-            raise results.wrong_reset(result, self._name)
+            raise results.wrong_result("reset", result, self._name)
         self._done = False
         self._was_reset = True
         return ts.restart(self._to_spec(observation), reward_spec=self._reward_spec)
@@ -199,7 +199,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         try:
             observation, reward, terminated, truncated, self._info = result
         except (TypeError, ValueError):
-            raise results.wrong_step(result, self._name) from None
+            raise results.wrong_result("step", result, self._name) from None
         reward = rewards.as_float32(reward, self._reward_shape, self._name)
         try:
             self._done = bool(terminated or truncated)

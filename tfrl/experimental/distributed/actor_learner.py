@@ -293,13 +293,16 @@ def learn(
     push = _PushWeights(agent, client, address, experiment.push_period)
     settings["callbacks"] = [push, *settings.get("callbacks", ())]
     with replay_buffer.reraise():
-        result = train.Run(
-            _LearnerLoop(agent, replay_buffer, experiment.batch_size, client),
+        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, client)
+        run = train.Run(
+            loop,
             directory,
             num_iterations=num_iterations,
             is_interrupted=is_stopped,
             **settings,
-        ).run()
+        )
+        loop.take_reports()
+        result = run.run()
     if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)
@@ -328,9 +331,20 @@ class _LearnerLoop(train.DatasetLoop):
         items = super().checkpoint_items(include_replay_buffer)
         return {**items, "collected": self._collected}
 
+    def take_reports(self) -> None:
+        """Adds the new reports of actors to the counters."""
+        self._collected.take()
+
     def info(self, loss: float = float("nan")) -> train.IterationInfo:
         """Returns the counters, of the steps and episodes that actors have reported."""
-        return self._collected.add_to(super().info(loss))
+        return super().info(loss)._replace(**self._collected.counters())
+
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        result = super()._run_call(most_iterations, loss_sum)
+        self.take_reports()
+        return result
 
 
 class _PushWeights(train.Callback):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -79,22 +80,23 @@ class Collected(tf.Module, tracking.Untracked):
         # The newest means of the actors, by their numbers.
         self._set_untracked("_newest", {})
 
-    def add_to(self, info: training_loop.IterationInfo) -> training_loop.IterationInfo:
-        """Takes new reports; returns `info` with the actors' counters.
+    def counters(self) -> dict[str, Any]:
+        """Returns the actors' counters, fields of an `IterationInfo`.
 
         The average return is the mean, over the actors, of the mean returns of the last
         10 episodes of each; 0 before the first episode.
         """
-        size = self._client.server_info()[DEFAULT_TABLE].current_size
-        if size:
-            self._take(size)
-        return info._replace(
-            environment_steps=int(self._steps),
-            episodes=int(self._episodes),
-            average_return=float(self._average_return),
-        )
+        return {
+            "environment_steps": int(self._steps),
+            "episodes": int(self._episodes),
+            "average_return": float(self._average_return),
+        }
 
-    def _take(self, size: int) -> None:
+    def take(self) -> None:
+        """Takes the new reports from the server, and adds them up."""
+        size = self._client.server_info()[DEFAULT_TABLE].current_size
+        if not size:
+            return
         for sample in self._client.sample(DEFAULT_TABLE, size, emit_timesteps=False):
             number, steps, episodes, average_return = np.ravel(sample.data)
             self._steps.assign_add(int(steps))

@@ -23,16 +23,14 @@ table = replay_service.Table(
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl import replay_service
+from tfrl.typing import types
 from tfrl.utils import nest_utils
 from tfrl.utils import variables as variables_lib
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 DEFAULT_TABLE = "variables"
 # The usual names of the parts of the nest of variables.

@@ -6,16 +6,14 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
 from tfrl.utils import nest_utils
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 POLICY_SPECS_PBTXT = "policy_specs.pbtxt"
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfrl.compilation import trace_counts
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.episodic import episodic_store
+from tfrl.typing import types
 from tfrl.utils import seeds, tracking
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
 
 BufferInfo = replay_buffer.BufferInfo
 

@@ -12,8 +12,7 @@ from tfrl.replay_buffers import batch_check
 if TYPE_CHECKING:
     from tfrl import replay_service
 
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 class Rows:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tfrl import replay_service
 from tfrl.replay_buffers import reverb_replay_buffer, reverb_utils
 from tfrl.specs import tensor_spec
-
-if TYPE_CHECKING:
-    from tfrl.typing import types
+from tfrl.typing import types
 
 
 def get_reverb_buffer(

@@ -59,7 +59,7 @@ class SessionHandlers:
             return {}
         writer_id = hello.get("writer_id")
         self._writer = WriterState(self._service, self._caller, writer_id)
-        return {"confirmed": self._writer.confirmed}
+        return {"confirmed": self._writer.record.confirmed}
 
     def handles(self, kind: int) -> bool:
         """Returns whether there is a handler for messages of this kind."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,37 @@ from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWait
 from tfrl.replay_service.engine.storage.layout import Layout
 from tfrl.replay_service.transport import wire
 
-if TYPE_CHECKING:
-    from tfrl.replay_service.engine.serving.write_requests import WriterState
-
 _NO_SLOTS = np.empty(0, np.int32)
+
+
+class Confirmations:
+    """Tells a session's client which of its items are inserted.
+
+    Attributes:
+      record: The record of the writer, which outlives the session.
+    """
+
+    def __init__(self, caller: Caller, record: Any):
+        """Takes all items that the record confirms as told.
+
+        Args:
+          caller: The session.
+          record: See the attribute.
+        """
+        self.record = record
+        self._caller = caller
+        self._sent = record.confirmed
+
+    def send(self, always: bool = False) -> None:
+        """Sends the number of the last inserted item, if it is new or `always`."""
+        if always or self.record.confirmed != self._sent:
+            self._sent = self.record.confirmed
+            self._caller.send(wire.CONFIRMED, {"confirmed": self._sent})
+
+    def send_error(self, error: Exception) -> None:
+        """Sends that number with an error."""
+        self._sent = self.record.confirmed
+        self._caller.send_error(error, confirmed=self._sent)
 
 
 class Write(Request):
@@ -31,23 +58,26 @@ class Write(Request):
 
     def __init__(
         self,
-        state: WriterState,
+        service: Service,
+        confirmations: Confirmations,
         storing: Generator[None, None, None],
         groups: list[ItemGroup],
-        keep: int,
+        forgetting: Callable[[], Iterator[None]],
     ):
         """Creates a request to store steps, and then to insert items.
 
         Args:
-          state: The session's state.
+          service: The state that all sessions share.
+          confirmations: Tells the client which items are inserted.
           storing: Stores the steps, in slices.
           groups: The items to insert, in order.
-          keep: The steps numbered below `keep` are released afterwards.
+          forgetting: Releases steps afterwards, in slices; called again after each.
         """
-        self._state = state
+        self._service = service
+        self._confirmations = confirmations
         self._storing: Generator[None, None, None] | None = storing
         self._groups = collections.deque(groups)
-        self._keep = keep
+        self._forgetting = forgetting
         self._has_waited = False
 
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
@@ -63,9 +93,9 @@ class Write(Request):
         outcome = self._insert(woken)
         if outcome is not None:
             return outcome
-        for _ in self._state.forgetting(self._keep):
+        for _ in self._forgetting():
             return AGAIN
-        self._confirm(always=True)
+        self._confirmations.send(always=True)
         return DONE
 
     def _insert(self, woken: bool) -> Outcome | collections.deque[Caller] | None:
@@ -88,7 +118,7 @@ class Write(Request):
                     return self._wait(queues)
                 budget -= SLICE if room == group.most_together else room
                 try:
-                    group.insert(room, self._state.service)
+                    group.insert(room, self._service)
                 except (ValueError, errors.ResourceExhaustedError) as error:
                     # For example, a priority to a too large power.
                     group.problem = error
@@ -104,25 +134,18 @@ class Write(Request):
             self._storing = None
 
     def _wait(self, queues: TableWaitQueues) -> collections.deque[Caller]:
-        self._confirm()
+        self._confirmations.send()
         if not self._has_waited:
             self._has_waited = True
             for group in self._groups:
                 group.detach()
         return queues.inserters
 
-    def _confirm(self, always: bool = False) -> None:
-        state = self._state
-        if always or state.confirmed != state.sent:
-            state.sent = state.confirmed
-            state.caller.send(wire.CONFIRMED, {"confirmed": state.sent})
-
     def _refuse(self, group: ItemGroup) -> None:
         """Drops a group; confirms its items, so that they are not sent again."""
         assert group.problem is not None
         group.drop()
-        self._state.sent = self._state.confirmed
-        self._state.caller.send_error(group.problem, confirmed=self._state.sent)
+        self._confirmations.send_error(group.problem)
 
 
 class ItemGroup:

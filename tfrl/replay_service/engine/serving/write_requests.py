@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import reprlib
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.engine.serving.insert_requests import ItemGroup, Write
+from tfrl.replay_service.engine.serving.insert_requests import (
+    Confirmations,
+    ItemGroup,
+    Write,
+)
 from tfrl.replay_service.engine.serving.requests import (
     Caller,
     check_array,
@@ -39,18 +44,15 @@ class WriterState:
     Each step is kept until the client releases it or the session ends.
 
     Attributes:
-      service: The state that all sessions share.
-      caller: The session.
       record: The record of the writer, which outlives the session.
-      sent: The last number that was confirmed to the client.
     """
 
     def __init__(self, service: Service, caller: Caller, writer_id: Any):
         """Creates the state without steps, and ends the writer's earlier session.
 
         Args:
-          service: See the attribute.
-          caller: See the attribute.
+          service: The state that all sessions share.
+          caller: The session.
           writer_id: The id of the writer; None for a writer without a record.
 
         Raises:
@@ -64,25 +66,20 @@ class WriterState:
                 f"writer_id: got {reprlib.repr(writer_id)}, expected a string of 64 "
                 "characters or fewer."
             )
-        self.service = service
-        self.caller = caller
+        self._service = service
+        self._caller = caller
         self.record = service.writer(writer_id)
         if self.record.session is not None:
             # The writer connects again, so its earlier connection is lost.
             self.record.session.close()
         self.record.session = caller
-        self.sent = self.record.confirmed
+        self._confirmations = Confirmations(caller, self.record)
         self._schema: Schema = ()
         self._store: StepStore | None = None
         self._steps: dict[int, SentSteps] = {}  # By schema.
         self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, Layout]] = {}
         self._problem: Exception | None = None  # With steps for items to come.
         self._known = 0  # The number of columns and ranges in the targets' keys.
-
-    @property
-    def confirmed(self) -> int:
-        """The number of the writer's last inserted item."""
-        return self.record.confirmed
 
     def request(self, frame: wire.Frame) -> Write:
         """Returns the request to store the steps in a WRITE message, and its items.
@@ -108,9 +105,15 @@ class WriterState:
                 groups, range(1 + count, len(arrays), 3), strict=True
             )
         ]
-        return Write(self, self._storing(*steps, requests), requests, keep)
+        return Write(
+            self._service,
+            self._confirmations,
+            self._storing(*steps, requests),
+            requests,
+            functools.partial(self._forgetting, keep),
+        )
 
-    def forgetting(self, keep: int) -> Iterator[None]:
+    def _forgetting(self, keep: int) -> Iterator[None]:
         """Releases the steps numbered below `keep`, in slices."""
         for steps in self._steps.values():
             yield from steps.forgetting(keep)
@@ -118,15 +121,15 @@ class WriterState:
     def close(self) -> None:
         """Releases all steps."""
         for steps in self._steps.values():
-            self.service.background.add(steps.close())
+            self._service.background.add(steps.close())
         self._steps.clear()
-        if self.record.session is self.caller:
+        if self.record.session is self._caller:
             self.record.session = None
 
     def _set_schema(self, schema: Any) -> None:
         self._schema = read_schema(schema)
         # A new store is created when its first steps arrive.
-        self._store = self.service.stores.get(self._schema)
+        self._store = self._service.stores.get(self._schema)
         self._forget_targets()
 
     def _check_steps(self, numbers: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
@@ -190,7 +193,7 @@ class WriterState:
         steps.add(numbers, slots)
 
     def _use_store(self) -> StepStore:
-        store = self.service.store(self._schema)
+        store = self._service.store(self._schema)
         if store is not self._store:
             # The store is new. An earlier one may have been dropped with its layouts.
             self._store = store
@@ -256,7 +259,7 @@ class WriterState:
         found = self._targets.get((table, columns, lengths))
         if found is not None:
             return found
-        service = self.service
+        service = self._service
         if not isinstance(table, str) or table not in service.tables:
             raise ValueError(
                 f"Unable to create item in table '{shown(table)}' since the table "

@@ -51,9 +51,7 @@ class EpisodeSums(tf.Module):
         self._check("the value of a step", values, self._shape)
         goes_on = ~trajectory.is_first()
         goes_on = tf.reshape(goes_on, [self._batch_size] + [1] * self._shape.rank)
-        so_far = masking.masked(
-            stored_values.read(self._running, self._dtype), goes_on
-        )
+        so_far = masking.masked(stored_values.read(self._running, self._dtype), goes_on)
         so_far += tf.cast(values, self._dtype)
         stored_values.assign(self._running, so_far)
         self.finished.extend(so_far, where=trajectory.is_episode_end())

@@ -159,5 +159,3 @@ def slot_names(tensor_spec: Any) -> list[str]:
     if all(names) and len(set(names)) == len(names):
         return names
     return ["/".join(map(str, path)) or "slot" for path, _ in leaves]
-
-

@@ -212,9 +212,10 @@ def misplaced(
         for name, part, collects in named
         if isinstance(part, tf.Module)
     ]
-    obstacles = (placed.obstacle(*each) for each in held)
-    of_agent = placed.obstacle("an agent", agent.variables(), False)
-    return next(filter(None, obstacles), of_agent)
+    # Keras's Adafactor has variables of int32, which no program uses.
+    weights = [v for v in agent.variables() if v.dtype != tf.int32]
+    held.append(("an agent", weights, False))
+    return next(filter(None, (placed.obstacle(*each) for each in held)), None)
 
 
 def _obstacle_to_python(placed: placement.Placement) -> str | None:

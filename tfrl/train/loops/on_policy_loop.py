@@ -132,7 +132,9 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             self._last_minibatch = stored_values.StoredNest(
                 ()
                 if self._is_recurrent
-                else tensor_spec.add_outer_dims_nest(agent.training_data_spec, outer_dims)
+                else tensor_spec.add_outer_dims_nest(
+                    agent.training_data_spec, outer_dims
+                )
             )
         self._collect_on_host = self._placement.on_host(
             self._collect, self._copied_weights, self._jit_compile

@@ -60,6 +60,7 @@ def normalizers(environment):
 def dqn_loop(device, **kwargs):
     environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
     epsilon_greedy = kwargs.pop("epsilon_greedy", 0.1)
+    optimizer = kwargs.pop("optimizer", keras.optimizers.Adam)
     with train.device_scope(device):
         agent = DqnAgent(
             environment.time_step_spec(),
@@ -70,7 +71,7 @@ def dqn_loop(device, **kwargs):
                 fc_layer_params=(16,),
                 seed=1,
             ),
-            optimizer=keras.optimizers.Adam(1e-3),
+            optimizer=optimizer(1e-3),
             epsilon_greedy=epsilon_greedy,
             seed=2,
             **normalizers(environment),
@@ -305,8 +306,16 @@ def normalized_elsewhere(**kwargs):
     environment = native_cart_pole("CPU:1")
     with tf.device("CPU:0"):
         outside = normalizers(environment)
-    with mock.patch(f"{__name__}.normalizers", lambda _: outside):
+    with mock.patch(f"{__name__}.normalizers", return_value=outside):
         return dqn_loop("CPU:1", environment=environment, **kwargs)
+
+
+def adafactor_loop(**kwargs):
+    # It holds variables of int32 that it never uses.
+    with int32_handles.recorded(on_the_host=True) as made:
+        loop = dqn_loop("CPU:1", optimizer=keras.optimizers.Adafactor, **kwargs)
+    assert made
+    return loop
 
 
 def uses_another_device():
@@ -397,6 +406,7 @@ def fast():
         "warnings": {
             "observer": warning(lambda: observed(jit_compile="auto")),
             "int32": warning(lambda: counting_in_int32(jit_compile="auto")),
+            "adafactor": warning(lambda: adafactor_loop(jit_compile="auto")),
             "nothing": warning(lambda: dqn_loop("CPU:1", jit_compile="auto")),
             "plain": warning(lambda: observed(jit_compile=False)),
         },

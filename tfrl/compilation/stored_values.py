@@ -33,20 +33,20 @@ def zeros(shape: Any, dtype: tf.DType, name: str | None = None) -> tf.Variable:
       dtype: The dtype of the values.
       name: The variable's name.
     """
-    shape = tf.TensorShape(shape)
+    shape, stored = tf.TensorShape(shape), stored_dtype(dtype)
 
     def initial_value() -> tf.Tensor:
-        return tf.zeros([size or 0 for size in shape], stored_dtype(dtype))
+        sizes = [size or 0 for size in shape]
+        if stored == tf.uint32:
+            # A GPU cannot fill uint32: TensorFlow would copy it there from the CPU.
+            return tf.bitcast(tf.zeros(sizes), stored)
+        return tf.zeros(sizes, stored)
 
     # A function, so that the zeros of a large variable do not stay in memory.
     variable = tf.Variable(
-        initial_value,
-        trainable=False,
-        name=name,
-        shape=shape,
-        dtype=stored_dtype(dtype),
+        initial_value, trainable=False, name=name, shape=shape, dtype=stored
     )
-    if variable.dtype != dtype:
+    if stored != dtype:
         internals.checkpoint_as_int32(variable)
     return variable
 

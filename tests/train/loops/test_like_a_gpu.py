@@ -63,7 +63,7 @@ def test_an_agent_trains_as_on_one_device(printed, kind, name):
         assert found[mode]["devices"] == ["CPU:1"]
         assert found[mode]["int32"] == []
     # A compiled program rounds otherwise than a plain one.
-    for mode, tolerance in (("False", 0), ("auto", 1e-5)):
+    for mode, tolerance in (("False", 0), ("auto", 1e-4)):
         assert found[mode]["difference"] <= tolerance
         assert found[mode]["same_counts"]
         assert found[mode]["train_steps"] > 0
@@ -73,4 +73,4 @@ def test_an_agent_trains_as_on_one_device(printed, kind, name):
 def test_the_runs_of_a_sweep_train_as_on_one_device(printed, kind, name):
     found = printed(kind, name)
     assert found["int32"] == []
-    assert max(found["differences"]) <= 1e-5
+    assert max(found["differences"]) <= 1e-4

@@ -149,10 +149,13 @@ def given(make, jit_compile):
 def random_frames(path, spec):
     """Frames in place of recorded ones, without the ends of episodes."""
     del path
-    frames = tensor_spec.sample_spec_nest(spec, tf.constant([0, 1]), (50,))
+    small = tf.nest.map_structure(
+        lambda leaf: tensor_spec.BoundedTensorSpec(leaf.shape, leaf.dtype, -1, 1), spec
+    )
+    frames = tensor_spec.sample_spec_nest(small, tf.constant([0, 1]), (50,))
     middle = tf.ones([50], tf.int32)
     return tf.data.Dataset.from_tensor_slices(
-        frames._replace(step_type=middle, next_step_type=middle)
+        frames._replace(step_type=middle, next_step_type=middle, discount=tf.ones([50]))
     )
 
 

@@ -63,9 +63,9 @@ class Dqn:
         self.optimizer.build(self.network.trainable_variables)
         self.epsilon = decay(1.0, settings.epsilon_steps, settings.last_epsilon)
 
-        self.steps = tf.Variable(0)  # Of each environment so far.
+        self.steps = tf.Variable(0, dtype=tf.int64)  # Of each environment so far.
         self.state = tf.Variable(self.begin(envs, stream=-1))
-        self.elapsed = tf.Variable(tf.zeros([envs], tf.int32))  # Steps of the episode.
+        self.elapsed = tf.Variable(tf.zeros([envs]))  # Steps of the episode.
         # A row is a transition: observation, action, reward, discount, what followed.
         self.columns = [size, 1, 1, 1, size]
         rows = settings.replay_capacity // envs
@@ -104,7 +104,7 @@ class Dqn:
         ends = terminated | (self.elapsed + 1 >= rules.max_episode_steps)
         first = self.begin(self.settings.num_envs, stream + 1)
         self.state.assign(tf.where(ends[:, tf.newaxis], first, reached))
-        self.elapsed.assign(tf.where(ends, 0, self.elapsed + 1))
+        self.elapsed.assign(tf.where(ends, 0.0, self.elapsed + 1))
         self.steps.assign_add(1)
 
     def update(self) -> None:

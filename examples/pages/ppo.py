@@ -62,9 +62,9 @@ class Ppo:
         )
         self.optimizer = keras.optimizers.Adam(rate, epsilon=1e-5)
         self.optimizer.build(self.variables)
-        self.steps = tf.Variable(0)  # Of each environment so far.
+        self.steps = tf.Variable(0, dtype=tf.int64)  # Of each environment so far.
         self.state = tf.Variable(self.begin(envs, stream=-1))
-        self.elapsed = tf.Variable(tf.zeros([envs], tf.int32))  # Steps of the episode.
+        self.elapsed = tf.Variable(tf.zeros([envs]))  # Steps of the episode.
         # A row: observation, action, reward, discount, whether it ends, what followed.
         self.columns = [size, 1, 1, 1, 1, size]
 
@@ -90,7 +90,7 @@ class Ppo:
         ends = terminated | (self.elapsed + 1 >= rules.max_episode_steps)
         first = self.begin(self.settings.num_envs, stream + 1)
         self.state.assign(tf.where(ends[:, tf.newaxis], first, reached))
-        self.elapsed.assign(tf.where(ends, 0, self.elapsed + 1))
+        self.elapsed.assign(tf.where(ends, 0.0, self.elapsed + 1))
         self.steps.assign_add(1)
         # Nothing follows a terminal state. The time limit also ends an episode, but
         # there the value of the state that was reached counts.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import int32_handles
 from tests.agents.every_agent import KINDS
 from tests.policies import saved_elsewhere
 from tfrl import agents, testing
@@ -48,10 +49,23 @@ ARRAYS = {
 }
 
 
+# The variables of int32 of each agent that was made.
+MADE_OF_INT32 = {}
+
+
 @functools.cache
 def made(name):
     """One agent of each kind, which the tests train as they like."""
-    return KINDS[name].make(ts.time_step_spec(OBSERVATION))
+    with int32_handles.recorded() as MADE_OF_INT32[name]:
+        agent = KINDS[name].make(ts.time_step_spec(OBSERVATION))
+        agent.collect_policy.prepare(BATCH_SIZE)
+    return agent
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_variable_is_of_int32_which_no_gpu_can_hold(name):
+    made(name)
+    assert not MADE_OF_INT32[name]
 
 
 def experience(name, seed=0):

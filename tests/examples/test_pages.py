@@ -52,7 +52,7 @@ def recorded_discounts(program):
 def test_the_future_counts_beyond_the_time_limit(page):
     program = PAGES[page](page.Settings())
     last = program.rules.max_episode_steps - 1
-    program.elapsed.assign(tf.fill(program.elapsed.shape, last))
+    program.elapsed.assign(tf.fill(program.elapsed.shape, float(last)))
     before = program.state.numpy()
     np.testing.assert_allclose(
         recorded_discounts(program), program.settings.gamma, rtol=1e-6

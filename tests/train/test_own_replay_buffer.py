@@ -148,7 +148,10 @@ def test_a_compiled_off_policy_loop_trains_from_it():
 def test_one_that_xla_cannot_compile_is_refused_or_left_plain():
     with pytest.raises(ValueError, match=r"got True for a Ring, expected a buffer "):
         make_off_policy_loop(Ring, jit_compile=True)
-    assert make_off_policy_loop(Ring, jit_compile="auto").samples_from_dataset
+    with pytest.warns(
+        RuntimeWarning, match="'auto' does not compile .* got a Ring, ex"
+    ):
+        assert make_off_policy_loop(Ring, jit_compile="auto").samples_from_dataset
     compiled = make_off_policy_loop(CompiledRing, jit_compile="auto")
     assert not compiled.samples_from_dataset
 

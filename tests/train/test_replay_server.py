@@ -73,7 +73,8 @@ def make_dqn_loop(path, jit_compile=False):
 
 
 def test_off_policy_loop_goes_on_with_the_servers_contents(tmp_path):
-    loop, buffer = make_dqn_loop(tmp_path / "replay", jit_compile="auto")
+    with pytest.warns(RuntimeWarning, match="'auto' does not .* a ReverbReplayBuffer"):
+        loop, buffer = make_dqn_loop(tmp_path / "replay", jit_compile="auto")
     checkpointer = whole_checkpoints.Checkpointer(tmp_path, **loop.checkpoint_items())
     for iterations in (1, 4):
         info = loop.run(iterations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -19,6 +20,12 @@ _PYTHON = (
     "first: give that program another tf.function, or the Python function itself. Let "
     "train.host_observer call Python at each step, or leave jit_compile=False."
 )
+# TensorFlow's error if a compiled program uses a variable of another device. It names
+# the variable, and the line that made it.
+_ELSEWHERE = re.compile(
+    r"Trying to access resource (\S+?)(?:/\d+)? \((.*?)\) located in device "
+    r"\S*(/device:\w+:\d+) from device \S*(/device:\w+:\d+)"
+)
 # The operations that XLA names if it does not know them; tf.print formats first.
 _EXPLANATIONS = {
     "StringFormat (": _PRINT,
@@ -30,16 +37,31 @@ _EXPLANATIONS = {
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Raises a NotImplementedError that names the cause and the remedy.
+    """Raises an error that names the cause and the remedy.
 
-    Other errors, and programs with other unsupported operations, are left as they are.
+    It is a NotImplementedError for an operation that XLA cannot compile, and a
+    ValueError for a variable that the program cannot reach. Other errors, and programs
+    with other unsupported operations, are left as they are.
     """
     try:
         yield
     except tf.errors.OpError as error:
+        elsewhere = _ELSEWHERE.search(error.message)
+        if elsewhere:
+            raise ValueError(_misplaced(*elsewhere.groups())) from error
         if "unsupported operations" not in error.message:
             raise
         for operation, text in _EXPLANATIONS.items():
             if operation in error.message:
                 raise NotImplementedError(text) from error
         raise
+
+
+def _misplaced(name: str, made: str, found: str, expected: str) -> str:
+    return (
+        f"jit_compile: the compiled program on {expected} uses the variable {name} "
+        f"({made}) on {found}, which it cannot reach, expected variables on its own "
+        f"device; make this one inside of tf.device({expected!r}), with another dtype "
+        "if it is int32, because TensorFlow has no variables of int32 on a GPU; or "
+        "leave jit_compile=False."
+    )

@@ -60,7 +60,7 @@ class Channel:
         """Creates the variable that orders the calls."""
         with tf.init_scope(), tf.device("CPU:0"):
             # Each call reads and assigns this variable, which keeps the calls in order.
-            self.state = tf.Variable(0, dtype=tf.int32, trainable=False, name="calls")
+            self.state = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
         self.error: BaseException | None = None
         self._kept: BaseException | None = None
         self._is_watched = False
@@ -268,7 +268,7 @@ class _CallSite:
         buffers = _Buffers(
             arrays[: end - 1],
             arrays[end - 1 :],
-            ctypes.c_int32.from_address(addresses[-1]),
+            ctypes.c_int64.from_address(addresses[-1]),
         )
         self._known[addresses] = buffers
         return buffers
@@ -279,7 +279,7 @@ class _Buffers(NamedTuple):
 
     inputs: list[np.ndarray]
     outputs: list[np.ndarray]
-    state: ctypes.c_int32
+    state: ctypes.c_int64
 
 
 def _wrong_number(values: Sequence[Any], outputs: Sequence[Any]) -> ValueError:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import trace_counts
+from tfrl.compilation import stored_values, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
@@ -55,12 +55,9 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         number_checks.check_sizes(batch_size=batch_size)
         self._end_probability = episode_end_probability
         self._generator = seeds.make_generator(seed)
-        self._variables = [
-            tf.Variable(
-                tf.zeros([batch_size, *spec.shape], spec.dtype), trainable=False
-            )
-            for spec in tf.nest.flatten(time_step_spec)
-        ]
+        self._stored = stored_values.StoredNest(
+            tensor_spec.add_outer_dim(time_step_spec, batch_size)
+        )
         self._started = tf.Variable(False)
         # Traced once each, and called as one operation in a larger graph.
         self._reset_function = tf.function(
@@ -73,20 +70,19 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
     def get_state(self) -> Any:
         """Returns the state as arrays; it cannot be called in a graph."""
         return {
-            "time_step": [variable.numpy() for variable in self._variables],
+            "time_step": [x.numpy() for x in tf.nest.flatten(self._stored.read())],
             "started": bool(self._started),
             "generator": self._generator.state.numpy(),
         }
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
-        for variable, value in zip(self._variables, state["time_step"], strict=True):
-            variable.assign(value)
+        self._stored.assign(state["time_step"])
         self._started.assign(state["started"])
         self._generator.state.assign(state["generator"])
 
     def _current_time_step(self) -> ts.TimeStep:
-        return tf.cond(self._started, self._read, self._reset)
+        return tf.cond(self._started, self._stored.read, self._reset)
 
     def _reset(self) -> ts.TimeStep:
         return self._reset_function()
@@ -99,7 +95,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         return self._draw(tf.ones([self._batch_size], tf.bool))
 
     def _draw_step(self) -> ts.TimeStep:
-        ended = self._read().is_last()
+        ended = self._stored.read().is_last()
         return self._draw(tf.logical_or(ended, tf.logical_not(self._started)))
 
     def _draw(self, first: tf.Tensor) -> ts.TimeStep:
@@ -124,13 +120,5 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
             ),
         )
         self._started.assign(True)
-        for variable, value in zip(
-            self._variables, tf.nest.flatten(time_step), strict=True
-        ):
-            variable.assign(value)
+        self._stored.assign(time_step)
         return time_step
-
-    def _read(self) -> ts.TimeStep:
-        return tf.nest.pack_sequence_as(
-            self._time_step_spec, [tf.identity(v) for v in self._variables]
-        )

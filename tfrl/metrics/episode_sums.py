@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import stored_values
 from tfrl.losses import masking
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.trajectories import trajectory as traj
@@ -34,10 +35,8 @@ class EpisodeSums(tf.Module):
         self._dtype = tf.as_dtype(dtype)
         self._shape = tf.TensorShape(shape)
         self.finished = TFDeque(buffer_size, dtype, shape)
-        self._running = tf.Variable(
-            tf.zeros([self._batch_size, *self._shape], self._dtype),
-            trainable=False,
-            name="accumulator",
+        self._running = stored_values.zeros(
+            [self._batch_size, *self._shape], self._dtype, "accumulator"
         )
 
     def add(self, trajectory: traj.Trajectory, values: tf.Tensor) -> None:
@@ -50,9 +49,9 @@ class EpisodeSums(tf.Module):
         self._check("the value of a step", values, self._shape)
         goes_on = ~trajectory.is_first()
         goes_on = tf.reshape(goes_on, [self._batch_size] + [1] * self._shape.rank)
-        so_far = masking.masked(self._running.read_value(), goes_on)
+        so_far = masking.masked(stored_values.read(self._running, self._dtype), goes_on)
         so_far += tf.cast(values, self._dtype)
-        self._running.assign(so_far)
+        stored_values.assign(self._running, so_far)
         self.finished.extend(so_far, where=trajectory.is_episode_end())
 
     def reset(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context
+from tfrl.compilation import context, stored_values
 from tfrl.typing import types
 
 
@@ -39,10 +39,8 @@ class TFDeque(tf.Module):
         self._dtype = tf.as_dtype(dtype)
         # One spare row: skipped values are written there, so that the shapes of a write
         # do not depend on data.
-        self._buffer = tf.Variable(
-            tf.zeros([self._max_len + 1, *self._shape], self._dtype),
-            trainable=False,
-            name="buffer",
+        self._buffer = stored_values.zeros(
+            [self._max_len + 1, *self._shape], self._dtype, "buffer"
         )
         # The number of values ever added.
         self._head = tf.Variable(0, dtype=tf.int64, name="head")
@@ -55,7 +53,7 @@ class TFDeque(tf.Module):
     @property
     def data(self) -> tf.Tensor:
         """The values held, `[length, ...]`, in the order of their slots."""
-        return self._buffer[: self.length]
+        return self._rows()[: self.length]
 
     def add(self, value: Any) -> None:
         """Appends one value, dropping the oldest if the deque is full."""
@@ -84,7 +82,8 @@ class TFDeque(tf.Module):
             # If more rows are given than fit, the last ones are kept.
             kept = tf.logical_and(where, position >= head - self._max_len)
             slots = tf.where(kept, position % self._max_len, self._max_len)
-            self._buffer.scatter_update(tf.IndexedSlices(values, slots))
+            rows = stored_values.to_stored(values)
+            self._buffer.scatter_update(tf.IndexedSlices(rows, slots))
             return tf.constant(True)
 
         # Most steps end no episode: then this costs one reduction and no write.
@@ -104,7 +103,7 @@ class TFDeque(tf.Module):
         taken = taken[(..., *[tf.newaxis] * self._shape.rank)]
         new = tf.reduce_sum(tf.where(taken, values, 0), axis=1)
         is_new = tf.reduce_any(taken, axis=1)
-        self._buffer.assign(tf.where(is_new, new, self._buffer))
+        stored_values.assign(self._buffer, tf.where(is_new, new, self._rows()))
         self._head.assign(head)
 
     def clear(self) -> None:
@@ -129,4 +128,8 @@ class TFDeque(tf.Module):
         """Returns the buffer, `[max_len + 1, ...]`, with `default` in unused rows."""
         held = tf.range(self._max_len + 1) < self.length
         held = tf.reshape(held, [-1] + [1] * self._shape.rank)
-        return tf.where(held, self._buffer, tf.constant(default, self._dtype))
+        return tf.where(held, self._rows(), tf.constant(default, self._dtype))
+
+    def _rows(self) -> tf.Tensor:
+        """Returns the buffer, `[max_len + 1, ...]`, with the spare row."""
+        return stored_values.read(self._buffer, self._dtype)

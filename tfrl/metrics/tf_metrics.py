@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import stored_values
 from tfrl.metrics import tf_metric
 from tfrl.metrics.episode_sums import EpisodeSums, total_reward
 from tfrl.metrics.export_utils import log_metrics as log_metrics
@@ -43,7 +44,7 @@ class _Count(tf_metric.TFStepMetric):
         """
         super().__init__(self._default_name if name is None else name, prefix)
         self.dtype = dtype
-        variable = tf.Variable(0, dtype=dtype, name=self._variable_name)
+        variable = stored_values.zeros([], dtype, self._variable_name)
         setattr(self, self._variable_name, variable)
 
     @property
@@ -56,11 +57,11 @@ class _Count(tf_metric.TFStepMetric):
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
         counts = tf.cast(self._counts(trajectory), self.dtype)
-        self._count.assign_add(tf.reduce_sum(counts))
+        self._count.assign_add(stored_values.to_stored(tf.reduce_sum(counts)))
         return trajectory
 
     def result(self) -> tf.Tensor:
-        return tf.identity(self._count)
+        return stored_values.read(self._count, self.dtype)
 
     def reset(self) -> None:
         self._count.assign(0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import context
+from tfrl.compilation import context, stored_values
 from tfrl.utils import tracking
 
 if TYPE_CHECKING:
@@ -41,11 +41,15 @@ class Table(tf.Module, tracking.Untracked):
         """
         super().__init__(name=scope)
         names = slot_names(tensor_spec)
+        specs = dict(zip(names, tree.flatten(tensor_spec), strict=True))
         self._set_untracked("_slots", tree.unflatten_as(tensor_spec, names))
         self._storage = {
-            name: _create_storage(name, spec, int(capacity), scope)
-            for name, spec in zip(names, tree.flatten(tensor_spec), strict=True)
+            name: stored_values.zeros(
+                [int(capacity), *spec.shape], spec.dtype, f"{scope}/{name}"
+            )
+            for name, spec in specs.items()
         }
+        self._set_untracked("_dtypes", {name: s.dtype for name, s in specs.items()})
 
     @property
     def slots(self) -> Any:
@@ -68,7 +72,9 @@ class Table(tf.Module, tracking.Untracked):
         """
         rows = tf.convert_to_tensor(rows)
         return tf.nest.map_structure(
-            lambda name: tf.gather(self._storage[name], rows),
+            lambda name: stored_values.from_stored(
+                tf.gather(self._storage[name], rows), self._dtypes[name]
+            ),
             self._slots if slots is None else slots,
         )
 
@@ -92,7 +98,8 @@ class Table(tf.Module, tracking.Untracked):
             tree.flatten(slots), tf.nest.flatten(values), strict=True
         ):
             variable = self._storage[name]
-            updates = tf.convert_to_tensor(value, variable.dtype)
+            updates = tf.convert_to_tensor(value, self._dtypes[name])
+            updates = stored_values.to_stored(updates)
             writes.append(variable.scatter_update(tf.IndexedSlices(updates, rows)))
         return tf.group(*writes)
 
@@ -118,6 +125,7 @@ class Table(tf.Module, tracking.Untracked):
         for variable, value in zip(
             self.variables(), tf.nest.flatten(values), strict=True
         ):
+            value = stored_values.to_stored(value)
             variable.assign(_with_block(variable, block, value))
         return tf.no_op()
 
@@ -151,15 +159,3 @@ def slot_names(tensor_spec: Any) -> list[str]:
     if all(names) and len(set(names)) == len(names):
         return names
     return ["/".join(map(str, path)) or "slot" for path, _ in leaves]
-
-
-def _create_storage(
-    name: str, spec: tf.TensorSpec, capacity: int, scope: str
-) -> tf.Variable:
-    return tf.Variable(
-        lambda: tf.zeros([capacity, *spec.shape], spec.dtype),
-        trainable=False,
-        name=f"{scope}/{name}",
-        shape=[capacity, *spec.shape],
-        dtype=spec.dtype,
-    )

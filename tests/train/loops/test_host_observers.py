@@ -162,8 +162,10 @@ def test_only_a_function_is_taken():
 
 
 def test_a_program_on_another_device_cannot_call_a_host_observer():
+    loop, _ = make_loop(False)
     obstacle = loop_checks.obstacle_to_compilation(
-        cart_poles(),
+        loop.environment,
+        loop.agent,
         None,
         [train.host_observer(print)],
         placement.Placement("/device:GPU:0", is_split=False),

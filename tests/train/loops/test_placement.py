@@ -164,11 +164,34 @@ def test_every_operation_runs_on_the_device_of_its_program(printed):
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ("unknown device", "device: got 'GPU:7', expected one of ['/device:CPU:0'"),
+        ("unknown device", r"device: got 'GPU:7', expected one of \['/device:CPU:0'"),
         ("dataset", "sampling: got 'dataset' with a replay buffer on /device:CPU:1"),
-        ("buffer", "True for a replay buffer on /device:CPU:0, expected one on /devi"),
-        ("environment", "True for an environment on /device:CPU:0, expected one on"),
-        ("observer", "True for an observer on /device:CPU:1, expected one on"),
+        (
+            "buffer",
+            r"True for a replay buffer with the variable TFUniformReplayBuffer/\S+:0 "
+            r"on /device:CPU:0, expected it on /device:CPU:1, .*; make it inside of "
+            r"tf\.device\('/device:CPU:1'\); or leave jit_compile=False\.",
+        ),
+        (
+            "environment",
+            "True for an environment with the variable .* on /device:CPU:0",
+        ),
+        ("observer", "True for an observer with the variable env.* on /device:CPU:1, "),
+        (
+            "normalizer",
+            "True for an observation_normalizer with the variable .*:0 on /device:CPU:0"
+            ", expected it on /device:CPU:1, ",
+        ),
+        (
+            "int32",
+            "True for an observer with the variable first_steps:0 on /device:CPU:0, .*"
+            "another dtype, such as int64, because TensorFlow has no .* int32 on a GPU",
+        ),
+        (
+            "no part's",
+            r"program on /device:CPU:1 uses the variable rate \(.*two_devices.*\) on "
+            r"/device:CPU:0, .*; make this one inside of tf\.device\('/device:CPU:1'\)",
+        ),
         ("host observer", "True for a host_observer, expected observers in TensorFlow"),
         (
             "schedule",
@@ -177,7 +200,18 @@ def test_every_operation_runs_on_the_device_of_its_program(printed):
     ],
 )
 def test_what_cannot_be_reached_is_an_error(results, case, text):
-    assert text in results("errors")[case]
+    assert re.search(text, results("errors")[case])
+
+
+def test_auto_warns_once_of_a_loop_that_is_not_compiled(results):
+    found = results("warnings")
+    for case, name in (("observer", "environment_steps"), ("int32", "first_steps")):
+        (text,) = found[case]
+        assert text.startswith(
+            f"jit_compile: 'auto' does not compile this loop: got an observer with the "
+            f"variable {name}:0 on "
+        )
+    assert found["nothing"] == found["plain"] == found["adafactor"] == []
 
 
 @pytest.mark.parametrize("case", ["observer and schedule, plain", "observer, auto"])

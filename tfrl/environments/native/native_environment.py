@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import context, trace_counts
+from tfrl.compilation import context, stored_values, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
@@ -19,6 +19,7 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 # The step type of a time step that was not returned yet. As after LAST, `step` resets;
 # `step_type % _UNSEEN` turns it into FIRST and leaves the other step types.
 _UNSEEN = 3
+_ZERO, _ONE = np.int64(0), np.int64(1)
 # Makes the random numbers differ from what other users of the same seed draw.
 _SALT = 0x6E61_7469
 
@@ -67,12 +68,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
             "_time_step_spec", ts.time_step_spec(dynamics.observation_spec)
         )
         self._set_untracked("_state_spec", state_spec)
-        self._state = [
-            _variable(spec.shape, spec.dtype, f"state_{i}")
-            for i, spec in enumerate(tf.nest.flatten(state_spec))
-        ]
-        self._elapsed = _variable([batch_size], tf.int32, "elapsed")
-        self._step_type = _variable([batch_size], tf.int32, "step_type")
+        self._state = stored_values.StoredNest(state_spec, "state")
+        # A GPU has no variables of int32.
+        self._elapsed = _variable([batch_size], tf.int64, "elapsed")
+        self._step_type = _variable([batch_size], tf.int64, "step_type")
         self._reward = _variable([batch_size], tf.float32, "reward")
         self._discount = _variable([batch_size], tf.float32, "discount")
         # The key made from the seed, and the number of calls.
@@ -98,13 +97,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         """
         self._random.assign([_key(seed), 0])
         self._reset()
-        self._step_type.assign(tf.fill([self._batch_size], _UNSEEN))
+        self._step_type.assign(_filled(self._batch_size, _UNSEEN))
 
     def physical_state(self) -> Any:
         """Returns the state of the dynamics, a nest of tensors `[B, ...]`."""
-        return tf.nest.pack_sequence_as(
-            self._state_spec, [variable.read_value() for variable in self._state]
-        )
+        return self._state.read()
 
     @_as_written
     def reset_to(self, state: Any) -> ts.TimeStep:
@@ -163,11 +160,16 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
         It cannot be called in a graph.
         """
-        return [variable.numpy() for variable in self._all_variables()]
+        state = tf.nest.flatten(self.physical_state())
+        return [value.numpy() for value in [*state, *self._other_variables()]]
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
-        for variable, value in zip(self._all_variables(), state, strict=True):
+        others = self._other_variables()
+        self._state.assign(
+            tf.nest.pack_sequence_as(self._state_spec, state[: -len(others)])
+        )
+        for variable, value in zip(others, state[-len(others) :], strict=True):
             variable.assign(value)
 
     @_as_written
@@ -175,7 +177,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         step_type = self._step_type.read_value() % _UNSEEN
         self._step_type.assign(step_type)
         return ts.TimeStep(
-            step_type,
+            tf.cast(step_type, tf.int32),
             self._reward.read_value(),
             self._discount.read_value(),
             self._dynamics.observation(self.physical_state()),
@@ -206,13 +208,13 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         terminated = tf.logical_and(runs, outcome.terminated)
         limit = dynamics.max_episode_steps
         # Without a limit the count stays at 1, where it cannot overflow.
-        count = 1 if limit is None else self._elapsed.read_value() + 1
-        elapsed = tf.where(runs, count, 0)
+        count = _ONE if limit is None else self._elapsed.read_value() + _ONE
+        elapsed = tf.where(runs, count, _ZERO)
         ends = (
             terminated if limit is None else tf.logical_or(terminated, elapsed >= limit)
         )
         # FIRST is 0 and MID is 1.
-        step_type = tf.where(ends, _LAST, tf.minimum(elapsed, 1))
+        step_type = tf.where(ends, np.int64(_LAST), tf.minimum(elapsed, _ONE))
         return self._write(
             state,
             elapsed,
@@ -226,8 +228,8 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         size = [self._batch_size]
         return self._write(
             state,
-            elapsed=tf.zeros(size, tf.int32),
-            step_type=tf.fill(size, _FIRST),
+            elapsed=tf.zeros(size, tf.int64),
+            step_type=_filled(self._batch_size, _FIRST),
             reward=tf.zeros(size),
             discount=tf.ones(size),
         )
@@ -246,10 +248,12 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
             "reward: got NaN or infinity from the step of the Dynamics, expected "
             "finite numbers; mend its reward",
         )
-        values = [*tf.nest.flatten(state), elapsed, step_type, reward, discount]
-        for variable, value in zip(self._all_variables()[:-1], values, strict=True):
+        self._state.assign(state)
+        values = [elapsed, step_type, reward, discount]
+        for variable, value in zip(self._other_variables()[:-1], values, strict=True):
             variable.assign(value)
         observation = self._dynamics.observation(state)
+        step_type = tf.cast(step_type, tf.int32)
         return ts.TimeStep(step_type, reward, discount, observation)
 
     def _draw(self, number: int) -> tf.Tensor:
@@ -267,9 +271,9 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
             return random, tf.zeros([self._batch_size, 0])
         return random[:, :number], random[:, number:]
 
-    def _all_variables(self) -> list[tf.Variable]:
+    def _other_variables(self) -> list[tf.Variable]:
+        """Returns the variables that do not hold the state of the dynamics."""
         return [
-            *self._state,
             self._elapsed,
             self._step_type,
             self._reward,
@@ -280,6 +284,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
 def _variable(shape: Any, dtype: tf.DType, name: str) -> tf.Variable:
     return tf.Variable(tf.zeros(shape, dtype), trainable=False, name=name)
+
+
+def _filled(size: int, value: int) -> tf.Tensor:
+    return tf.fill([size], tf.constant(value, tf.int64))
 
 
 def _key(seed: int | None) -> int:

@@ -67,19 +67,26 @@ class CollectingLoop(training_loop.TrainingLoop):
             removes the checks inside the call, so the loop checks after the call that
             the losses and the agent's variables are finite. The program calls a Python
             environment on the CPU.
-            "auto" compiles every loop that can be compiled. A loop cannot be compiled
-            if its replay buffer is in a server, if its parts are on devices that one
-            program cannot reach, or if its environment is in Python and compiled
-            programs of this build of TensorFlow cannot call Python.
+            "auto" compiles every loop that can be compiled, and warns of any other. A
+            loop cannot be compiled if its replay buffer is in a server, if variables of
+            its parts are on devices that one program cannot reach, or if its
+            environment is in Python and compiled programs of this build of TensorFlow
+            cannot call Python.
 
         Raises:
           ValueError: Specs or batch sizes do not match, or `jit_compile` is True and
-            the loop cannot be compiled.
+            the loop cannot be compiled. `run` raises it if a compiled program uses a
+            variable of another device that none of the loop's parts holds.
         """
         loop_checks.check_specs(environment, agent, replay_buffer)
         placed = placement.placement_of(agent.variables(), environment.calls_python)
         obstacle = jit_compile and loop_checks.obstacle_to_compilation(
-            environment, replay_buffer, observers, placed, self._collects_into_buffer
+            environment,
+            agent,
+            replay_buffer,
+            observers,
+            placed,
+            self._collects_into_buffer,
         )
         super().__init__(
             agent,

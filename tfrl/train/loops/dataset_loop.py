@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import fast_dataset
+from tfrl.compilation import fast_dataset, stored_values
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution
 from tfrl.train.loops import loop_checks, placement, replay_updates, training_loop
@@ -176,24 +176,15 @@ class _LastBatch(tf.Module):
 
     def __init__(self, spec: Any) -> None:
         super().__init__()
-        self._pack = functools.partial(tf.nest.pack_sequence_as, spec)
-        self._leaves = [
-            tf.Variable(
-                tf.zeros([size or 0 for size in leaf.shape], leaf.dtype),
-                trainable=False,
-                shape=leaf.shape,
-            )
-            for leaf in tf.nest.flatten(spec)
-        ]
+        self._stored = stored_values.StoredNest(spec)
         self.is_kept = tf.Variable(False, trainable=False)
 
     def keep(self, batch: Any) -> None:
-        for variable, leaf in zip(self._leaves, tf.nest.flatten(batch), strict=True):
-            variable.assign(leaf)
+        self._stored.assign(batch)
         self.is_kept.assign(True)
 
     def read(self) -> Any:
-        return self._pack([variable.read_value() for variable in self._leaves])
+        return self._stored.read()
 
 
 def next_element(iterator: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -109,7 +110,7 @@ _REMEDIES = {
 def resolve_compilation(
     jit_compile: bool | Literal["auto"], obstacle: str | bool | None
 ) -> bool:
-    """Returns whether XLA compiles a loop.
+    """Returns whether XLA compiles a loop; warns if "auto" does not.
 
     Args:
       jit_compile: What the user asked for.
@@ -120,11 +121,18 @@ def resolve_compilation(
     """
     if obstacle and jit_compile is True:
         raise ValueError(f"jit_compile: got True for {obstacle}")
+    if obstacle and jit_compile == "auto":
+        warnings.warn(
+            f"jit_compile: 'auto' does not compile this loop: got {obstacle}",
+            RuntimeWarning,
+            stacklevel=4,  # The line that makes the loop.
+        )
     return not obstacle if jit_compile == "auto" else bool(jit_compile)
 
 
 def obstacle_to_compilation(
     environment: tf_environment.TFEnvironment,
+    agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
     observers: Sequence[Any],
     placed: placement.Placement,
@@ -134,6 +142,7 @@ def obstacle_to_compilation(
 
     Args:
       environment: The environment.
+      agent: The agent.
       replay_buffer: The replay buffer, or None.
       observers: The user's observers.
       placed: The devices of the loop.
@@ -159,7 +168,7 @@ def obstacle_to_compilation(
     if not environment.calls_python:
         parts.append(("an environment", environment, True))
     parts.append(("a replay buffer", replay_buffer, collects_into_buffer))
-    return misplaced(parts, placed)
+    return misplaced(agent, parts, placed)
 
 
 def obstacle_without_environment(
@@ -179,21 +188,34 @@ def obstacle_without_environment(
 
 
 def misplaced(
-    parts: Sequence[tuple[str, Any, bool]], placed: placement.Placement
+    agent: tf_agent.TFAgent,
+    parts: Sequence[tuple[str, Any, bool]],
+    placed: placement.Placement,
 ) -> str | None:
-    """Returns which part's variables are on another device; None if none's are.
+    """Returns which variable of the loop's parts is on another device, and a remedy.
+
+    Returns None if there is none.
 
     Args:
-      parts: For each part its name, itself, and whether the collecting program uses it.
+      agent: The agent.
+      parts: For each other part its name, itself, and whether the collecting program
+        uses it.
       placed: The devices of the loop.
     """
-    for name, part, collects in parts:
-        if isinstance(part, tf.Module):
-            held = variables.tracked_variables(part)
-            misplaced = placed.obstacle(name, held, collects)
-            if misplaced:
-                return misplaced
-    return None
+    named: list[tuple[str, Any, bool]] = [
+        ("an observation_normalizer", agent.observation_normalizer, False),
+        ("a reward_normalizer", agent.reward_normalizer, False),
+        *parts,
+    ]
+    held = [
+        (name, variables.tracked_variables(part), collects)
+        for name, part, collects in named
+        if isinstance(part, tf.Module)
+    ]
+    # Keras's Adafactor has variables of int32, which no program uses.
+    weights = [v for v in agent.variables() if v.dtype != tf.int32]
+    held.append(("an agent", weights, False))
+    return next(filter(None, (placed.obstacle(*each) for each in held)), None)
 
 
 def _obstacle_to_python(placed: placement.Placement) -> str | None:

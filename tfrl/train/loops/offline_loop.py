@@ -81,7 +81,7 @@ class OfflineLoop(training_loop.TrainingLoop):
         obstacle = jit_compile and (
             loop_checks.obstacle_without_environment(replay_buffer)
             or loop_checks.misplaced(
-                [("a replay buffer", replay_buffer, False)], placed
+                agent, [("a replay buffer", replay_buffer, False)], placed
             )
         )
         super().__init__(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import variable_substitution
+from tfrl.compilation import stored_values, variable_substitution
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks
@@ -132,14 +132,14 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         outer_dims = [batch_size, num_frames]
         if minibatch_size is not None:
             outer_dims = [minibatch_size, 1]
-        specs = [] if self._is_recurrent else tf.nest.flatten(agent.training_data_spec)
         with tf.device(self._placement.device):
-            self._last_minibatch = [
-                tf.Variable(
-                    tf.zeros([*outer_dims, *spec.shape], spec.dtype), trainable=False
+            self._last_minibatch = stored_values.StoredNest(
+                ()
+                if self._is_recurrent
+                else tensor_spec.add_outer_dims_nest(
+                    agent.training_data_spec, outer_dims
                 )
-                for spec in specs
-            ]
+            )
         self._collect_on_host = self._placement.on_host(
             self._collect, self._copied_weights, self._jit_compile
         )
@@ -158,10 +158,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         Without minibatches, this is all that the agent was given, `[B, T, ...]` or
         `[B, T + 1, ...]`.
         """
-        return tf.nest.pack_sequence_as(
-            self._agent.training_data_spec,
-            [variable.read_value() for variable in self._last_minibatch],
-        )
+        return self._last_minibatch.read()
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         """Collects a rollout and trains on it."""
@@ -317,12 +314,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         if self._ends_iterations:
             experience, policy_state = data
             self._agent.end_iteration([experience], policy_state)
-        if self._last_minibatch:
-            minibatch, _ = self._minibatch(data, rows[-1])
-            for variable, value in zip(
-                self._last_minibatch, tf.nest.flatten(minibatch), strict=True
-            ):
-                variable.assign(value)
+        if not self._is_recurrent:
+            self._last_minibatch.assign(self._minibatch(data, rows[-1])[0])
         if not self._agent_updates_normalizers:
             self._agent.update_normalizers(
                 tf.nest.map_structure(lambda t: t[:, :-1], frames)

@@ -99,16 +99,23 @@ class Placement:
           values: The variables.
           collects: Whether the collecting program uses them; else the training one.
         """
-        values = list(values)
-        found = device_of(values)
         expected = self.collecting_device if collects else self.device
-        if not values or found == expected:
-            return None
-        return (
-            f"{name} on {found}, expected one on {expected}, because the compiled "
-            "program that uses it runs there and cannot reach another device; make it "
-            f"inside of tf.device({expected!r}), or leave jit_compile=False."
-        )
+        for variable in variables.as_tf_variables(values):
+            found = device_of([variable])
+            if found == expected:
+                continue
+            remedy = f"make it inside of tf.device({expected!r})"
+            if variable.dtype == tf.int32:
+                remedy += (
+                    ", with another dtype, such as int64, because TensorFlow has no "
+                    "variables of int32 on a GPU"
+                )
+            return (
+                f"{name} with the variable {variable.name} on {found}, expected it on "
+                f"{expected}, because the compiled program that uses it runs there and "
+                f"cannot reach another device; {remedy}; or leave jit_compile=False."
+            )
+        return None
 
     def on_host(
         self,

@@ -12,16 +12,18 @@ import os
 import pathlib
 import sys
 import tempfile
+import warnings
 from unittest import mock
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tests import int32_handles
 from tests.agents import every_agent
 from tfrl import train
 from tfrl.agents import DqnAgent, PPOClipAgent, ReinforceAgent
-from tfrl.compilation import internals
+from tfrl.compilation import compile_errors, internals
 from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.metrics import tf_metrics
 from tfrl.networks import ActorDistributionNetwork, QNetwork, ValueNetwork
@@ -30,14 +32,14 @@ from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 
-def make_devices(log_placement=False):
+def make_devices(log_placement=False, soft_placement=False):
     tf.debugging.set_log_device_placement(log_placement)
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * 2
     )
-    # An operation that cannot run on the device it is put on is an error.
-    tf.config.set_soft_device_placement(False)
+    # Without it, an operation that cannot run on the device it is put on is an error.
+    tf.config.set_soft_device_placement(soft_placement)
 
 
 def gymnasium_cart_pole(**kwargs):
@@ -58,6 +60,7 @@ def normalizers(environment):
 def dqn_loop(device, **kwargs):
     environment = kwargs.pop("environment", None) or gymnasium_cart_pole()
     epsilon_greedy = kwargs.pop("epsilon_greedy", 0.1)
+    optimizer = kwargs.pop("optimizer", keras.optimizers.Adam)
     with train.device_scope(device):
         agent = DqnAgent(
             environment.time_step_spec(),
@@ -68,7 +71,7 @@ def dqn_loop(device, **kwargs):
                 fc_layer_params=(16,),
                 seed=1,
             ),
-            optimizer=keras.optimizers.Adam(1e-3),
+            optimizer=optimizer(1e-3),
             epsilon_greedy=epsilon_greedy,
             seed=2,
             **normalizers(environment),
@@ -266,7 +269,9 @@ def swept_weights(iterations):
 
 def error(make):
     try:
-        make().run(1)
+        made = make()
+        if made is not None:
+            made.run(1)
     except ValueError as raised:
         return str(raised)
     return None
@@ -276,6 +281,57 @@ def observed(make=dqn_loop, **kwargs):
     with tf.device("CPU:1"):
         metric = tf_metrics.EnvironmentSteps()
     return make("CPU:1", observers=[metric], **kwargs)
+
+
+class FirstSteps(tf.Module):
+    """An observer of a user, who counts in int32."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = tf.Variable(0, name="first_steps")
+
+    def __call__(self, frame):
+        self.count.assign_add(tf.math.count_nonzero(frame.is_first(), dtype=tf.int32))
+
+
+def counting_in_int32(**kwargs):
+    environment = native_cart_pole("CPU:1")
+    # As on a GPU, whatever the scope.
+    with int32_handles.recorded(on_the_host=True), tf.device("CPU:1"):
+        observer = FirstSteps()
+    return dqn_loop("CPU:1", environment=environment, observers=[observer], **kwargs)
+
+
+def normalized_elsewhere(**kwargs):
+    environment = native_cart_pole("CPU:1")
+    with tf.device("CPU:0"):
+        outside = normalizers(environment)
+    with mock.patch(f"{__name__}.normalizers", return_value=outside):
+        return dqn_loop("CPU:1", environment=environment, **kwargs)
+
+
+def adafactor_loop(**kwargs):
+    # It holds variables of int32 that it never uses.
+    with int32_handles.recorded(on_the_host=True) as made:
+        loop = dqn_loop("CPU:1", optimizer=keras.optimizers.Adafactor, **kwargs)
+    assert made
+    return loop
+
+
+def uses_another_device():
+    """What a compiled function says of a variable that no part of a loop holds."""
+    with tf.device("CPU:0"):
+        rate = tf.Variable(0.5, name="rate")
+    with tf.device("CPU:1"), compile_errors.explained():
+        tf.function(lambda: 2 * rate, jit_compile=True)()
+
+
+def warning(make):
+    """What a loop says when it is made."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make()
+    return [str(each.message) for each in caught]
 
 
 def host_observer_on_device(**kwargs):
@@ -343,6 +399,16 @@ def fast():
             "schedule": error(lambda: scheduled(jit_compile=True)),
             "observer and schedule, plain": error(lambda: observed(scheduled)),
             "observer, auto": error(lambda: observed(jit_compile="auto")),
+            "normalizer": error(lambda: normalized_elsewhere(jit_compile=True)),
+            "int32": error(lambda: counting_in_int32(jit_compile=True)),
+            "no part's": error(uses_another_device),
+        },
+        "warnings": {
+            "observer": warning(lambda: observed(jit_compile="auto")),
+            "int32": warning(lambda: counting_in_int32(jit_compile="auto")),
+            "adafactor": warning(lambda: adafactor_loop(jit_compile="auto")),
+            "nothing": warning(lambda: dqn_loop("CPU:1", jit_compile="auto")),
+            "plain": warning(lambda: observed(jit_compile=False)),
         },
     }
 
@@ -389,13 +455,19 @@ def log_placement(path):
     traced.run(3)
 
 
-if sys.argv[1] == "slow":
-    make_devices()
-    print(json.dumps(slow()))
-    sys.exit()
-child = os.fork()
-if child:
+def main(part, log):
+    if part == "slow":
+        make_devices()
+        print(json.dumps(slow()))
+        return
+    child = os.fork()
+    if not child:
+        log_placement(log)
+        return
     make_devices()
     print(json.dumps(fast()))
     sys.exit(os.waitpid(child, 0)[1])
-log_placement(sys.argv[2])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

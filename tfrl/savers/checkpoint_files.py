@@ -169,7 +169,7 @@ def unsaved_weights(root: Any) -> dict[str, list[str]]:
     parts = tf.train.TrackableView(root).descendants()
     saved = {id(part) for part in parts}
     found: dict[str, list[str]] = {}
-    named = set()
+    named: set[int] = set()
     # Inner layers come after the layers around them.
     for part in reversed(parts):
         if isinstance(part, keras.Layer):

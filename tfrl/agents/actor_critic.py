@@ -37,6 +37,22 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
+def distributional_td_error(
+    predictions: Any, transitions: updates.Transitions, next_values: Any
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the cross entropies and the differences of the means, each `[B]`.
+
+    Args:
+      predictions: The critic's `DiscreteValuedDistribution`, `[B]`.
+      transitions: The transitions.
+      next_values: The distribution of the values of the next steps, `[B]`.
+    """
+    reward, discount = transitions.reward, transitions.discount
+    td_loss = losses.categorical(predictions, reward, discount, next_values)
+    td_error = losses.td_error(predictions.mean(), reward, discount, next_values.mean())
+    return td_loss, td_error
+
+
 def seeds_of(nest: Any, seed: tf.Tensor) -> list[tf.Tensor]:
     """Returns a seed for each leaf of a nest; the seed itself for a single leaf."""
     number = len(tf.nest.flatten(nest))
@@ -572,13 +588,4 @@ class DistributionalCritics(ActorCriticAgent):
     def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
         return super()._q_values(transitions).mean()
 
-    def _td_error(
-        self, predictions: Any, transitions: updates.Transitions, next_values: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the cross entropies and the differences of the means, each `[B]`."""
-        reward, discount = transitions.reward, transitions.discount
-        td_loss = losses.categorical(predictions, reward, discount, next_values)
-        td_error = losses.td_error(
-            predictions.mean(), reward, discount, next_values.mean()
-        )
-        return td_loss, td_error
+    _td_error = staticmethod(distributional_td_error)

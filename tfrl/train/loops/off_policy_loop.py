@@ -106,12 +106,13 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         super().__init__(
             environment, agent, replay_buffer, observers, seed, jit_compile
         )
-        number_checks.check_sizes(
-            collect_steps_per_iteration=collect_steps_per_iteration,
-            train_steps_per_iteration=train_steps_per_iteration,
-            initial_collect_steps=initial_collect_steps,
-            sample_batch_size=sample_batch_size,
-        )
+        for name, value in (
+            ("collect_steps_per_iteration", collect_steps_per_iteration),
+            ("train_steps_per_iteration", train_steps_per_iteration),
+            ("initial_collect_steps", initial_collect_steps),
+            ("sample_batch_size", sample_batch_size),
+        ):
+            number_checks.check_integer(name, value, 1, remedy="give a positive number")
         stored = variables.tracked_variables(replay_buffer)
         self._replay_device = placement.device_of(stored)
         from_dataset = loop_checks.is_from_dataset(

@@ -69,10 +69,11 @@ class OfflineLoop(training_loop.TrainingLoop):
         loop_checks.check_agent(agent)
         loop_checks.check_replay_buffer(replay_buffer)
         loop_checks.check_data_spec(replay_buffer, agent)
-        number_checks.check_sizes(
-            train_steps_per_iteration=train_steps_per_iteration,
-            sample_batch_size=sample_batch_size,
-        )
+        for name, value in (
+            ("train_steps_per_iteration", train_steps_per_iteration),
+            ("sample_batch_size", sample_batch_size),
+        ):
+            number_checks.check_integer(name, value, 1, remedy="give a positive number")
         self._num_steps = agent.train_sequence_length
         if sequence_length is not None:
             self._num_steps = loop_checks.check_sequence_length(sequence_length, agent)

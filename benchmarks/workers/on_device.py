@@ -128,7 +128,9 @@ def _example(
     """
     config = importlib.import_module(f"configs.{algorithm}").get_config()
     config.update(settings)
-    example = importlib.import_module(f"examples.train_{algorithm}")
+    # DQN's agent is in a module of its own, for several scripts.
+    name = "dqn" if algorithm == "dqn" else f"train_{algorithm}"
+    example = importlib.import_module(f"examples.{name}")
     with train.device_scope(device):
         environment: Any = (
             native_environments.load(config.env, config.num_envs, seed=0)

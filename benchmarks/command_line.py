@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
-_ON_DEMAND = ("sac", "td3", "ppo", "pages", "atari", "service", "worker_failures")
-_ON_ALL_CORES = ("service",)  # Several of its processes work at the same time.
+_ON_DEMAND = (
+    *("sac", "td3", "ppo", "pages", "atari", "service", "worker_failures", "gpu"),
+)
+_ON_ALL_CORES = ("service", "gpu")  # Their processes use several threads.
 _WORKERS = "benchmarks/workers"
 _ALONE = ("startup", "atari", "worker_failures")  # They have no contenders.
 
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say=say,
             clock=options.clock,
             against=options.against,
+            device=options.device,
         )
         if options.against:
             _say_against_what(options.against, say)
@@ -82,7 +85,11 @@ def _run(names: Sequence[str], cores: str | None, session: measurement.Session) 
                 if how != said:
                     session.say(how)
                 said = how
+                pinned = len(session.windows)
                 importlib.import_module(f"benchmarks.{name}").run(session)
+                if many:
+                    # They wait for other processes, or for a GPU, in any case.
+                    del session.windows[pinned:]
     except KeyboardInterrupt:
         session.say("Interrupted: the remaining benchmarks are left out.")
         return False
@@ -130,6 +137,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="the folder for tables, CSV and plot (default: logs/benchmarks)",
     )
     parser.add_argument(
+        "--device",
+        help="where gpu trains, beside the CPU (default: the first GPU, if TensorFlow "
+        "sees one)",
+    )
+    parser.add_argument(
         "--make-peers",
         action="store_true",
         help="make the peers' missing Python environments first; see benchmarks.peers",
@@ -147,6 +159,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             parser.error(
                 f"expected names of {', '.join((*NAMES, *_ON_DEMAND))}, got {name!r}"
             )
+    if options.device and "gpu" not in options.benchmarks:
+        parser.error(f"--device: got {options.device!r} without the benchmark gpu")
     if options.against is None:
         options.benchmarks = options.benchmarks or list(NAMES)
         return options

@@ -101,6 +101,7 @@ class Session:
         processes.
       against: Another checkout. Its contenders are measured in the same rounds, and
         this checkout's are compared with them instead of with peers.
+      device: The device that is compared with the CPU; None takes the first GPU.
       results: The results.
       facts: The facts that workers reported about the contenders.
       windows: All windows that the results were computed from.
@@ -113,6 +114,7 @@ class Session:
     say: Callable[[str], None]
     clock: str = "wall"
     against: pathlib.Path | None = None
+    device: str | None = None
     results: list[report.Result] = dataclasses.field(default_factory=list)
     facts: list[tuple[Contender, Mapping[str, Any]]] = dataclasses.field(
         default_factory=list

@@ -41,6 +41,7 @@ class System:
       peer: The peer's Python environment (see `benchmarks.peers`); None for this one.
       variables: Environment variables in addition to `environment_variables`.
       one_thread: Whether its libraries use only one thread.
+      sees_gpus: Whether it may use GPUs.
       root: The checkout whose package and workers run.
     """
 
@@ -49,6 +50,7 @@ class System:
     peer: str | None = None
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     one_thread: bool = True
+    sees_gpus: bool = False
     root: pathlib.Path = ROOT
 
     def command(self) -> list[str]:
@@ -77,6 +79,15 @@ SYSTEMS = {
         f"{_WORKERS}.with_tfrl",
         variables={"TF_NUM_INTRAOP_THREADS": "0"},
     ),
+    "tfrl_cpu": System("tfrl on the CPU", f"{_WORKERS}.on_device", one_thread=False),
+    "tfrl_device": System(
+        "tfrl on a device",
+        f"{_WORKERS}.on_device",
+        # Several workers share the GPU's memory.
+        variables={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+        one_thread=False,
+        sees_gpus=True,
+    ),
     "pages": System("The pages", f"{_WORKERS}.with_pages"),
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
@@ -103,7 +114,10 @@ SYSTEMS = {
     ),
 }
 OURS = frozenset(
-    {"tfrl", "tfrl_sweep", "pages", "replay_service", "replay_unix", "replay_grpc"}
+    {
+        *("tfrl", "tfrl_sweep", "tfrl_cpu", "tfrl_device", "pages"),
+        *("replay_service", "replay_unix", "replay_grpc"),
+    }
 )
 
 
@@ -116,10 +130,13 @@ def environment_variables(
     more: Mapping[str, str] | None = None,
     one_thread: bool = True,
     root: pathlib.Path = ROOT,
+    *,
+    sees_gpus: bool = False,
 ) -> dict[str, str]:
     """Returns this process' variables, with one thread and no GPU by default."""
     variables = {**os.environ, **(_ONE_THREAD if one_thread else {}), **(more or {})}
-    variables.setdefault("CUDA_VISIBLE_DEVICES", "")
+    if not sees_gpus:
+        variables.setdefault("CUDA_VISIBLE_DEVICES", "")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     variables["PYTHONPATH"] = str(root)
     return variables
@@ -255,7 +272,9 @@ def start(
     """
     system = _system(name)
     more = {**system.variables, **(variables or {})}
-    environment = environment_variables(more, system.one_thread, system.root)
+    environment = environment_variables(
+        more, system.one_thread, system.root, sees_gpus=system.sees_gpus
+    )
     return Worker(system.command(), environment, timeout, system.root)
 
 

@@ -30,6 +30,7 @@ def get_config() -> ConfigDict:
     config.vmax = 0.0  # The greatest return.
     config.num_atoms = 51  # Values between them that the critic has probabilities for.
     config.normalize_observations = False  # By their running mean and variance.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.batch_size = 64  # Frames in an update.
     config.actor_learning_rate = 1e-3  # Of Adam.
     config.critic_learning_rate = 1e-3  # Of Adam.

@@ -32,6 +32,7 @@ def get_config() -> ConfigDict:
     config.vmax = 0.0  # DMPO: the greatest return.
     config.num_atoms = 51  # DMPO: values between them that have probabilities.
     config.normalize_observations = False  # By their running mean and variance.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.batch_size = 64  # Frames in an update.
     config.num_samples = 20  # Actions drawn for each frame.
     config.policy_learning_rate = 1e-3  # Of Adam.

@@ -21,7 +21,7 @@ def get_config() -> ConfigDict:
     config.batch_size = 64  # Frames in an update.
     config.fc_layer_params = (64, 64)  # Units of each network's hidden layers.
     config.normalize_observations = False  # By the data's mean and variance.
-    config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.learning_rate = 1e-3  # Of Adam.
     config.gamma = 0.99  # Discount of a step; bc has none of the settings from here on.
     config.reward_scale = 0.1  # Factor of the rewards.

@@ -27,6 +27,7 @@ def get_config() -> ConfigDict:
     config.fc_layer_params = (64, 64)  # Units of the hidden layers of each network.
     config.activation = "tanh"  # Of the hidden layers, such as relu.
     config.normalize_observations = False  # By their running mean and variance.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.normalize_rewards = False  # By the running deviation of their returns.
     config.learning_rate = 1e-3  # Of Adam.
     config.anneal_learning_rate = True  # Whether it falls linearly to 0.

@@ -20,6 +20,7 @@ def get_config() -> ConfigDict:
     config.replay_capacity = 2_000  # Frames in the buffer.
 
     config.fc_layer_params = (100,)  # Units of the hidden layers.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.learning_rate = 1e-3  # Of Adam.
     config.gamma = 1.0  # Discount of a step.
     config.normalize_returns = True  # To mean 0 and standard deviation 1.

@@ -34,7 +34,7 @@ def get_config() -> ConfigDict:
     config.num_quantiles = 25  # TQC: quantiles that a critic predicts.
     config.num_dropped_quantiles = 2  # TQC: largest ones dropped for each critic.
     config.normalize_observations = False  # By their running mean and variance.
-    config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.batch_size = 64  # Frames in an update.
     config.actor_learning_rate = 1e-3  # Of Adam.
     config.critic_learning_rate = 1e-3  # Of Adam.

@@ -17,6 +17,7 @@ def get_config() -> ConfigDict:
     config.replay_capacity = 30_000  # Frames in the buffer.
 
     config.fc_layer_params = (100,)  # Units of the hidden layers.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.batch_size = 64  # Frames in an update.
     config.gamma = 0.99  # Discount of a step.
     config.target_update_tau = 0.02  # Step of the target network to the Q-network.

@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
 
     config.fc_layer_params = (64, 64)  # Units of the hidden layers.
     config.normalize_observations = False  # By their running mean and variance.
-    config.dtype = "float32"  # mixed_bfloat16 for a GPU and large networks.
+    config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.batch_size = 64  # Frames in an update.
     config.actor_learning_rate = 1e-3  # Of Adam.
     config.critic_learning_rate = 1e-3  # Of Adam.

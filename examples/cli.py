@@ -23,7 +23,7 @@ from ml_collections import config_flags
 import tfrl
 from examples import flag_help
 from tfrl.system import quiet
-from tfrl.train.runs import finished_runs
+from tfrl.train.runs import finished_runs, run_config
 from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict
@@ -57,6 +57,13 @@ _MINIMA = {
     "seed": 0,
     "target_update_period": 1,
     "train_steps_per_iteration": 1,
+}
+
+# The fields that some configurations of earlier versions lack, and what these did.
+_LATER_FIELDS = {
+    "dtype": "float32",
+    "normalize_observations": False,
+    "num_action_bins": 0,
 }
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
@@ -177,12 +184,15 @@ def make_directory(
     fields of `may_grow` may be larger than when the run began.
     """
     fields = {"algorithm": algorithm, **config.to_dict(), **settings}
-    for name in ("num_action_bins", "normalize_observations"):
-        if not fields.get(name):
-            # The configurations of earlier versions do not have these fields.
-            fields.pop(name, None)
+    logdir = _logdir(algorithm, config)
+    if not flags.FLAGS.overwrite and (logdir / "config.json").exists():
+        # An earlier version, without some of the fields, may have begun the run.
+        begun = run_config.read(logdir / "config.json")
+        for name, value in _LATER_FIELDS.items():
+            if name not in begun and fields.get(name) == value:
+                del fields[name]
     directory = tfrl.train.RunDirectory(
-        _logdir(algorithm, config),
+        logdir,
         fields,
         overwrite=flags.FLAGS.overwrite,
         # A run may resume on another device.

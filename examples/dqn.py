@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import cli
+from examples import cli, training
 from tfrl import agents, environments, networks, utils
 
 
@@ -18,16 +18,12 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     cli.check_discrete_actions(config.env, environment.action_spec())
-    observation_spec = environment.observation_spec()
-    layers, combiner = networks.default_preprocessing(observation_spec)
     network = networks.QNetwork(
-        observation_spec,
+        environment.observation_spec(),
         environment.action_spec(),
-        preprocessing_layers=layers,
-        preprocessing_combiner=combiner,
         fc_layer_params=tuple(config.fc_layer_params),
-        dtype=config.dtype,
         seed=config.seed,
+        **training.network_arguments(config, environment),
     )
     epsilon = keras.optimizers.schedules.PolynomialDecay(
         config.initial_epsilon,

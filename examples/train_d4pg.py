@@ -33,12 +33,11 @@ def make_agent(
 
     specs = environment.observation_spec(), environment.action_spec()
     cli.check_continuous_actions(config.env, specs[1], "D4PG")
-    layers, combiner = networks.default_preprocessing(specs[0])
     units = tuple(config.fc_layer_params)
     critic_network = networks.Sequential(
         [
             networks.CriticMultiplexer(),
-            networks.LayerNormMLP(units, activate_final=True),
+            networks.LayerNormMLP(units, activate_final=True, dtype=config.dtype),
             networks.DiscreteValuedHead(config.vmin, config.vmax, config.num_atoms),
         ],
         seed=config.seed + 1,
@@ -49,9 +48,8 @@ def make_agent(
         networks.ActorNetwork(
             *specs,
             units,
-            preprocessing_layers=layers,
-            preprocessing_combiner=combiner,
             seed=config.seed,
+            **training.network_arguments(config, environment),
         ),
         critic_network,
         keras.optimizers.Adam(config.actor_learning_rate),

@@ -51,7 +51,7 @@ def make_agent(
     }[config.agent]
     policy_network = networks.Sequential(
         [
-            networks.LayerNormMLP(tuple(config.fc_layer_params), activate_final=True),
+            make_torso(config),
             networks.MultivariateNormalDiagHead(
                 action_spec.shape.num_elements(),
                 init_scale=config.init_scale,
@@ -95,7 +95,7 @@ def make_distributional_critic(
     return networks.Sequential(
         [
             networks.CriticMultiplexer(),
-            networks.LayerNormMLP(tuple(config.fc_layer_params), activate_final=True),
+            make_torso(config),
             networks.DiscreteValuedHead(config.vmin, config.vmax, config.num_atoms),
         ],
         seed=config.seed + 1,
@@ -106,13 +106,18 @@ def make_critic_of_values(
     config: cli.Config, environment: environments.TFPyEnvironment
 ) -> Any:
     """Makes MPO's critic, which predicts the mean of the return."""
-    layers, combiner = networks.default_preprocessing(environment.observation_spec())
     return networks.CriticNetwork(
         (environment.observation_spec(), environment.action_spec()),
-        preprocessing_layers=layers,
-        preprocessing_combiner=combiner,
         joint_fc_layer_params=tuple(config.fc_layer_params),
         seed=config.seed + 1,
+        **training.network_arguments(config, environment),
+    )
+
+
+def make_torso(config: cli.Config) -> networks.LayerNormMLP:
+    """Makes the hidden layers of the policy, or of DMPO's critic."""
+    return networks.LayerNormMLP(
+        tuple(config.fc_layer_params), activate_final=True, dtype=config.dtype
     )
 
 

@@ -67,6 +67,7 @@ def make_agent(
         specs[1],
         fc_layer_params=tuple(config.fc_layer_params),
         activation_fn=keras.activations.get(config.activation),
+        dtype=config.dtype,
         seed=config.seed,
     )
     rate = config.learning_rate

@@ -107,13 +107,8 @@ def make_agent(
     if config.agent != "bc":
         cli.check_continuous_actions(config.env, action_spec, ALGORITHMS[config.agent])
     normalizer = cli.make_observation_normalizer(config, environment)
-    layers, combiner = networks.default_preprocessing(specs[0])
     sizes = tuple(config.fc_layer_params)
-    common = {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "dtype": config.dtype,
-    }
+    common = training.network_arguments(config, environment)
 
     def adam() -> keras.optimizers.Optimizer:
         return keras.optimizers.Adam(config.learning_rate)
@@ -144,7 +139,7 @@ def make_agent(
             seed=config.seed,
         )
     critics = networks.CriticNetwork(
-        specs, joint_fc_layer_params=sizes, seed=config.seed + 1
+        specs, joint_fc_layer_params=sizes, seed=config.seed + 1, **common
     )
     values = {
         "target_update_tau": config.target_update_tau,

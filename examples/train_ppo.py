@@ -42,6 +42,7 @@ def make_agent(
         fc_layer_params=tuple(config.fc_layer_params),
         conv_layer_params=tuple(config.conv_layer_params) or None,
         activation_fn=keras.activations.get(config.activation),
+        dtype=config.dtype,
         seed=config.seed,
     )
     reward_normalizer = None

@@ -29,23 +29,21 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     observation_spec = environment.observation_spec()
-    layers, combiner = networks.default_preprocessing(observation_spec)
+    common = training.network_arguments(config, environment)
     actor = networks.ActorDistributionNetwork(
         observation_spec,
         environment.action_spec(),
-        preprocessing_layers=layers,
-        preprocessing_combiner=combiner,
         fc_layer_params=tuple(config.fc_layer_params),
         seed=config.seed,
+        **common,
     )
     baseline = None
     if config.use_baseline:
         baseline = networks.ValueNetwork(
             observation_spec,
-            preprocessing_layers=layers,
-            preprocessing_combiner=combiner,
             fc_layer_params=tuple(config.fc_layer_params),
             seed=config.seed + 1,
+            **common,
         )
     return agents.ReinforceAgent(
         environment.time_step_spec(),

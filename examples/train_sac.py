@@ -50,7 +50,7 @@ def make_continuous_agent(
 
     observation_spec = environment.observation_spec()
     action_spec = environment.action_spec()
-    preprocessing = make_preprocessing(config, environment)
+    common = training.network_arguments(config, environment)
     if config.gsde_sample_freq:
         projection = functools.partial(
             networks.StateDependentNoiseProjectionNetwork,
@@ -67,7 +67,7 @@ def make_continuous_agent(
         fc_layer_params=tuple(config.actor_fc_layer_params),
         continuous_projection_net=projection,
         seed=config.seed,
-        **preprocessing,
+        **common,
     )
     is_tqc = config.agent == "tqc"
     critics = networks.CriticEnsembleNetwork(
@@ -76,7 +76,7 @@ def make_continuous_agent(
         num_quantiles=config.num_quantiles if is_tqc else None,
         fc_layer_params=tuple(config.critic_fc_layer_params),
         seed=config.seed + 1,
-        **preprocessing,
+        **common,
     )
     num_dimensions = sum(
         spec.shape.num_elements() for spec in tf.nest.flatten(action_spec)
@@ -119,36 +119,24 @@ def make_discrete_agent(
 ) -> agents.DiscreteSacAgent:
     """Makes discrete SAC: a categorical policy, and two Q-networks."""
     specs = environment.observation_spec(), environment.action_spec()
-    preprocessing = make_preprocessing(config, environment)
+    common = training.network_arguments(config, environment)
     num_actions = specs[1].maximum - specs[1].minimum + 1
     return agents.DiscreteSacAgent(
         critic_network=networks.QNetwork(
             *specs,
             fc_layer_params=tuple(config.critic_fc_layer_params),
             seed=config.seed + 1,
-            **preprocessing,
+            **common,
         ),
         actor_network=networks.ActorDistributionNetwork(
             *specs,
             fc_layer_params=tuple(config.actor_fc_layer_params),
             seed=config.seed,
-            **preprocessing,
+            **common,
         ),
         target_entropy=config.target_entropy_fraction * math.log(num_actions),
         **make_arguments(config, environment),
     )
-
-
-def make_preprocessing(
-    config: cli.Config, environment: environments.TFPyEnvironment
-) -> dict[str, Any]:
-    """Returns the arguments of all networks."""
-    layers, combiner = networks.default_preprocessing(environment.observation_spec())
-    return {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "dtype": config.dtype,
-    }
 
 
 def make_arguments(

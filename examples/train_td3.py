@@ -33,21 +33,16 @@ def make_agent(
 
     specs = environment.observation_spec(), environment.action_spec()
     cli.check_continuous_actions(config.env, specs[1], ALGORITHMS[config.agent])
-    layers, combiner = networks.default_preprocessing(specs[0])
-    preprocessing = {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "dtype": config.dtype,
-    }
+    common = training.network_arguments(config, environment)
     units = tuple(config.fc_layer_params)
     arguments = {
         "time_step_spec": environment.time_step_spec(),
         "action_spec": specs[1],
         "actor_network": networks.ActorNetwork(
-            *specs, units, seed=config.seed, **preprocessing
+            *specs, units, seed=config.seed, **common
         ),
         "critic_network": networks.CriticNetwork(
-            specs, joint_fc_layer_params=units, seed=config.seed + 1, **preprocessing
+            specs, joint_fc_layer_params=units, seed=config.seed + 1, **common
         ),
         "actor_optimizer": keras.optimizers.Adam(config.actor_learning_rate),
         "critic_optimizer": keras.optimizers.Adam(config.critic_learning_rate),

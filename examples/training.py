@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from examples import cli, runs
-from tfrl import agents, environments, train
+from tfrl import agents, environments, networks, train
 
 
 def run(
@@ -36,6 +37,21 @@ def run(
         agent.initialize()
     loop = make_loop(config, environment, agent)
     runs.run_loop(config, loop, cli.make_directory(name, config), algorithms[name])
+
+
+def network_arguments(
+    config: cli.Config, environment: environments.TFEnvironment
+) -> dict[str, Any]:
+    """Returns the arguments that all networks of observations have.
+
+    They say how observations become vectors, and in which precision layers compute.
+    """
+    layers, combiner = networks.default_preprocessing(environment.observation_spec())
+    return {
+        "preprocessing_layers": layers,
+        "preprocessing_combiner": combiner,
+        "dtype": config.dtype,
+    }
 
 
 def make_environment(config: cli.Config) -> environments.TFPyEnvironment:

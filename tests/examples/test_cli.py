@@ -80,6 +80,11 @@ def test_settings_for_other_environments_have_the_fields_of_the_main_file(name):
         assert set(get_config(path.stem)) == fields, path
 
 
+def test_every_example_that_trains_has_a_precision():
+    paths = [*(REPOSITORY / "configs").glob("*.py")]
+    assert {get_config(path.stem).dtype for path in paths} == {"float32"}
+
+
 def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
     reading, writing = os.pipe()
     os.close(reading)

@@ -121,6 +121,23 @@ def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     assert (logdir / "metrics.csv").read_text() == before
 
 
+def test_a_run_may_go_on_that_began_before_there_were_some_settings(
+    trained, run, tmp_path
+):
+    logdir = shutil.copytree(trained[0], tmp_path / "run")
+    config = json.loads((logdir / "config.json").read_text())
+    for name in ("dtype", "normalize_observations", "num_action_bins"):
+        del config[name]
+    (logdir / "config.json").write_text(json.dumps(config))
+    arguments = ("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, _, errors = run(*arguments)
+    assert code == 0, errors
+    assert "This run is finished" in errors
+    code, _, errors = run(*arguments, "--config.dtype=mixed_bfloat16")
+    assert code == 2
+    assert "dtype: was '(absent)', is 'mixed_bfloat16'" in errors
+
+
 def test_a_folder_that_another_process_uses_is_an_error(trained, run):
     logdir, _, _ = trained
     script = (

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import processors
 from tfrl.networks import continuous, sequential
 
 INPUTS = np.random.default_rng(0).normal(size=[4, 3]).astype(np.float32)
@@ -82,6 +83,29 @@ def test_near_zero_linear_starts_near_zero():
     outputs = linear(tf.ones([1, 100]))
     np.testing.assert_allclose(linear.get_weights()[0].std(), 1e-3, rtol=0.05)
     assert np.abs(outputs).max() < 0.05
+
+
+@processors.multiplies_in_half_precision
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **kwargs: continuous.LayerNormMLP([6, 5], **kwargs),
+        lambda **kwargs: continuous.LayerNormAndResidualMLP(6, 2, **kwargs),
+        lambda **kwargs: continuous.NearZeroInitializedLinear(6, **kwargs),
+    ],
+)
+def test_mixed_precision_is_of_the_layers_inside_too(make):
+    mixed, wide = make(dtype="mixed_bfloat16"), make()
+    outputs, expected = mixed(INPUTS), wide(INPUTS)
+    assert outputs.dtype == tf.bfloat16
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    mixed.set_weights(wide.get_weights())
+    # bfloat16 has a precision of 2^-8.
+    np.testing.assert_allclose(
+        tf.cast(mixed(INPUTS), tf.float32), expected, rtol=0.02, atol=0.02
+    )
+    inner = type(mixed).from_config(mixed.get_config())
+    assert inner(INPUTS).dtype == tf.bfloat16
 
 
 def test_seeds_reach_each_layer():

@@ -67,6 +67,20 @@ def test_each_replica_is_traced_once(result):
     assert result["traces"] == 2
 
 
+@pytest.mark.slow
+def test_the_learner_of_ppo_divides_minibatches_among_the_replicas(printed):
+    # Minibatches of 10 steps on one device, and of 5 in each replica; each learner goes
+    # on from the checkpoint of another.
+    result = printed("slow")["ppo_learner"]
+    assert result["difference"] < 1e-5
+    assert result["between_replicas"] == 0
+    assert result["moved"] > 0.01
+    # Two runs of two epochs of 20 steps.
+    assert result["train_steps"] == [8, 8]
+    alone, shared = result["losses"]
+    assert shared == pytest.approx(alone, rel=1e-4)
+
+
 def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
     refusals = results["refusals"]
     for part, name in (

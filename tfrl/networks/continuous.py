@@ -41,7 +41,8 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
           activation: The activation of the dense layers after the first.
           activate_final: Whether the last layer has the activation, too. The first has
             normalization and `tanh` in any case.
-          **kwargs: Passed to `keras.layers.Layer`.
+          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
+            policy, of the layers inside, too.
 
         Raises:
           ValueError: If there are no layers.
@@ -53,12 +54,16 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
                 "layer; leave out a torso that has none."
             )
         first, *others = dense.layers(
-            layer_sizes, w_init or initializers.uniform(), activation, activate_final
+            layer_sizes,
+            w_init or initializers.uniform(),
+            activation,
+            activate_final,
+            self.dtype_policy,
         )
         # The normalization stands before the first activation.
         first.activation = keras.activations.linear
         self._first = first
-        self._norm = keras.layers.LayerNormalization(epsilon=_LAYER_NORM_EPSILON)
+        self._norm = _normalization(self.dtype_policy)
         self._others = others
 
     def call(self, inputs: Any) -> tf.Tensor:
@@ -77,11 +82,17 @@ class LayerNormAndResidualMLP(recorded_layer.RecordedLayer):
         Args:
           hidden_size: The number of units of every dense layer.
           num_blocks: The number of blocks.
-          **kwargs: Passed to `keras.layers.Layer`.
+          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
+            policy, of the layers inside, too.
         """
         super().__init__(**kwargs)
-        (self._first,) = dense.layers([hidden_size], initializers.uniform())
-        self._blocks = [_ResidualBlock(hidden_size) for _ in range(num_blocks)]
+        dtype = self.dtype_policy
+        (self._first,) = dense.layers(
+            [hidden_size], initializers.uniform(), dtype=dtype
+        )
+        self._blocks = [
+            _ResidualBlock(hidden_size, dtype=dtype) for _ in range(num_blocks)
+        ]
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the embeddings `[..., hidden_size]` of inputs `[..., n]`."""
@@ -89,10 +100,12 @@ class LayerNormAndResidualMLP(recorded_layer.RecordedLayer):
 
 
 class _ResidualBlock(keras.layers.Layer):
-    def __init__(self, hidden_size: int):
-        super().__init__()
-        self._mlp = dense.layers([hidden_size, hidden_size], initializers.uniform())
-        self._norm = keras.layers.LayerNormalization(epsilon=_LAYER_NORM_EPSILON)
+    def __init__(self, hidden_size: int, dtype: keras.DTypePolicy):
+        super().__init__(dtype=dtype)
+        self._mlp = dense.layers(
+            [hidden_size, hidden_size], initializers.uniform(), dtype=dtype
+        )
+        self._norm = _normalization(dtype)
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         return self._norm(inputs + dense.apply(self._mlp, inputs))
@@ -108,11 +121,18 @@ class NearZeroInitializedLinear(recorded_layer.RecordedLayer):
         Args:
           output_size: The number of units.
           scale: The variance of the kernel is `scale / fan_in`.
-          **kwargs: Passed to `keras.layers.Layer`.
+          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
+            policy, of the layers inside, too.
         """
         super().__init__(**kwargs)
-        (self._dense,) = dense.layers([output_size], initializers.near_zero(scale))
+        (self._dense,) = dense.layers(
+            [output_size], initializers.near_zero(scale), dtype=self.dtype_policy
+        )
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the outputs `[..., output_size]` of inputs `[..., n]`."""
         return self._dense(inputs)
+
+
+def _normalization(dtype: keras.DTypePolicy) -> keras.layers.Layer:
+    return keras.layers.LayerNormalization(epsilon=_LAYER_NORM_EPSILON, dtype=dtype)

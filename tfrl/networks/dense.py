@@ -16,6 +16,7 @@ def layers(
     w_init: Any = None,
     activation: utils.Activation = "relu",
     activate_final: bool = False,
+    dtype: Any = None,
 ) -> list[keras.layers.Layer]:
     """Makes dense layers that `tfrl.networks.seeding` can seed.
 
@@ -25,6 +26,8 @@ def layers(
         default `initializers.truncated`.
       activation: The activation of the layers.
       activate_final: Whether the last layer has it, too.
+      dtype: The dtype of all layers, or their Keras dtype policy; None takes Keras's
+        default.
     """
     kernels = initializers.copies(w_init or initializers.truncated(), len(layer_sizes))
     last = len(layer_sizes) - 1
@@ -33,6 +36,7 @@ def layers(
             size,
             activation=activation if i < last or activate_final else None,
             kernel_initializer=kernel,
+            dtype=dtype,
         )
         for i, (size, kernel) in enumerate(zip(layer_sizes, kernels, strict=True))
     ]

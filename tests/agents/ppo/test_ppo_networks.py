@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import processors
 from tfrl.agents.ppo import ppo_actor_network, ppo_networks
 from tfrl.specs import tensor_spec
 
@@ -41,6 +42,27 @@ def test_normal_actions_have_means_near_0_and_deviations_of_1():
     distribution, _ = actor(tf.constant([[1.0, -2, 30, 4]]))
     np.testing.assert_allclose(distribution.stddev(), np.ones([1, 3]), rtol=1e-6)
     assert np.abs(distribution.mean()).max() < 0.1
+
+
+@processors.multiplies_in_half_precision
+@pytest.mark.parametrize("action_spec", [CHOICE, FORCE], ids=["choice", "force"])
+def test_mixed_precision_is_of_the_hidden_layers(action_spec):
+    observations = tf.constant([[1.0, -2, 3, 4]])
+    results = []
+    for dtype in ("mixed_bfloat16", "float32"):
+        actor, critic = ppo_networks.create_networks(
+            OBSERVATION, action_spec, dtype=dtype, seed=1
+        )
+        distribution, _ = actor(observations)
+        likely = distribution.log_prob(distribution.mode())
+        results.append((likely, critic(observations)[0]))
+        for network in (actor, critic):
+            assert {v.dtype for v in network.trainable_variables} == {"float32"}
+    ours, theirs = results
+    assert {tensor.dtype for tensor in ours} == {tf.float32}
+    # bfloat16 has a precision of 2^-8.
+    np.testing.assert_allclose(ours, theirs, rtol=0.02, atol=0.02)
+    assert ours[1] != theirs[1]
 
 
 def test_images_are_convolved():

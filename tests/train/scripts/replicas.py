@@ -3,6 +3,7 @@
 Logical devices can be set before TensorFlow starts only, so this is a process.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ import tensorflow as tf
 from tests.agents import every_agent
 from tfrl import agents, networks
 from tfrl.compilation import replicas
-from tfrl.train import learner
+from tfrl.train import learner, ppo_learner
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import optimizers, seeds
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
@@ -178,6 +179,61 @@ def compare(alone, make, strategy, folder, **kwargs):
     }
 
 
+def ppo_learned(folder, minibatch_size, strategy=None):
+    """Trains PPO by its own learner; returns the agent, and the last loss of each run.
+
+    A second learner, with an agent of its own, goes on from the first one's checkpoint.
+    """
+    root = os.path.join(folder, str(minibatch_size))
+    losses = []
+    for _ in range(2):
+        with strategy.scope() if strategy else contextlib.nullcontext():
+            agent = make_ppo()
+        frames = tf.nest.map_structure(
+            # Four sequences of six frames: 20 steps, and where they end.
+            lambda x: tf.reshape(x, [-1, 6, *x.shape[3:]])[:4],
+            make_batches(agent.collect_data_spec),
+        )
+        experience = agent.preprocess_sequence(frames)
+        trained = ppo_learner.PPOLearner(
+            root,
+            agent.train_step_counter,
+            agent,
+            lambda experience=experience: tf.data.Dataset.from_tensors(
+                (experience, ())
+            ),
+            None,
+            num_samples=1,
+            num_epochs=2,
+            minibatch_size=minibatch_size,
+            checkpoint_interval=1,
+            summary_interval=0,
+            strategy=strategy,
+            seed=0,
+        )
+        losses.append(float(trained.run().loss))
+    return agent, losses
+
+
+def compare_ppo_learners(strategy, folder):
+    """Compares PPO's learners on one device and with two replicas."""
+    alone, losses = ppo_learned(folder, 10)
+    shared, shared_losses = ppo_learned(folder, 5, strategy)
+    before = make_ppo()
+    pick = [
+        [v for v in agent.variables() if v.dtype.is_floating]
+        for agent in (alone, shared, before)
+    ]
+    copies = [strategy.experimental_local_results(v) for v in pick[1]]
+    return {
+        "difference": difference(*pick[:2]),
+        "between_replicas": max(difference([a], [b]) for a, b in copies),
+        "moved": difference(pick[0], pick[2]),
+        "losses": [losses, shared_losses],
+        "train_steps": [int(a.train_step_counter.numpy()) for a in (alone, shared)],
+    }
+
+
 def refusal(strategy, agent, folder, **kwargs):
     batches = make_batches(agent.collect_data_spec)
     try:
@@ -263,6 +319,7 @@ def main():
             for name, make in {"ppo": make_ppo, "sac": make_sac}.items():
                 alone = train_alone(make, folder)
                 results[name] = compare(alone, make, strategy, folder)
+            results["ppo_learner"] = compare_ppo_learners(strategy, folder)
             print(json.dumps(results))
             return
         dqn = train_alone(make_dqn, folder)

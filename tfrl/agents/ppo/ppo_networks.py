@@ -28,6 +28,7 @@ def create_networks(
     *,
     conv_layer_params: Sequence[Any] | None = None,
     activation_fn: Any = keras.activations.tanh,
+    dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> tuple[network.Network, network.Network]:
     """Makes an actor and a critic that share no layers.
@@ -47,6 +48,9 @@ def create_networks(
       conv_layer_params: `(filters, kernel_size, strides)` of each convolution, for
         observations that are one image; integers are divided by 255.
       activation_fn: The activation of all hidden layers.
+      dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
+        precision, such as "mixed_bfloat16", with which variables and last layers stay
+        in float32.
       seed: Seeds all initialisers; None follows `tf.random.set_seed`.
 
     Returns:
@@ -64,6 +68,7 @@ def create_networks(
         "conv_layer_params": conv_layer_params,
         "fc_layer_params": fc_layer_params,
         "activation_fn": activation_fn,
+        "dtype": dtype,
         "kernel_initializer": keras.initializers.Orthogonal(math.sqrt(2)),
     }
     actor = actor_distribution_network.ActorDistributionNetwork(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.replay_buffers.table import Table
 
 SPEC = (
@@ -39,6 +40,31 @@ def test_rows_are_written_in_the_order_given():
     table.write([3, 0], _values([[1, 2], [3, 4]], [7, 8]))
     np.testing.assert_array_equal(table.read([0, 3])[0], [[3, 4], [1, 2]])
     np.testing.assert_array_equal(table.read([[0], [3]])[1]["camera"], [[8], [7]])
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+@pytest.mark.parametrize("as_function", [False, True], ids=["eager", "graph"])
+def test_blocks_of_rows_are_written(monkeypatch, on_host, as_function):
+    monkeypatch.setattr(accelerators, "is_host", lambda device: on_host)
+    table = Table(SPEC, capacity=6)
+    block = tf.Variable(2, dtype=tf.int64)
+
+    def write():
+        table.write_block(block, _values([[1, 2], [3, 4]], [7, 255]))
+        return tf.constant(0)
+
+    traced = tf.function(write, autograph=False)
+    (traced if as_function else write)()
+    block.assign(0)
+    (traced if as_function else write)()
+    action, rest = table.read(tf.range(6))
+    pairs = [[1, 2], [3, 4]]
+    np.testing.assert_array_equal(action, [*pairs, [0, 0], [0, 0], *pairs])
+    np.testing.assert_array_equal(rest["camera"], [7, 255, 0, 0, 7, 255])
+    ops = {op.type for op in traced.get_concrete_function().graph.get_operations()}
+    scatters = "ResourceScatterUpdate" in ops
+    assert scatters == on_host
+    assert scatters != ("ResourceStridedSliceAssign" in ops)
 
 
 def test_some_slots_are_read_in_the_nest_that_is_asked_for():

@@ -1,17 +1,17 @@
 """Only named operations of a plain loop fall back from a GPU to the CPU.
 
-TensorFlow's Linux wheel registers its GPU kernels on a machine without a GPU, too. So a
-walk over the operations of a traced function shows which of them have one.
+And few tensors of an iteration go from the GPU to the host; see `gpu_walk`.
 """
 
-import collections
-import functools
+import json
+import pathlib
 
 import keras
 import pytest
 import tensorflow as tf
-from tensorflow.python.framework import kernels
 
+from tests.train import gpu_walk
+from tests.train.gpu_walk import falling_back
 from tfrl import train
 from tfrl.agents import DqnAgent, ReinforceAgent
 from tfrl.drivers import dynamic_step_driver
@@ -21,6 +21,7 @@ from tfrl.networks import ActorDistributionNetwork, QNetwork, ValueNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
 from tfrl.utils import common
 
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "crossings.py"
 ENVIRONMENT_CALL = {"PyFunc": set()}
 # The texts of assertions.
 MESSAGES = {"Const": {"string"}}
@@ -31,53 +32,10 @@ PIPELINE = {
 }
 
 
-@functools.cache
-def kernels_of(op):
-    return tuple(kernels.get_registered_kernels_for_op(op).kernel)
-
-
 pytestmark = pytest.mark.skipif(
-    all(kernel.device_type != "GPU" for kernel in kernels_of("MatMul")),
+    all(kernel.device_type != "GPU" for kernel in gpu_walk.kernels_of("MatMul")),
     reason="this build of TensorFlow registers no GPU kernels",
 )
-
-
-def falling_back(trace):
-    """The operations without a kernel for a GPU, and the dtypes of each.
-
-    Args:
-      trace: A concrete function; the functions that it calls are looked through, too.
-    """
-    graph = trace.graph.as_graph_def()
-    functions = {function.signature.name for function in graph.library.function}
-    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
-    found = collections.defaultdict(set)
-    for node in nodes:
-        if node.op not in functions and not has_gpu_kernel(node):
-            found[node.op] |= dtypes(node)
-    return dict(found)
-
-
-def has_gpu_kernel(node):
-    return any(
-        kernel.device_type in ("GPU", "DEFAULT")
-        and all(allows(constraint, node) for constraint in kernel.constraint)
-        for kernel in kernels_of(node.op)
-    )
-
-
-def allows(constraint, node):
-    value = node.attr[constraint.name]
-    given = list(value.list.type) or [value.type]
-    return set(given) <= set(constraint.allowed_values.list.type)
-
-
-def dtypes(node):
-    return {
-        tf.as_dtype(value.type).name
-        for name, value in node.attr.items()
-        if value.type and not name.startswith("_")
-    }
 
 
 @pytest.fixture(scope="module")
@@ -203,3 +161,124 @@ def test_an_operation_without_a_kernel_is_found():
         autograph=False,
     )
     assert falling_back(trace.get_concrete_function()) == {"ResourceGather": {"int32"}}
+
+
+def concrete(function, *arguments):
+    traced = tf.function(function, autograph=False)
+    return traced.get_concrete_function(*arguments)
+
+
+def sources(trace):
+    """What computes the tensors that go to the host, and how often they go."""
+    return [(found.source, found.times) for found in gpu_walk.crossings(trace)]
+
+
+def repeated(body, start, times=3):
+    return concrete(
+        lambda: tf.while_loop(
+            lambda i, _: i < times, lambda i, x: (i + 1, body(i, x)), (0, start())
+        )
+    )
+
+
+def test_what_a_loop_keeps_on_the_gpu_does_not_cross():
+    trace = repeated(lambda i, x: x[i : i + 2] * 2.0 + x[:2], lambda: tf.ones([2]))
+    assert sources(trace) == []
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_an_index_on_the_gpu_crosses_at_each_turn(dtype):
+    trace = repeated(
+        lambda i, x: x + tf.ones([9])[tf.cast(tf.reduce_sum(x), dtype)],
+        lambda: tf.zeros([2]),
+    )
+    # One tensor serves the positions from and to which an int32 slice goes.
+    expected = {"int32": [("Cast", 3)], "int64": [("Pack", 3)] * 3}
+    assert sources(trace) == expected[dtype]
+
+
+def test_a_tensor_crosses_once_for_all_who_need_it():
+    def body(i, x):
+        sizes = [tf.cast(tf.reduce_max(x), tf.int32) + size for size in (1, 2)]
+        return x + sum(tf.reduce_sum(tf.fill([size], 1.0)) for size in sizes)
+
+    assert sources(repeated(body, lambda: tf.ones([2]))) == [("Cast", 3)]
+
+
+def test_conditions_and_assertions_cross():
+    def body(i, x):
+        tf.raw_ops.Assert(condition=tf.reduce_any(x > 5.0), data=["large"])
+        return tf.cond(tf.reduce_all(x > 0.0), lambda: x, lambda: -x)
+
+    found = sources(repeated(body, lambda: tf.ones([2])))
+    assert sorted(found) == [("All", 3), ("Any", 3)]
+
+
+def test_an_operation_on_the_host_needs_its_inputs_there():
+    def body(i, x):
+        with tf.device("CPU:0"):
+            return tf.identity(x) + 1.0
+
+    trace = repeated(body, lambda: tf.ones([2]))
+    assert sources(trace) == []
+    (found,) = gpu_walk.crossings(trace, host="CPU:0")
+    assert (found.user, found.times) == ("AddV2", 3)
+
+
+def test_what_is_outside_of_all_loops_does_not_count():
+    trace = concrete(lambda: tf.fill([tf.cast(tf.random.uniform([]), tf.int32)], 1))
+    assert sources(trace) == []
+
+
+@pytest.mark.parametrize("op", sorted(gpu_walk.WORKING_ON_HOST))
+def test_what_works_on_the_host_is_registered_for_a_gpu(op):
+    name, on_host = gpu_walk.WORKING_ON_HOST[op]
+    registered = {
+        tf.as_dtype(dtype).name
+        for kernel in gpu_walk.kernels_of(op)
+        if kernel.device_type == "GPU"
+        for constraint in kernel.constraint
+        if constraint.name == name
+        for dtype in constraint.allowed_values.list.type
+    }
+    assert "float32" in registered
+    assert registered & on_host
+    assert not {"float32", "float64"} & on_host
+
+
+@pytest.mark.parametrize(("dtype", "found"), [(tf.uint8, True), (tf.float32, False)])
+def test_a_scatter_of_integers_works_on_the_host(dtype, found):
+    variable = tf.Variable(tf.zeros([4, 2], dtype))
+    update = tf.IndexedSlices(tf.ones([1, 2], dtype), tf.constant([3]))
+    trace = concrete(lambda: variable.scatter_update(update))
+    expected = {"ResourceScatterUpdate": {dtype.name, "int32"}} if found else {}
+    assert gpu_walk.working_on_host(trace) == expected
+
+
+@pytest.fixture(scope="module")
+def loops(run):
+    """What crosses in the loops of the script, by their names."""
+    ended = run(str(SCRIPT))
+    assert ended.code == 0, ended.errors[-3000:]
+    return json.loads(ended.output.splitlines()[-1])
+
+
+# The host adds up the losses, and is told where in the buffer each frame goes.
+MOST = {
+    "dqn": 2,
+    "dqn of images": 2,
+    "dqn, four steps and updates": 5,
+    "dqn prioritized": 2,
+    "sac": 2,
+    "ppo": 1,
+    # TensorFlow's cross-entropy checks a shape that is not known when it is traced.
+    "reinforce": 3,
+    "native dqn": 1,
+    "native ppo": 0,
+}
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_few_tensors_of_an_iteration_cross(loops, name):
+    found = loops[name]["others"]
+    assert sum(times for *_, times in found) <= MOST[name], found

@@ -177,9 +177,10 @@ class _Leaf:
         """Returns a value `[..., *shape]` for its words `[..., words]`, as float32."""
         outer_rank = words.shape.rank - 1
         per_element = self._carrier.size // _WORD_BYTES
-        if per_element > 1:
-            inner = [*self.spec.shape, per_element]
-            words = _reshape_inner(words, outer_rank, inner)
+        if per_element:
+            # Before the cast: a GPU copies int32 to the host to reshape it.
+            inner = [per_element] if per_element > 1 else []
+            words = _reshape_inner(words, outer_rank, [*self.spec.shape, *inner])
         value = words
         if self._carrier != tf.float32:
             value = tf.bitcast(words, self._carrier)
@@ -187,8 +188,8 @@ class _Leaf:
             per_word = _WORD_BYTES // self._carrier.size
             value = _reshape_inner(value, outer_rank, [self.words * per_word])
             value = value[..., : self._size]
-        value = tf.cast(value, self.spec.dtype)
-        return _reshape_inner(value, outer_rank, self.spec.shape)
+            value = _reshape_inner(value, outer_rank, self.spec.shape)
+        return tf.cast(value, self.spec.dtype)
 
 
 def _reshape_inner(tensor: tf.Tensor, outer_rank: int, shape: Any) -> tf.Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context, stored_values
+from tfrl.compilation import accelerators, context, stored_values
 from tfrl.typing import types
 
 
@@ -86,6 +86,9 @@ class TFDeque(tf.Module):
             self._buffer.scatter_update(tf.IndexedSlices(rows, slots))
             return tf.constant(True)
 
+        if accelerators.in_graph():
+            append()  # An accelerator would have to wait for the condition.
+            return
         # Most steps end no episode: then this costs one reduction and no write.
         tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
 

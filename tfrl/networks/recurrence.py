@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.keras_layers import dynamic_unroll_layer, rnn_wrapper
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
@@ -68,4 +69,4 @@ def named(specs: Any) -> Any:
 
 def reset_mask(step_type: Any) -> Any:
     """Returns the mask of FIRST steps, bool `[B]` or `[B, T]`; None if unknown."""
-    return tf.equal(step_type, _FIRST) if tf.is_tensor(step_type) else None
+    return accelerators.equal(step_type, _FIRST) if tf.is_tensor(step_type) else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.compilation import context
+from tfrl.compilation import accelerators
 from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
 from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, seeds
@@ -184,7 +184,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         Raises:
           ValueError: If the keys and priorities are not vectors of one length.
           tf.errors.InvalidArgumentError: If a priority is negative or not finite, or a
-            key does not belong to this buffer. (XLA compiles the check away.)
+            key does not belong to this buffer. (XLA compiles the check away, and a
+            loop on an accelerator leaves it out.)
         """
         keys, priorities = _checked_update(keys, priorities)
         with self._placed(), tf.name_scope("update_priorities"):
@@ -192,7 +193,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             ids = keys // self._batch_size
             checks = [
                 _assert_priorities(priorities),
-                context.assert_true(
+                accelerators.assert_true(
                     tf.reduce_all((keys >= 0) & (ids <= head)),
                     [
                         "keys: got some that no frame of the buffer has; expected "
@@ -242,7 +243,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             f"{type(self).__name__}: the priorities of all windows that can be drawn "
             "are 0. Give the buffer an epsilon > 0, or one of them a priority."
         ]
-        with tf.control_dependencies([context.assert_true(total > 0, none)]):
+        with tf.control_dependencies([accelerators.assert_true(total > 0, none)]):
             probabilities = values / total
         # (1 / (N P))^beta over its largest is (min P / P)^beta: N cancels.
         weights = tf.pow(
@@ -272,7 +273,7 @@ def _checked_update(keys: Any, priorities: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _assert_priorities(priorities: tf.Tensor) -> Any:
-    return context.assert_true(
+    return accelerators.assert_true(
         tf.reduce_all((priorities >= 0) & tf.math.is_finite(priorities)),
         [
             "priorities: got one that is negative or not finite, expected numbers of "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 def follows(frames: Trajectory) -> tf.Tensor:
     """Returns whether frame `t + 1` follows frame `t`, bool `[B, T - 1]`."""
-    return tf.equal(frames.next_step_type[:, :-1], frames.step_type[:, 1:])
+    before = accelerators.comparable(frames.next_step_type)
+    after = accelerators.comparable(frames.step_type)
+    return tf.equal(before[:, :-1], after[:, 1:])
 
 
 def is_cut(frames: Trajectory) -> tf.Tensor:
@@ -37,10 +40,11 @@ def in_complete_episode(frames: Trajectory) -> tf.Tensor:
     cut; a segment counts if its last frame ends an episode.
     """
     ends_episode = frames.is_last()
-    ends_segment = tf.cast(ends_episode | is_cut(frames), tf.int32)
+    dtype = accelerators.index_dtype()
+    ends_segment = tf.cast(ends_episode | is_cut(frames), dtype)
     segment = tf.cumsum(ends_segment, axis=1, exclusive=True)
     batch_size, length = tf.unstack(tf.shape(segment))
-    segment += tf.range(batch_size)[:, tf.newaxis] * length
+    segment += tf.cast(tf.range(batch_size)[:, tf.newaxis] * length, dtype)
     complete = tf.math.unsorted_segment_max(
         tf.cast(ends_episode, tf.int32), segment, batch_size * length
     )
@@ -54,8 +58,8 @@ def is_padding(frames: Trajectory) -> tf.Tensor:
     Frames of zeros have step types FIRST and FIRST, and the padding of `FixedLength`
     has LAST and LAST. Steps of an environment never have these step types.
     """
-    return (frames.step_type == frames.next_step_type) & ~(
-        frames.step_type == ts.StepType.MID
+    return accelerators.equal(frames.step_type, frames.next_step_type) & ~(
+        accelerators.equal(frames.step_type, ts.StepType.MID)
     )
 
 
@@ -87,9 +91,8 @@ def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
       frames: Frames `[B, T, ...]`.
       num_episodes: The number of episodes to keep in each row.
     """
-    finished_before = tf.cumsum(
-        tf.cast(frames.is_episode_end(), tf.int32), axis=1, exclusive=True
-    )
+    ends = tf.cast(frames.is_episode_end(), accelerators.index_dtype())
+    finished_before = tf.cumsum(ends, axis=1, exclusive=True)
     kept = (finished_before < num_episodes) | is_padding(frames)
     return frames._replace(
         next_step_type=tf.where(kept, frames.next_step_type, ts.StepType.MID)

@@ -242,9 +242,9 @@ def fields_repr(value: Any) -> str:
 def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
     """Returns `step_type == constant`, a tensor for a tensor, else a NumPy bool."""
     if _is_tensor(step_type):
-        import tensorflow as tf
+        from tfrl.compilation import accelerators
 
-        return tf.equal(step_type, constant)
+        return accelerators.equal(step_type, constant)
     return np.equal(step_type, constant)
 
 

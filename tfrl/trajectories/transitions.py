@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.losses import masking, returns
 from tfrl.trajectories import episodes, policy_step
 from tfrl.trajectories import time_step as ts
@@ -167,13 +168,15 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
                 strict=True,
             )
         )
-        exists = tf.equal(frame.next_step_type, end.step_type) & ~frame.is_boundary()
+        exists = accelerators.equal(frame.next_step_type, end.step_type)
+        exists &= ~frame.is_boundary()
         reward = masking.masked(frame.reward, exists)
         discount = masking.masked(frame.discount, exists)
     else:
         frame = tf.nest.map_structure(lambda t: composite.select(t, 0), trajectory)
         inside = _inside_episode(trajectory)
-        num_steps = tf.reduce_sum(tf.cast(inside, tf.int32), axis=1)
+        dtype = accelerators.index_dtype()
+        num_steps = tf.reduce_sum(tf.cast(inside, dtype), axis=1)
         end = tf.nest.map_structure(
             lambda t: composite.select(t, num_steps), trajectory
         )
@@ -236,7 +239,8 @@ def _inside_episode(trajectory: Trajectory) -> tf.Tensor:
     if not _has_step_types(trajectory):
         return tf.ones_like(trajectory.discount[:, :-1], tf.bool)
     goes_on = episodes.follows(trajectory) & ~trajectory.is_boundary()[:, :-1]
-    return tf.cast(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), tf.bool)
+    goes_on = tf.cast(goes_on, accelerators.index_dtype())
+    return tf.cast(tf.math.cumprod(goes_on, axis=1), tf.bool)
 
 
 def _n_step_reward_and_discount(

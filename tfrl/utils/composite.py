@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
+
 
 def as_tensor(value: Any) -> Any:
     """Returns a tensor of any kind unchanged; makes other values dense tensors."""
@@ -30,7 +32,7 @@ def reshape(t: Any, shape: Any) -> Any:
     """Reshapes `t` to `shape`, a list or an integer tensor."""
     if isinstance(t, tf.SparseTensor):
         return tf.sparse.reshape(t, shape)
-    return tf.reshape(t, shape)
+    return accelerators.moved(lambda t: tf.reshape(t, shape), t)
 
 
 def squeeze(t: Any, axis: int) -> Any:
@@ -41,7 +43,7 @@ def squeeze(t: Any, axis: int) -> Any:
       ValueError: If dimension `axis` of a dense tensor is known not to be 1.
     """
     if not isinstance(t, tf.SparseTensor):
-        return tf.squeeze(t, [axis])
+        return accelerators.moved(lambda t: tf.squeeze(t, [axis]), t)
     axis = _from_first(t, axis)
     size = t.dense_shape[axis]
     check = tf.debugging.assert_equal(
@@ -57,14 +59,15 @@ def expand_dims(t: Any, axis: int) -> Any:
     """Adds a dimension of size 1 at `axis`."""
     if isinstance(t, tf.SparseTensor):
         return tf.sparse.expand_dims(t, axis)
-    return tf.expand_dims(t, axis)
+    return accelerators.moved(lambda t: tf.expand_dims(t, axis), t)
 
 
 def slice_from(tensor: Any, axis: int, start: Any) -> Any:
     """Returns `tensor[start:]` along `axis`; `start` may be negative."""
     axis = _from_first(tensor, axis)
     if not isinstance(tensor, tf.SparseTensor):
-        return tensor[(slice(None),) * axis + (slice(start, None),)]
+        part = (slice(None),) * axis + (slice(start, None),)
+        return accelerators.moved(lambda tensor: tensor[part], tensor)
     size = tensor.dense_shape[axis]
     start = _from_the_left(start, size)
     return _sparse_slice(tensor, axis, start, size - start)
@@ -74,7 +77,8 @@ def slice_to(tensor: Any, axis: int, end: Any) -> Any:
     """Returns `tensor[:end]` along `axis`; `end` may be negative."""
     axis = _from_first(tensor, axis)
     if not isinstance(tensor, tf.SparseTensor):
-        return tensor[(slice(None),) * axis + (slice(None, end),)]
+        part = (slice(None),) * axis + (slice(None, end),)
+        return accelerators.moved(lambda tensor: tensor[part], tensor)
     size = tensor.dense_shape[axis]
     return _sparse_slice(tensor, axis, tf.zeros_like(size), _from_the_left(end, size))
 
@@ -187,8 +191,8 @@ def select(t: Any, index: Any) -> Any:
         indices = tf.boolean_mask(t.indices, keep)
         return _without_axis(t, indices, tf.boolean_mask(t.values, keep), axis=1)
     if isinstance(index, int):
-        return t[:, index]
-    return tf.gather(t, index, axis=1, batch_dims=1)
+        return accelerators.moved(lambda t: t[:, index], t)
+    return accelerators.moved(lambda t: tf.gather(t, index, axis=1, batch_dims=1), t)
 
 
 def unstack_time(t: Any, num: int) -> list[Any]:
@@ -198,7 +202,7 @@ def unstack_time(t: Any, num: int) -> list[Any]:
     """
     if _is_composite(t):
         return [select(t, index) for index in range(num)]
-    return tf.unstack(t, num, axis=1)
+    return accelerators.unstack(t, num, axis=1)
 
 
 def _is_composite(t: Any) -> bool:

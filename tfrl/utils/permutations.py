@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.utils import number_checks, seeds
@@ -59,24 +60,25 @@ def _divisor_near_root(length: int) -> int:
 def _feistel(seed: tf.Tensor, number: int, rows: int, columns: int) -> tf.Tensor:
     """Returns permutations of `rows * columns` numbers, `[number, rows * columns]`."""
     keys = seeds.words(seed, [number, _ROUNDS])
-    index = tf.range(rows * columns)[tf.newaxis]
-    row, column = index // columns, index % columns
+    index = np.arange(rows * columns, dtype=np.uint32)[np.newaxis]
+    row, column = (tf.constant(half) for half in (index // columns, index % columns))
     for i in range(0, _ROUNDS, 2):
         row = _add(row, _function(column, keys[:, i, tf.newaxis], rows), rows)
         added = _function(row, keys[:, i + 1, tf.newaxis], columns)
         column = _add(column, added, columns)
-    return row * columns + column
+    return tf.cast(row * np.uint32(columns) + column, tf.int32)
 
 
 def _function(half: tf.Tensor, key: tf.Tensor, size: int) -> tf.Tensor:
     """Returns a keyed hash of `half`, in `[0, size)`."""
-    hashed = seeds.hashed(tf.cast(half, tf.uint32), key)
+    hashed = seeds.hashed(half, key)
     high = tf.bitwise.right_shift(hashed, tf.constant(16, tf.uint32))
     scaled = high * tf.constant(size, tf.uint32)
-    return tf.cast(tf.bitwise.right_shift(scaled, tf.constant(16, tf.uint32)), tf.int32)
+    return tf.bitwise.right_shift(scaled, tf.constant(16, tf.uint32))
 
 
 def _add(half: tf.Tensor, addend: tf.Tensor, size: int) -> tf.Tensor:
     """Adds numbers in `[0, size)` modulo `size`; a division would take longer."""
     total = half + addend
+    size = tf.constant(size, tf.uint32)
     return tf.where(total >= size, total - size, total)

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import context, replicas, variable_substitution
+from tfrl.compilation import (
+    accelerators,
+    context,
+    replicas,
+    variable_substitution,
+)
 
 # Named, because the default is several times slower under XLA on a CPU.
 ALGORITHM = "philox"
@@ -23,6 +28,7 @@ _PHILOX = 1
 _COUNTS_A_NUMBER = 256
 # Up to this many numbers are drawn from Philox's words directly.
 _FEW = 16
+_UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
 _GOLDEN_RATIO = 0x9E3779B9
 # The polynomials of `_erfinv` for the middle and the tails, highest power first.
 _ERFINV_COEFFICIENTS = (
@@ -57,10 +63,10 @@ def draw_number() -> int:
 
 def next_seed(generator: tf.random.Generator) -> tf.Tensor:
     """Draws the next stateless seed, int64 `[2]`, and advances the generator."""
-    if variable_substitution.active() is None:
+    if variable_substitution.active() is None and not accelerators.in_graph():
         state = generator.skip(2)
     else:
-        # The generator's own step, in tensors.
+        # The generator's own step, in tensors; it takes no number from the host.
         state = generator.state.read_value()
         generator.state.assign(tf.add(state, [2 * _COUNTS_A_NUMBER, 0, 0]))
     # The state is the counter and the key.
@@ -86,7 +92,7 @@ def as_seed(seed: int | tf.Tensor) -> tf.Tensor:
 
 def split_seed(seed: int | tf.Tensor, num: int) -> list[tf.Tensor]:
     """Derives `num` independent stateless seeds from one, deterministically."""
-    return tf.unstack(
+    return accelerators.unstack(
         tf.random.split(as_seed(seed), num=num, alg=ALGORITHM), num=num, axis=0
     )
 
@@ -204,6 +210,8 @@ def _integers(
     dtype: tf.DType,
     random: dict[str, Any],
 ) -> tf.Tensor:
+    if accelerators.in_graph() and tf.is_tensor(maxval):
+        return _integers_on_accelerator(shape, minval, maxval, dtype, random)
     minval, maxval = tf.cast(minval, dtype), tf.cast(maxval, dtype)
 
     def few() -> tf.Tensor:
@@ -219,6 +227,31 @@ def _integers(
         return minval + tf.cast(high, tf.int32)
 
     return few() if dtype != tf.int32 else _by_number(shape, few, many)
+
+
+def _integers_on_accelerator(
+    shape: tf.types.experimental.TensorLike,
+    minval: tf.types.experimental.TensorLike,
+    maxval: tf.Tensor,
+    dtype: tf.DType,
+    random: dict[str, Any],
+) -> tf.Tensor:
+    """Returns the numbers of `_integers` without a bound in the host's memory."""
+    minval = tf.cast(minval, tf.int64)
+    span = tf.cast(tf.cast(maxval, tf.int64) - minval, tf.uint64)
+
+    def few() -> tf.Tensor:
+        words = tf.raw_ops.StatelessRandomUniformFullIntV2(
+            shape=shape, dtype=_UNSIGNED[dtype], **random
+        )
+        return tf.cast(words, tf.uint64) % span
+
+    def many() -> tf.Tensor:
+        words = tf.cast(_hashed_words(shape, random), tf.uint64)
+        return tf.bitwise.right_shift(words * span, tf.constant(32, tf.uint64))
+
+    offset = few() if dtype != tf.int32 else _by_number(shape, few, many)
+    return tf.cast(minval + tf.cast(offset, tf.int64), dtype)
 
 
 def _unit_interval(

@@ -20,6 +20,7 @@ from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent
 from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
+from tfrl.compilation import accelerators
 from tfrl.distributions import recorded
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
@@ -205,7 +206,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         frames = self._as_training_data(experience)
         if not self._compute_in_train:
             return frames
-        return tf.nest.map_structure(lambda leaf: leaf[:, :-1], frames)
+        return _without_last(frames)
 
     def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
         """Returns the learning rate and, of experience, what `_measure` does."""
@@ -271,7 +272,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         frames = advantages_lib.marked(frames)
         values = tf.stop_gradient(self._networks.values(frames, policy_state))
         _, _, next_time_steps = trajectory.to_transition(frames)
-        frames = tf.nest.map_structure(lambda leaf: leaf[:, :-1], frames)
+        frames = _without_last(frames)
         returns, advantages = self._estimate(
             frames, next_time_steps, values, policy_state
         )
@@ -509,3 +510,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
     def _variables(self) -> list[tf.Variable]:
         return [*self._networks.all_variables(), *self._optimizer.variables()]
+
+
+def _without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    """Returns frames `[B, T + 1, ...]` without the last of each row, `[B, T, ...]`."""
+    return tf.nest.map_structure(
+        lambda leaf: accelerators.moved(lambda leaf: leaf[:, :-1], leaf), frames
+    )

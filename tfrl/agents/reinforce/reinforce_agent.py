@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks, data_converter, normalization, options, tf_agent
+from tfrl.compilation import accelerators
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
@@ -390,6 +391,8 @@ class ReinforceAgent(tf_agent.TFAgent):
 def _count_episodes(frames: trajectory.Trajectory) -> tf.Tensor:
     """Returns how many episodes end in the frames, and raises an error if none does."""
     num_episodes = episodes.count(frames)
+    if accelerators.in_graph():
+        return num_episodes  # A loop collects whole episodes, or raises its own error.
     tf.debugging.assert_greater(
         num_episodes,
         0.0,

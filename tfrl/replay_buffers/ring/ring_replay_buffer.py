@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import context, fast_function, trace_counts
+from tfrl.compilation import accelerators, fast_function, trace_counts
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.utils import number_checks, seeds
@@ -175,7 +175,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         Raises:
           ValueError: If `num_steps` is larger than `max_length`.
           tf.errors.InvalidArgumentError: If the buffer is empty, or holds fewer than
-            `num_steps` frames of each environment. (XLA compiles the check away.)
+            `num_steps` frames of each environment. (XLA compiles the check away, and a
+            loop on an accelerator leaves it out.)
         """
         number_checks.check_sizes(
             optional=True, sample_batch_size=sample_batch_size, num_steps=num_steps
@@ -189,7 +190,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 f"{type(self).__name__}.sample: a writer outside this tf.function "
                 "overtook it. Sample through as_dataset, which then draws again."
             ]
-            with tf.control_dependencies([context.assert_true(intact, overtaken)]):
+            check = accelerators.assert_true(intact, overtaken)
+            with tf.control_dependencies([check]):
                 return tf.nest.map_structure(tf.identity, (items, info))
         while True:
             items, info, intact = self._draw_compiled(
@@ -474,6 +476,6 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             "so far. Add more items before sampling the buffer.",
         ]
         return [
-            context.assert_true(head >= 0, empty),
-            context.assert_true(count > 0, short),
+            accelerators.assert_true(head >= 0, empty),
+            accelerators.assert_true(count > 0, short),
         ]

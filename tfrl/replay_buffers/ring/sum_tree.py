@@ -175,9 +175,11 @@ def _largest_of_equal(leaves: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     """Returns, for each of `leaves`, `[N]`, the largest value given for that leaf."""
     if leaves.shape[0] == 1:
         return values
-    order = tf.argsort(leaves)
+    # A GPU copies int32 to the host to add or to negate it.
+    order = tf.cast(tf.argsort(leaves), tf.int64)
     leaves = tf.gather(leaves, order)
-    new = tf.concat([[0], tf.cast(leaves[1:] != leaves[:-1], tf.int32)], axis=0)
+    zero = tf.constant([0], tf.int64)
+    new = tf.concat([zero, tf.cast(leaves[1:] != leaves[:-1], tf.int64)], axis=0)
     group = tf.cumsum(new)
     largest = tf.math.unsorted_segment_max(
         tf.gather(values, order), group, tf.size(leaves)

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
+
 
 class IterationTransform:
     """Applies functions to the tensors of one run, once or repeatedly."""
@@ -34,7 +36,7 @@ class IterationTransform:
 
         Args:
           times: The number of repetitions. For the Python number 1, no loop is built.
-          function: Takes an int64 scalar and nests of tensors; returns a tuple like
+          function: Takes an int32 scalar and nests of tensors; returns a tuple like
             `carried`.
           carried: The initial values.
           fixed: Inputs that are the same at every step.
@@ -43,11 +45,13 @@ class IterationTransform:
           `carried` after the last step.
         """
         if isinstance(times, int) and times == 1:
-            zero = tf.constant(0, tf.int64)
+            zero = tf.constant(0)
             return self.apply(lambda *x: function(zero, *x), *carried, *fixed)
+        limit = tf.cast(times, tf.int32)
+        fixed, restored = accelerators.carried(fixed)
         return self.loop(
-            lambda i, *_: i < tf.cast(times, tf.int64),
-            lambda i, *c: self.apply(lambda *x: function(i, *x), *c, *fixed),
+            lambda i, *_: i < limit,
+            lambda i, *c: self.apply(lambda *x: function(i, *x), *c, *restored(fixed)),
             carried,
         )
 
@@ -79,7 +83,7 @@ class IterationTransform:
         def step(i: tf.Tensor, carried: Any, arrays: list[Any]) -> tuple[Any, Any]:
             carried, output = self.apply(function, *carried)
             written = [
-                array.write(tf.cast(i, tf.int32), leaf)
+                array.write(i, leaf)
                 for array, leaf in zip(arrays, tf.nest.flatten(output), strict=True)
             ]
             return carried, written
@@ -102,10 +106,14 @@ class IterationTransform:
         body: Callable[..., Any],
         carried: tuple[Any, ...],
     ) -> Any:
-        """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`."""
-        _, carried = tf.while_loop(
+        """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`.
+
+        `i` is an int32 scalar, which TensorFlow keeps in the host's memory: there, on a
+        GPU too, it compares and adds int32, and needs the positions of slices.
+        """
+        _, carried = accelerators.while_loop(
             lambda i, c: condition(i, *c),
             lambda i, c: (i + 1, tuple(body(i, *c))),
-            (tf.constant(0, tf.int64), carried),
+            (tf.constant(0), carried),
         )
         return carried

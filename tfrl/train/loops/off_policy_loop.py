@@ -11,7 +11,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import fast_dataset, trace_counts
+from tfrl.compilation import accelerators, fast_dataset, trace_counts
 from tfrl.environments import tf_environment
 from tfrl.policies import random_tf_policy, tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
@@ -241,9 +241,10 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         self, time_step: Any, policy_state: Any, num_steps: tf.Tensor | int
     ) -> tuple[Any, Any]:
         """Takes steps of the initial policy; returns the time step and policy state."""
-        time_step, policy_state, _ = self._collect(
-            self._initial_policy, time_step, policy_state, num_steps
-        )
+        with accelerators.graph_for(self._placement.collecting_device):
+            time_step, policy_state, _ = self._collect(
+                self._initial_policy, time_step, policy_state, num_steps
+            )
         return time_step, policy_state
 
     def _initial_state(self, policy: tf_policy.TFPolicy) -> Any:
@@ -304,9 +305,11 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def _at_replay_buffer(self) -> Any:
         """Returns the device scope of the buffer's variables."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(accelerators.graph_for(self._replay_device))
         if self._placement.is_split:
-            return tf.device(self._replay_device)
-        return contextlib.nullcontext()
+            stack.enter_context(tf.device(self._replay_device))
+        return stack
 
     def _train(self, added: tf.Tensor) -> tf.Tensor:
         """Updates the agent with freshly drawn batches; returns the mean loss."""
@@ -329,7 +332,10 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             return experience
         shape = [self._train_steps, self._batch_size]
         return tf.nest.map_structure(
-            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), experience
+            lambda t: accelerators.moved(
+                lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), t
+            ),
+            experience,
         )
 
     def _update(
@@ -338,7 +344,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         """Trains with the batch of train step `i`."""
         batch = batches
         if self._train_steps > 1:
-            batch = tf.nest.map_structure(lambda t: t[i], batches)
+            batch = tf.nest.map_structure(
+                lambda t: accelerators.moved(lambda t: t[i], t), batches
+            )
         return loss_sum + self._agent.train(batch).loss, done
 
     def _prioritized_update(

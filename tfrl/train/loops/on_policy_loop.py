@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import stored_values, variable_substitution
+from tfrl.compilation import accelerators, stored_values, variable_substitution
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks
@@ -257,7 +257,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         if not self._is_recurrent:
             num_rows *= self._num_steps
         order = permutations.permutations(seed, self._num_epochs, num_rows)
-        return tf.reshape(order, [self._num_epochs * self._num_minibatches(), -1])
+        shape = [self._num_epochs * self._num_minibatches(), -1]
+        return accelerators.moved(lambda order: tf.reshape(order, shape), order)
 
     def _update(
         self,
@@ -269,7 +270,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         rows: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Trains with the minibatch of update `i`, unless the iteration has ended."""
-        experience, policy_state = self._minibatch(data, rows[i])
+        experience, policy_state = self._minibatch(data, _row(rows, i))
 
         def train() -> Any:
             kwargs = {"policy_state": policy_state} if self._is_recurrent else {}
@@ -315,10 +316,13 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             experience, policy_state = data
             self._agent.end_iteration([experience], policy_state)
         if not self._is_recurrent:
-            self._last_minibatch.assign(self._minibatch(data, rows[-1])[0])
+            minibatch, _ = self._minibatch(data, _row(rows, -1))
+            self._last_minibatch.assign(minibatch)
         if not self._agent_updates_normalizers:
             self._agent.update_normalizers(
-                tf.nest.map_structure(lambda t: t[:, :-1], frames)
+                tf.nest.map_structure(
+                    lambda t: accelerators.moved(lambda t: t[:, :-1], t), frames
+                )
             )
         return loss_sum / num_updates
 
@@ -334,7 +338,9 @@ def _with_reached(
     """
     # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
     # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
-    last = tf.nest.map_structure(lambda t: t[-1], frames)._replace(
+    last = tf.nest.map_structure(
+        lambda t: accelerators.moved(lambda t: t[-1], t), frames
+    )._replace(
         step_type=time_step.step_type,
         observation=time_step.observation,
         next_step_type=tf.where(
@@ -346,9 +352,16 @@ def _with_reached(
         joined = tf.concat([column, reached[tf.newaxis]], axis=0)
         return tf.transpose(joined, [1, 0, *range(2, joined.shape.rank)])
 
-    return tf.nest.map_structure(join, frames, last)
+    return tf.nest.map_structure(
+        lambda *both: accelerators.moved(join, *both), frames, last
+    )
+
+
+def _row(rows: tf.Tensor, i: tf.Tensor | int) -> tf.Tensor:
+    return accelerators.moved(lambda rows: rows[i], rows)
 
 
 def _one_row_each(column: tf.Tensor) -> tf.Tensor:
     """Returns a column `[B, T, ...]` as `[B T, 1, ...]`."""
-    return tf.reshape(column, [-1, 1, *column.shape[2:]])
+    shape = [-1, 1, *column.shape[2:]]
+    return accelerators.moved(lambda column: tf.reshape(column, shape), column)

@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.compilation import internals, variable_substitution
+from tfrl.compilation import accelerators, internals, variable_substitution
 from tfrl.utils import variables
 
 
@@ -193,7 +193,10 @@ class HostProgram:
 
     def _run_with_copies(self, copies: list[tf.Tensor], *inputs: Any) -> Any:
         assert self._copied is not None
-        with variable_substitution.substituted(self._copied, copies):
+        with (
+            accelerators.graph_for(host()),
+            variable_substitution.substituted(self._copied, copies),
+        ):
             return self._function(*inputs)
 
     def _find_weights(self, inputs: Any) -> list[tf.Variable]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import compile_errors, trace_counts
+from tfrl.compilation import accelerators, compile_errors, trace_counts
 from tfrl.environments.boundary import running_steps
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.system import interrupts
@@ -292,24 +292,26 @@ class TrainingLoop(tf.Module, abc.ABC):
         The calls of one run pass the sum on, so that the order of the summation does
         not depend on their sizes.
         """
+        limit = tf.cast(num_iterations, tf.int32)
 
-        def goes_on(*_: Any) -> tf.Tensor:
-            # A plain graph ends by the error of the Python that it called.
-            return ~self._has_failed() if self._jit_compile else tf.constant(True)
+        def goes_on(i: tf.Tensor, _: Any) -> tf.Tensor:
+            # A plain graph ends by the error of the Python that it called. Its
+            # condition is one operation on the host, which waits for no GPU.
+            return (i < limit) & ~self._has_failed() if self._jit_compile else i < limit
 
-        def body(position: tuple[Any, ...], loss_sum: tf.Tensor) -> tuple[Any, ...]:
+        def body(i: tf.Tensor, carried: tuple[Any, ...]) -> tuple[tf.Tensor, Any]:
+            position, loss_sum = carried
             position, loss = self._iterate(position)
-            return position, loss_sum + tf.cast(loss, tf.float64)
+            return i + 1, (position, loss_sum + tf.cast(loss, tf.float64))
 
-        # TensorFlow counts the iterations of every loop, so this one needs no counter.
         # Each iteration reads what the one before it wrote: none run in parallel.
-        position, loss_sum = tf.while_loop(
-            goes_on,
-            body,
-            (position, loss_sum),
-            maximum_iterations=tf.cast(num_iterations, tf.int32),
-            parallel_iterations=1,
-        )
+        with accelerators.graph_for(self._placement.device):
+            _, (position, loss_sum) = accelerators.while_loop(
+                goes_on,
+                body,
+                (tf.constant(0), (position, loss_sum)),
+                parallel_iterations=1,
+            )
         if self._jit_compile:
             with tf.device(self._placement.device):
                 loss_sum = self._weights.nan_if_lost(loss_sum)

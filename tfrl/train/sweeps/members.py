@@ -213,8 +213,9 @@ class Members:
                 *position, loss = self.loop.iterate(time_step, policy_state)
                 return *position, loss_sum + loss
 
+            limit = tf.cast(number, tf.int32)
             *position, loss_sum = self._transform.loop(
-                lambda i, *_: i < number, body, (*position, tf.zeros([self._share]))
+                lambda i, *_: i < limit, body, (*position, tf.zeros([self._share]))
             )
             steps = self._transform.apply(self.loop.environment_steps)
             is_finite = self._transform.apply(self.loop.agent_is_finite)
@@ -236,7 +237,8 @@ class Members:
             i: tf.Tensor, time_step: Any, state: Any, total: tf.Tensor, runs: tf.Tensor
         ) -> tuple[Any, ...]:
             # Greedy policies ignore the seed; others need a new one at each step.
-            seed = tf.stack([tf.zeros_like(i), i])
+            number = tf.cast(i, tf.int64)
+            seed = tf.stack([tf.zeros_like(number), number])
             action_step = policy.action(time_step, state, seed=seed)
             time_step = environment.step(action_step.action)
             total += tf.where(runs, time_step.reward, 0.0)

@@ -82,6 +82,6 @@ class VectorizedMembers(iteration_transform.IterationTransform):
         _, self.values, carried = tf.while_loop(
             lambda i, _, carried: condition(i, *carried),
             step,
-            (tf.constant(0, tf.int64), self.values, carried),
+            (tf.constant(0), self.values, carried),
         )
         return carried

@@ -93,6 +93,11 @@ def moved(function: Callable[..., Any], *tensors: Any) -> Any:
     return tf.bitcast(function(*floats), tf.int32)
 
 
+def map_moved(function: Callable[..., Any], *nests: Any) -> Any:
+    """Returns the nest of `moved(function, *leaves)`."""
+    return tf.nest.map_structure(lambda *leaves: moved(function, *leaves), *nests)
+
+
 def unstack(tensor: tf.Tensor, num: int | None = None, axis: int = 0) -> list[Any]:
     """Returns `tf.unstack(tensor, num, axis)`."""
     dtype = tensor.dtype

@@ -514,6 +514,4 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
 def _without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     """Returns frames `[B, T + 1, ...]` without the last of each row, `[B, T, ...]`."""
-    return tf.nest.map_structure(
-        lambda leaf: accelerators.moved(lambda leaf: leaf[:, :-1], leaf), frames
-    )
+    return accelerators.map_moved(lambda leaf: leaf[:, :-1], frames)

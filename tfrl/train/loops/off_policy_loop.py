@@ -331,10 +331,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         if self._train_steps == 1:
             return experience
         shape = [self._train_steps, self._batch_size]
-        return tf.nest.map_structure(
-            lambda t: accelerators.moved(
-                lambda t: tf.reshape(t, [*shape, *t.shape[1:]]), t
-            ),
+        return accelerators.map_moved(
+            lambda t: tf.reshape(t, [*shape, *t.shape[1:]]),
             experience,
         )
 
@@ -344,9 +342,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         """Trains with the batch of train step `i`."""
         batch = batches
         if self._train_steps > 1:
-            batch = tf.nest.map_structure(
-                lambda t: accelerators.moved(lambda t: t[i], t), batches
-            )
+            batch = accelerators.map_moved(lambda t: t[i], batches)
         return loss_sum + self._agent.train(batch).loss, done
 
     def _prioritized_update(

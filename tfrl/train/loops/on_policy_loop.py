@@ -320,9 +320,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             self._last_minibatch.assign(minibatch)
         if not self._agent_updates_normalizers:
             self._agent.update_normalizers(
-                tf.nest.map_structure(
-                    lambda t: accelerators.moved(lambda t: t[:, :-1], t), frames
-                )
+                accelerators.map_moved(lambda t: t[:, :-1], frames)
             )
         return loss_sum / num_updates
 
@@ -338,9 +336,7 @@ def _with_reached(
     """
     # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
     # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
-    last = tf.nest.map_structure(
-        lambda t: accelerators.moved(lambda t: t[-1], t), frames
-    )._replace(
+    last = accelerators.map_moved(lambda t: t[-1], frames)._replace(
         step_type=time_step.step_type,
         observation=time_step.observation,
         next_step_type=tf.where(
@@ -352,9 +348,7 @@ def _with_reached(
         joined = tf.concat([column, reached[tf.newaxis]], axis=0)
         return tf.transpose(joined, [1, 0, *range(2, joined.shape.rank)])
 
-    return tf.nest.map_structure(
-        lambda *both: accelerators.moved(join, *both), frames, last
-    )
+    return accelerators.map_moved(join, frames, last)
 
 
 def _row(rows: tf.Tensor, i: tf.Tensor | int) -> tf.Tensor:

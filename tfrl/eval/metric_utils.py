@@ -108,7 +108,9 @@ def eager_compute(
 ) -> collections.OrderedDict[str, Any]:
     """Computes `TFStepMetric`s of a TF policy in a TF environment, like `compute`.
 
-    Successive calls with the same objects trace the loop only once.
+    Successive calls with the same objects trace the loop only once. The first
+    `num_episodes` episodes that end count, so in a batch of environments short episodes
+    are favoured, as in TF-Agents; `Evaluator` favours none.
 
     Args:
       metrics: `TFStepMetric`s.

@@ -26,12 +26,23 @@ from tfrl import (
     train,
 )
 
+_EVAL_DIR = "eval"
+
 
 def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(train_sac.CONFIG, replay="service")
     cli.prepare("actor_learner", config)
-    directory = cli.make_directory("actor_learner", config)
+    directory = cli.make_directory(
+        "actor_learner",
+        config,
+        further_outputs=(
+            train.learner.TRAIN_DIR,
+            train.learner.POLICY_SAVED_MODEL_DIR,
+            train.learner.REPLAY_BUFFER_CHECKPOINT_DIR,
+            _EVAL_DIR,
+        ),
+    )
     environment = make_environment(config.env, config.seed)
     on_tensors = environments.TFPyEnvironment(environment)
     cli.check_continuous_actions(config.env, on_tensors.action_spec(), "SAC")
@@ -90,7 +101,7 @@ def main() -> None:
         train_step,
         episodes_per_run=config.num_eval_episodes,
         metrics=train.actor.eval_metrics(buffer_size=config.num_eval_episodes),
-        summary_dir=directory.path / "eval",
+        summary_dir=directory.path / _EVAL_DIR,
         summary_interval=config.eval_interval,
     )
 

@@ -176,12 +176,14 @@ def make_directory(
     algorithm: str,
     config: Config,
     may_grow: Sequence[str] = ("num_iterations",),
+    further_outputs: Sequence[str] = (),
     **settings: Any,
 ) -> tfrl.train.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed.
 
     The configuration and the further settings are written to its config.json. The
-    fields of `may_grow` may be larger than when the run began.
+    fields of `may_grow` may be larger than when the run began. `further_outputs` are
+    the files and folders that only this script writes.
     """
     fields = {"algorithm": algorithm, **config.to_dict(), **settings}
     logdir = _logdir(algorithm, config)
@@ -198,6 +200,7 @@ def make_directory(
         # A run may resume on another device.
         may_change=["device"],
         may_grow=may_grow,
+        further_outputs=further_outputs,
     )
     # Until the process ends, no other one may train there.
     directory.lock()

@@ -763,6 +763,12 @@ def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
     assert (saved / "policy_checkpoint_0000000007").exists()
     assert (tmp_path / "train/checkpoints/ckpt-7.index").exists()
 
+    arguments = (*arguments, "--overwrite", "--seed=2", "--num_iterations=2")
+    code, output, errors = run("actor_learner", *arguments)
+    assert code == 0, errors
+    assert re.findall(r"^(\d+) updates", output, re.M) == ["2"]
+    assert {path.name for path in saved.iterdir()} == {"policy_checkpoint_0000000002"}
+
 
 SMALL_IMPALA = (
     "--config.jit_compile=False",

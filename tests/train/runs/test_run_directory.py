@@ -35,6 +35,14 @@ def test_another_configuration_is_an_error_that_names_the_fields(tmp_path):
     assert "--overwrite" in text
 
 
+def test_outputs_of_the_program_itself_are_removed_too(tmp_path):
+    (tmp_path / "train").mkdir()
+    with pytest.raises(run_directory.RunDirectoryError, match="holds train but no"):
+        run_directory.RunDirectory(tmp_path, CONFIG, further_outputs=["train"])
+    run_directory.RunDirectory(tmp_path, CONFIG, True, further_outputs=["train"])
+    assert not (tmp_path / "train").exists()
+
+
 def test_overwrite_removes_the_outputs_and_nothing_else(tmp_path):
     directory = run_directory.RunDirectory(tmp_path, CONFIG)
     directory.metrics_csv.write_text("iteration\n1\n")

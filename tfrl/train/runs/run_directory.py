@@ -17,7 +17,7 @@ from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config
 
 _CONFIG = "config.json"
-# The outputs of a run. `overwrite` removes these and nothing else.
+# The outputs of a run. `overwrite` removes these, and what the program adds to them.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
@@ -58,6 +58,7 @@ class RunDirectory:
         *,
         may_change: Collection[str] = (),
         may_grow: Collection[str] = ("num_iterations",),
+        further_outputs: Collection[str] = (),
     ) -> None:
         """Creates the folder, or checks that it belongs to this run.
 
@@ -69,6 +70,8 @@ class RunDirectory:
             configuration, such as the device.
           may_grow: The names of fields whose integers may be larger than in the earlier
             run's configuration. `grow` writes the larger ones to it.
+          further_outputs: The names of files and folders that the program itself writes
+            to the folder. They are removed and reported as the other outputs are.
 
         Raises:
           RunDirectoryError: The folder cannot be written, or has a name that
@@ -85,6 +88,7 @@ class RunDirectory:
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
         self.replay_server = self.path / "replay_server"
+        self._outputs = *_OUTPUTS, *further_outputs
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
         self._may_grow = frozenset(may_grow)
@@ -168,7 +172,7 @@ class RunDirectory:
             )
             self._grown = grown
             return
-        found = [name for name in _OUTPUTS if (self.path / name).exists()]
+        found = [name for name in self._outputs if (self.path / name).exists()]
         if found:
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: holds {', '.join(found)} but no "
@@ -185,7 +189,7 @@ class RunDirectory:
         temporary.replace(path)
 
     def _remove_outputs(self) -> None:
-        for name in _OUTPUTS:
+        for name in self._outputs:
             path = self.path / name
             if path.is_dir():
                 shutil.rmtree(path)

@@ -106,7 +106,9 @@ def make_loop(name, kind, device, jit_compile, seed=0):
     else:
         environment = cli.make_environment(config.env, num_envs, seed)
     with train.device_scope(device):
-        agent = module.make_agent(config, environment)
+        agent = (module.dqn if name == "dqn" else module).make_agent(
+            config, environment
+        )
         agent.initialize()
     make = getattr(module, "make_loop", None) or module.off_policy.make_loop
     patches = [

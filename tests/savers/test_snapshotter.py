@@ -150,6 +150,41 @@ def test_the_first_save_saves_and_then_every_time_delta(tmp_path, monkeypatch):
     assert os.listdir(snapshotter.directory) == ["dense"]
 
 
+def test_weights_that_are_not_finite_leave_the_snapshot_as_it_is(tmp_path):
+    layer, snapshotter = make_dense(tmp_path)
+    layer.bias.assign([1.0, 2.0])
+    snapshotter.save()
+    layer.bias.assign([np.nan, 2.0])
+    with pytest.raises(savers.CheckpointError, match=r"weights of 'dense' .*bias"):
+        snapshotter.save(force=True)
+    np.testing.assert_array_equal(
+        load(snapshotter, "dense")(tf.zeros([1, 3])), [[1.0, 2.0]]
+    )
+
+
+def test_a_replacement_that_was_interrupted_is_ended(tmp_path, monkeypatch):
+    layer, snapshotter = make_dense(tmp_path)
+    snapshotter.save()
+    layer.bias.assign([1.0, 2.0])
+    rename = os.rename
+
+    def interrupted(source, target):
+        if source.endswith(".new"):
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            snapshotter.save(force=True)
+    _, snapshotter = make_dense(tmp_path)
+    np.testing.assert_array_equal(
+        load(snapshotter, "dense")(tf.zeros([1, 3])), [[1.0, 2.0]]
+    )
+    snapshotter.save()
+    assert os.listdir(snapshotter.directory) == ["dense"]
+
+
 def test_a_layer_that_is_called_with_a_nest_keeps_the_nest(tmp_path):
     layer = keras.layers.Add()
     layer([INPUTS, INPUTS])

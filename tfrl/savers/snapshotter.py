@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.savers import checkpoint_files, unbuilt
+from tfrl.savers import checkpoint_files, finite, unbuilt, whole_checkpoints
 from tfrl.system import paths, throttle
 
 _NINETY_DAYS = int(datetime.timedelta(days=90).total_seconds())
@@ -73,6 +73,8 @@ class Snapshotter:
         self._layers = dict(objects_to_save)
         self._snapshots: dict[str, _Snapshot] = {}
         self.directory = paths.process_path(directory, "snapshots", add_uid=add_uid)
+        for name in self._layers:
+            _repair(os.path.join(self.directory, name))
 
     def save(self, force: bool = False) -> bool:
         """Saves snapshots if `time_delta_minutes` have passed since the last.
@@ -88,11 +90,15 @@ class Snapshotter:
 
         Raises:
           ValueError: If the shape of a layer's inputs is not known.
+          CheckpointError: If weights are not finite. No snapshot was saved; those
+            before stay.
         """
         if not (force or self._throttle.is_due()):
             return False
         missing = unbuilt.warn_of(self._layers)
         built = [name for name in self._layers if name not in missing]
+        for name in built:
+            _check_finite(name, self._layers[name])
         for name in built:
             if name not in self._snapshots:
                 self._snapshots[name] = _make_snapshot(name, self._layers[name])
@@ -199,6 +205,23 @@ def _as_tensors(output: Any) -> Any:
         with contextlib.suppress(NotImplementedError):
             tensors[name] = getattr(output, name)()
     return tensors
+
+
+def _check_finite(name: str, layer: keras.Layer) -> None:
+    bad = [weight.path for weight in layer.weights if not finite.is_finite(weight)]
+    if bad:
+        raise whole_checkpoints.CheckpointError(
+            "objects_to_save: no snapshot was saved, because these weights of "
+            f"{name!r} hold NaN or infinity: {', '.join(bad)}. Those saved before are "
+            "as they were. Lower the learning rate, or look for observations and "
+            "rewards that are huge or not finite."
+        )
+
+
+def _repair(path: str) -> None:
+    """Ends a replacement that was interrupted between its two renames."""
+    if os.path.isdir(f"{path}.old") and not os.path.isdir(path):
+        os.rename(f"{path}.new", path)
 
 
 def _save_whole(snapshot: _Snapshot, path: str) -> None:

@@ -1,5 +1,6 @@
 """AsyncLogger and AutoCloseLogger: nothing is lost, and errors are seen."""
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def test_a_failing_logger_makes_nobody_wait_for_the_queue():
 
     with pytest.raises(OSError, match="no space left"):
         write_many()
+    with contextlib.suppress(OSError):
+        logger.close()
 
 
 def test_a_closed_logger_refuses_writes_and_may_be_closed_again():
@@ -85,6 +88,30 @@ def test_a_closed_logger_refuses_writes_and_may_be_closed_again():
     assert recorder.times_closed == 1
     with pytest.raises(ValueError, match="write was called after close"):
         logger.write({"i": 0})
+
+
+class Leaving(Recorder):
+    def write(self, values):
+        raise SystemExit(3)
+
+
+def test_an_error_that_would_end_the_thread_is_raised_too():
+    logger = loggers.AsyncLogger(Leaving())
+    logger.write({"i": 0})
+    with pytest.raises(SystemExit):
+        logger.close()
+
+
+def test_the_end_of_the_program_waits_for_a_logger_that_was_not_closed(tmp_path):
+    path = tmp_path / "logs.csv"
+    code = f"""
+from tfrl import loggers
+logger = loggers.AsyncLogger(loggers.CSVLogger(open({str(path)!r}, "a")))
+for step in range(50):
+    logger.write({{"steps": step}})
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert path.read_text().splitlines() == ["steps", *map(str, range(50))]
 
 
 def test_a_queue_without_places_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 
@@ -13,8 +14,9 @@ class AsyncLogger:
     """Hands values to a thread that writes them, so that the caller need not wait.
 
     A write waits while the queue is full. Before `close` returns, all values are
-    written. The next call of `write` or `close` raises an error of the logger behind
-    this one; the values written in between are lost.
+    written; the end of the program closes the logger, too. The next call of `write` or
+    `close` raises an error of the logger behind this one; the values written in between
+    are lost.
     """
 
     def __init__(self, to: base.Logger, queue_size: int = 5) -> None:
@@ -35,20 +37,22 @@ class AsyncLogger:
         )
         self._to = to
         self._queue: queue.Queue[base.Values | None] = queue.Queue(queue_size)
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
+        self._is_closed = False
         self._thread = threading.Thread(
             target=self._write_all, name="tfrl-logger", daemon=True
         )
         self._thread.start()
+        atexit.register(self.close)
 
     def write(self, values: base.Values) -> None:
         """Hands a copy of `values` to the thread.
 
         Raises:
           ValueError: If the logger is closed.
-          Exception: The error of an earlier write.
+          BaseException: The error of an earlier write.
         """
-        if not self._thread.is_alive():
+        if self._is_closed:
             raise ValueError(
                 "AsyncLogger: write was called after close, expected an open logger; "
                 "close it after the last write."
@@ -60,11 +64,14 @@ class AsyncLogger:
         """Waits until all values are written, and closes the logger behind this one.
 
         Raises:
-          Exception: The error of an earlier write.
+          BaseException: The error of an earlier write.
         """
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+        if not self._is_closed:
+            self._is_closed = True
+            atexit.unregister(self.close)
+            if self._thread.is_alive():  # Not in a fork.
+                self._queue.put(None)
+                self._thread.join()
             self._to.close()
         self._raise_error()
 
@@ -74,7 +81,7 @@ class AsyncLogger:
             if self._error is None:
                 try:
                     self._to.write(values)
-                except Exception as error:
+                except BaseException as error:  # Without it, the thread would end.
                     self._error = error
 
     def _raise_error(self) -> None:

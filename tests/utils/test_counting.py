@@ -62,6 +62,15 @@ def test_the_own_counts_alone_have_plain_names():
     assert everything.get_counts() == parent.get_counts()
 
 
+@pytest.mark.parametrize("settings", [{}, {"prefix": "learner"}])
+@pytest.mark.parametrize("only_prefixed", [False, True])
+def test_the_steps_have_the_key_that_loggers_take(settings, only_prefixed):
+    counter = Counter(
+        Counter(), time_delta=0, return_only_prefixed=only_prefixed, **settings
+    )
+    assert counter.increment(steps=3) == {counter.get_steps_key(): 3}
+
+
 def test_a_restored_counter_goes_on():
     counter = Counter()
     counter.increment(steps=5)

@@ -77,6 +77,13 @@ class Counter:
         with self._lock:
             return self._get_counts()
 
+    def get_steps_key(self) -> str:
+        """Returns the name under which `get_counts` has this counter's steps.
+
+        It is for the `steps_key` of loggers.
+        """
+        return "steps" if self._return_only_prefixed else f"{self._prefix}steps"
+
     def save(self) -> dict[str, dict[str, Number]]:
         """Returns the state for `restore`: numbers by name, in two dicts."""
         with self._lock:

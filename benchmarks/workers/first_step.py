@@ -23,7 +23,7 @@ def main() -> None:
     import tensorflow  # noqa: F401
 
     tensorflow_imported = _clock()
-    from examples import cli, off_policy, train_dqn
+    from examples import cli, dqn, off_policy, train_dqn
     from tfrl import train
     from tfrl.eval import evaluate
     from tfrl.policies import policy_saver
@@ -45,7 +45,7 @@ def main() -> None:
         setattr(owner, name, call)
 
     timed(cli, "make_environment", "environments")
-    timed(train_dqn, "make_agent", "agent")
+    timed(dqn, "make_agent", "agent")
     timed(off_policy, "make_replay_buffer", "replay buffer")
     timed(train.OffPolicyLoop, "__init__", "loop")
     timed(evaluate.Evaluator, "run", "first evaluation")

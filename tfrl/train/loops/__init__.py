@@ -3,7 +3,7 @@
 >>> import tensorflow as tf
 >>> from tfrl.train.loops import iteration_transform
 >>> transform = iteration_transform.IterationTransform()
->>> start = tf.constant(0, tf.int64)
+>>> start = tf.constant(0)
 >>> (total,) = transform.repeat(3, lambda i, total: (total + i,), (start,))
 >>> int(total)  # 0 + 1 + 2, which a sweep adds up for all of its members
 3

@@ -10,8 +10,8 @@ from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.replay_buffers import TFUniformReplayBuffer
 
 TARGET = 3.0
-# `ActorDistributionNetwork`s of the other agents have the same projection.
-SLOW = [agents.A2CAgent, agents.ReinforceAgent]
+# The projection networks' tests are the fast ones.
+pytestmark = pytest.mark.slow
 
 
 class Target(gymnasium.Env):
@@ -33,8 +33,7 @@ class Target(gymnasium.Env):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [agents.PPOAgent, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)],
+    "kind", [agents.PPOAgent, agents.A2CAgent, agents.ReinforceAgent]
 )
 def test_actions_find_their_target(kind):
     environment = tf_py_environment.TFPyEnvironment(suite_gym.wrap_env(Target()))

@@ -484,7 +484,9 @@ def test_train_sac_writes_all_its_outputs(run, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--config.agent=tqc", "--config.num_quantiles=3"),
+        pytest.param(
+            ("--config.agent=tqc", "--config.num_quantiles=3"), marks=pytest.mark.slow
+        ),
         ("--config=configs/discrete_sac.py", "--replay=prioritized"),
     ],
 )
@@ -606,7 +608,9 @@ def test_train_d4pg_on_dm_control(run, tmp_path):
     assert (last["iteration"], last["train_steps"]) == ("10", "10")
 
 
-@pytest.mark.parametrize("config", ["dmpo", "mpo"])
+@pytest.mark.parametrize(
+    "config", ["dmpo", pytest.param("mpo", marks=pytest.mark.slow)]
+)
 def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     code, _, errors = run(
         "train_dmpo",

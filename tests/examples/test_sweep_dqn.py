@@ -6,6 +6,7 @@ import re
 import signal
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl.environments import native
@@ -70,6 +71,7 @@ def actions_of(path):
     return policy.action(step._replace(observation=states)).action.numpy().tolist()
 
 
+@pytest.mark.slow  # Each of its processes imports TensorFlow.
 def test_a_killed_sweep_in_processes_goes_on(forks, tmp_path):
     arguments = (
         "sweep_dqn",

@@ -196,7 +196,10 @@ def test_the_log_shows_the_last_minibatch(plain):
 @pytest.mark.parametrize(
     "recurrent", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize(("learning_rate", "factor"), [(1e-12, 1 / 1.5), (0.3, 1.5)])
+@pytest.mark.parametrize(
+    ("learning_rate", "factor"),
+    [(1e-12, 1 / 1.5), pytest.param(0.3, 1.5, marks=pytest.mark.slow)],
+)
 def test_the_kl_penalty_is_adapted_once_an_iteration(learning_rate, factor, recurrent):
     """After the epochs: Schulman et al. 2017, section 4."""
     environment = cart_pole()

@@ -27,7 +27,7 @@ ONLINE = [
     "reinforce",
 ]
 OFFLINE = ["iql", "cql", "bc"]
-FAST = {("gymnasium", "ppo"), ("native", "dqn")}
+FAST = {("native", "dqn")}
 CASES = [
     *((kind, name) for kind in ("gymnasium", "native") for name in ONLINE),
     *(("gymnasium", name) for name in OFFLINE),

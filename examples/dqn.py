@@ -13,7 +13,7 @@ def make_agent(
 ) -> agents.DqnAgent:
     """Makes the agent, with a decaying learning rate and a decaying epsilon.
 
-    A learning rate that ends where it begins is a number.
+    If the learning rate ends where it begins, the optimizer gets it as a number.
     """
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -31,7 +31,7 @@ def make_agent(
         config.final_epsilon,
     )
     learning_rate: Any = config.learning_rate
-    # In a sweep, each run has a number of its own; a schedule's would be the first's.
+    # A sweep sets a number for each run; all would share one schedule.
     if config.final_learning_rate != learning_rate:
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate,

@@ -131,8 +131,8 @@ class Table(tf.Module, tracking.Untracked):
                 variable.assign(_with_block(variable, block, value))
             return tf.no_op()
         if self._assigns_slices():
-            first = tf.cast(block, tf.int32) * num_rows
-            slices = [_assign_slice(*pair, first, num_rows) for pair in pairs]
+            start = tf.cast(block, tf.int32) * num_rows
+            slices = [_assign_slice(*pair, start, num_rows) for pair in pairs]
             return tf.group(*slices)
         block = tf.convert_to_tensor(block)
         rows = block * tf.cast(num_rows, block.dtype)
@@ -154,14 +154,14 @@ class Table(tf.Module, tracking.Untracked):
 
 
 def _assign_slice(
-    variable: tf.Variable, value: tf.Tensor, first: tf.Tensor, number: tf.Tensor | int
+    variable: tf.Variable, value: tf.Tensor, start: tf.Tensor, number: tf.Tensor | int
 ) -> tf.Operation:
-    """Assigns `number` rows from row `first` on; returns the operation."""
+    """Assigns `number` rows from row `start` on; returns the operation."""
     # The raw operation: `variable[i:j]` would add a read of the whole variable.
     return tf.raw_ops.ResourceStridedSliceAssign(
         ref=variable.handle,
-        begin=tf.reshape(first, [1]),
-        end=tf.reshape(first + number, [1]),
+        begin=tf.reshape(start, [1]),
+        end=tf.reshape(start + number, [1]),
         strides=[1],
         value=stored_values.to_stored(tf.convert_to_tensor(value)),
     )

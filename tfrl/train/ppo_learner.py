@@ -138,7 +138,6 @@ class PPOLearner:
             lambda: self._make_batches(), output_signature=self._batch_spec()
         )
         self._update_normalizers = common.function(agent.update_normalizers)
-        self._end_iteration = common.function(agent.end_iteration)
 
     @property
     def train_step_numpy(self) -> Any:
@@ -166,7 +165,7 @@ class PPOLearner:
             number // strategy.num_replicas_in_sync, batches, parallel_iterations
         )
         with strategy.scope():
-            self._end_iteration([experience for experience, _ in elements])
+            self._agent.end_iteration([experience for experience, _ in elements])
         if self._normalization is not None:
             elements = _drawn(
                 self._normalization, self._num_samples, "normalization_dataset_fn"

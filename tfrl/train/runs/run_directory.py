@@ -74,10 +74,10 @@ class RunDirectory:
             to the folder. They are removed and reported as the other outputs are.
 
         Raises:
-          RunDirectoryError: The folder cannot be written, or has a name that
-            TensorFlow takes for a pattern, or belongs to a run of
-            another configuration (the error lists the different fields), or holds
-            outputs but no configuration, or another process uses it.
+          RunDirectoryError: The folder cannot be written, or has a name that TensorFlow
+            takes for a pattern, or belongs to a run of another configuration (the error
+            lists the different fields), or holds outputs but no configuration, or
+            another process uses it.
         """
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"

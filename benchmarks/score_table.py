@@ -24,7 +24,10 @@ interval (Agarwal et al., "Deep reinforcement learning at the edge of the statis
 precipice", 2021). The settings were chosen on other seeds, or are published ones; only
 discrete SAC's were chosen on seeds 0 to 2. A reference is a published return, most
 often the return of a single run. Seconds are the time of one run's iterations, with one
-thread, beside whatever else the processor did.
+thread, beside whatever else the processor did. The same seed gives the same run on the
+same code and processor; on another processor sums are rounded otherwise, and the run is
+another one. So a row names the commit and the processor, which older rows did not
+record.
 
 """
 _COLUMNS = (
@@ -36,6 +39,8 @@ _COLUMNS = (
     "worst",
     "reference",
     "seconds",
+    "commit",
+    "processor",
 )
 _TAIL = """
 The runs, one row each, are in `benchmarks/scores.csv`. This command trains what is
@@ -197,8 +202,14 @@ def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     seconds = np.median([float(row["seconds"]) for row in rows])
     return (
         f"| {entry.agent} | {rows[0]['environment']} | {int(rows[0]['steps']):,} "
-        f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} | {seconds:.0f} |"
+        f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} | {seconds:.0f} "
+        f"| {_all_of(rows, 'commit')} | {_all_of(rows, 'processor')} |"
     )
+
+
+def _all_of(rows: Sequence[Mapping[str, str]], field: str) -> str:
+    """Returns the different texts of a field, in the order of the rows."""
+    return ", ".join(dict.fromkeys(row[field] for row in rows if row[field]))
 
 
 def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> None:

@@ -20,10 +20,11 @@ import dataclasses
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from benchmarks import score_table
+from benchmarks import processors, score_table
 from benchmarks.score_table import LOGS, ROOT, Entry
 from tfrl.system import interrupts, jobs, quiet
 
@@ -38,6 +39,8 @@ _FIELDS = (
     "episodes",
     "seconds",
     "config_hash",
+    "commit",
+    "processor",
 )
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -70,10 +73,10 @@ _CQL, _BC = "--config.agent=cql", "--config.agent=bc"
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
-    Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 5),
-    Entry("PPO", "train_ppo", "configs/ppo.py", 5, 500, _ZOO),
-    Entry("A2C", "train_ppo", "configs/a2c.py", 5, 500, _ZOO),
-    Entry("IMPALA", "train_impala", "configs/impala.py", 5),
+    Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
+    Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
+    Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
+    Entry("IMPALA", "train_impala", "configs/impala.py", 32),
     Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
     Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
     Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
@@ -167,8 +170,35 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
                 yield run
 
 
-def score(run: Run) -> dict[str, str]:
-    """Plays greedy episodes of a run's final weights; returns its row."""
+def current_commit() -> str:
+    """Returns the commit of the code, with `+` if what is trained differs from it.
+
+    Raises:
+      RuntimeError: The folder is no git repository.
+    """
+    commit = _git("rev-parse", "--short=7", "HEAD")
+    if commit.returncode != 0:
+        raise RuntimeError(
+            f"{ROOT} is no git repository, and a row names its commit: clone it to "
+            f"make the table. git said: {commit.stderr.strip()}"
+        )
+    changes = _git("diff", "--quiet", "HEAD", "--", "tfrl", "examples", "configs")
+    return commit.stdout.strip() + "+" * changes.returncode
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def score(run: Run, commit: str) -> dict[str, str]:
+    """Plays greedy episodes of a run's final weights; returns its row.
+
+    Args:
+      run: The run, which has ended.
+      commit: The commit of the code that trained it.
+    """
     import tensorflow as tf  # Not at the top: --table does not wait for it.
 
     from tfrl import environments
@@ -201,6 +231,8 @@ def score(run: Run) -> dict[str, str]:
         "episodes": str(episodes),
         "seconds": f"{float(last['training_seconds']):.0f}",
         "config_hash": run.entry.hash(),
+        "commit": commit,
+        "processor": processors.description(),
     }
 
 
@@ -233,6 +265,7 @@ def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> No
       RuntimeError: A run failed.
     """
     os.environ.update(_ONE_THREAD)
+    commit = current_commit()
     failed = []
 
     def ended(number: int, status: int) -> None:
@@ -240,7 +273,7 @@ def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> No
         if status != 0:
             failed.append(run.output)
             return
-        row = score(run)
+        row = score(run, commit)
         rows[:] = [other for other in rows if not _is_same_run(other, row)]
         rows.append(row)
         write_rows(rows)

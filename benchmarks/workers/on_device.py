@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import pathlib
-import platform
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import processors
 from benchmarks.workers import serving
 from examples import cli, off_policy
 from tfrl import agents, environments, networks, replay_buffers, train
@@ -160,19 +159,6 @@ def gpus() -> list[str]:
     ]
 
 
-def processor() -> str:
-    """Returns the name of the processor, and how many cores the process may use."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            field, _, value = line.partition(":")
-            if field.strip() == "model name":
-                name = value.strip()
-                break
-    return f"{name} ({os.cpu_count()} cores)"
-
-
 if __name__ == "__main__":
     serving.serve(
         {
@@ -181,5 +167,8 @@ if __name__ == "__main__":
             "images": images,
         },
         ["tensorflow", "keras", "gymnasium"],
-        {"processor": processor(), "GPU": "; ".join(gpus()) or "none"},
+        {
+            "processor": f"{processors.name()} ({os.cpu_count()} cores)",
+            "GPU": "; ".join(gpus()) or "none",
+        },
     )

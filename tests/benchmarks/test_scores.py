@@ -1,6 +1,9 @@
 import csv
 import dataclasses
+import functools
 import pathlib
+import re
+import subprocess
 
 import pytest
 
@@ -20,6 +23,8 @@ def row_of(run, value, **fields):
         "episodes": "1000",
         "seconds": "60",
         "config_hash": run.entry.hash(),
+        "commit": "1234567",
+        "processor": "A processor",
         **fields,
     }
 
@@ -55,6 +60,8 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     """Without the lowest and the highest of five: (-150 - 160 - 140) / 3."""
     values = (-150, -160, -140, -900, -10)
     rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
+    rows[3] |= {"commit": "abcdefg"}
+    rows[4] |= {"commit": "", "processor": ""}
     score_table.write([SAC], rows, tmp_path / "logs", tmp_path)
     text = (tmp_path / "scores.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
@@ -63,6 +70,7 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     middle, interval = cells[4].split(" ", 1)
     low, high = map(float, interval.strip("()").split(","))
     assert (middle, cells[5], cells[7]) == ("-150.0", "-900.0", "60")
+    assert cells[8:] == ["1234567, abcdefg", "A processor"]
     assert -900 <= low < -150 < high <= -10
     assert not (tmp_path / "scores").exists()
 
@@ -84,6 +92,28 @@ def test_curves_are_those_of_the_evaluations_and_on_the_page(tmp_path):
     assert (tmp_path / "scores" / "sac_sac.png").stat().st_size > 1000
     page = (tmp_path / "scores.md").read_text()
     assert page.endswith("![SAC on Pendulum-v1](scores/sac_sac.png)\n")
+
+
+def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(scores, "ROOT", tmp_path)
+    with pytest.raises(RuntimeError, match="is no git repository"):
+        scores.current_commit()
+    run = functools.partial(subprocess.run, cwd=tmp_path, check=True)
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+    run(["git", "init", "--quiet"])
+    for folder in ("tfrl", "examples", "configs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "code.py").write_text("1")
+    (tmp_path / "scores.csv").write_text("old")
+    run(["git", "add", "."])
+    run(["git", *identity, "commit", "--quiet", "--message=First"])
+    (tmp_path / "scores.csv").write_text("new")
+    commit = scores.current_commit()
+    assert re.fullmatch("[0-9a-f]{7}", commit)
+    (tmp_path / "configs" / "code.py").write_text("2")
+    assert scores.current_commit() == f"{commit}+"
 
 
 def test_an_unknown_name_is_an_error(capsys):

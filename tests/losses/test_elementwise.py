@@ -30,6 +30,15 @@ def test_huber_gradient_is_the_clipped_error():
     np.testing.assert_array_equal(tape.gradient(loss, error), [-1, -0.5, 0, 0.5, 1])
 
 
+def test_half_of_the_squared_difference_has_the_error_as_its_gradient():
+    x, y = tf.constant([-3.0, 2.0]), tf.constant([1.0, 1.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = losses.half_squared_difference(x, y)
+    np.testing.assert_array_equal(loss, [8, 0.5])
+    np.testing.assert_array_equal(tape.gradient(loss, x), [-4, 1])
+
+
 def test_squared_loss_has_no_half():
     np.testing.assert_array_equal(losses.squared_loss(tf.constant([-3.0, 2.0])), [9, 4])
 

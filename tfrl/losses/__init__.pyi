@@ -32,6 +32,7 @@ from .distributional import categorical as categorical
 from .distributional import categorical_target as categorical_target
 from .distributional import l2_project as l2_project
 from .distributional import multiaxis_categorical as multiaxis_categorical
+from .elementwise import half_squared_difference as half_squared_difference
 from .elementwise import huber as huber
 from .elementwise import huber_loss as huber_loss
 from .elementwise import squared_loss as squared_loss

@@ -26,6 +26,11 @@ def squared_loss(error: Any) -> tf.Tensor:
     return tf.math.square(error)
 
 
+def half_squared_difference(x: Any, y: Any) -> tf.Tensor:
+    """Returns `(x - y)^2 / 2`, whose gradient is the error, in the shape of `x`."""
+    return 0.5 * tf.math.squared_difference(x, y)
+
+
 def huber_loss(error: Any, delta: float = 1.0) -> tf.Tensor:
     """Returns a loss that is quadratic near 0 and linear beyond `delta`.
 

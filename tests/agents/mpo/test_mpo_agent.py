@@ -102,12 +102,13 @@ def targets_of(actions):
 
 
 def test_the_critics_target_is_the_mean_of_drawn_actions():
+    """The loss has a half, as Acme's: the gradients are clipped at the same errors."""
     agent = make_agent()
     extra = agent.loss(transitions()).extra
     errors = targets_of(drawn(agent)) - [2, 0, 3]
     np.testing.assert_allclose(extra.td_error, [*errors, 0], rtol=1e-5)
-    np.testing.assert_allclose(extra.td_loss, [*errors**2, 0], rtol=1e-5)
-    np.testing.assert_allclose(extra.critic_loss, (errors**2).sum() / 4, rtol=1e-5)
+    np.testing.assert_allclose(extra.td_loss, [*errors**2 / 2, 0], rtol=1e-5)
+    np.testing.assert_allclose(extra.critic_loss, (errors**2).sum() / 8, rtol=1e-5)
 
 
 def unit_normal(k, s):
@@ -159,7 +160,7 @@ def test_an_update_moves_each_part_by_its_own_loss():
     errors = targets_of(actions) - [2, 0, 3]
     inputs = np.array([[1, 0.5], [2, -1], [1, 1]])
     kernel = agent._critic_networks[0].variables[0][:, 0]
-    expected = [1, 2] + 0.1 * 2 * (errors[:, None] * inputs).sum(0) / 4
+    expected = [1, 2] + 0.1 * (errors[:, None] * inputs).sum(0) / 4
     np.testing.assert_allclose(kernel, expected, rtol=1e-5)
     target = agent._target_critic_networks[0].variables[0]
     np.testing.assert_array_equal(target[:, 0], [3, 1])

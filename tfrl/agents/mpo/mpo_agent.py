@@ -145,10 +145,10 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           target_policy_network: The target of the policy; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
           **settings: See `TdOptions` and `AgentOptions`. The defaults are
-            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, the squared
-            error, and `gradient_clipping=40.0`, the largest norm of all gradients of
-            the policy, and of all gradients of the critic and the observation network.
-            The gradients of the dual variables are not clipped.
+            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, half of the
+            squared error, and `gradient_clipping=40.0`, the largest norm of all
+            gradients of the policy, and of all gradients of the critic and the
+            observation network. The gradients of the dual variables are not clipped.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
@@ -159,7 +159,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         """
         defaults = {
             "target_update_period": 100,
-            "td_errors_loss_fn": tf.math.squared_difference,
+            "td_errors_loss_fn": losses.half_squared_difference,
             "gamma": 0.99,
             "n_step_update": 5,
             "gradient_clipping": 40.0,

@@ -4,47 +4,90 @@ import os
 import re
 import termios
 
+import pytest
+
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import progress
+from tfrl.train.runs import progress, run_length
+
+LENGTH = run_length.RunLength(2000, None)
 
 
-def info(iteration):
-    return training_loop.IterationInfo(
+def info(iteration, **counters):
+    counted = training_loop.IterationInfo(
         iteration, iteration, 2 * iteration, 3, 21.5, 0.1
     )
+    return counted._replace(**counters)
+
+
+def make_progress(first=0, length=LENGTH, seconds_between_lines=0.0):
+    stream = io.StringIO()
+    return progress.Progress(info(first), length, stream, seconds_between_lines), stream
 
 
 def test_where_there_is_no_terminal_lines_are_written():
-    stream = io.StringIO()
-    bar = progress.Progress(0, 2000, stream, seconds_between_lines=0.0)
+    bar, stream = make_progress()
     bar.evaluated(30.0, 40.0)
-    bar.update(info(500))
-    assert re.fullmatch(
-        r"iteration 500 of 2,000 \([\d,]+ a second\), 1,000 environment steps: "
-        r"return 21.5, evaluation 30.0 \(best 40.0\)\n",
-        stream.getvalue(),
+    bar.update(info(500), 2.0)
+    assert stream.getvalue() == (
+        "iteration 500 of 2,000 (250 a second, 00:06 left), 1,000 environment steps: "
+        "return 21.5, evaluation 30.0 (best 40.0)\n"
     )
 
 
+def test_the_speed_is_that_of_training_since_the_run_was_resumed():
+    """Neither a call without iterations counts, nor what was done before."""
+    bar, stream = make_progress(first=1000)
+    bar.update(info(1000), 60.0)
+    bar.update(info(1200), 1.0)
+    bar.update(info(1400), 3.0)
+    assert bar.iterations_per_second == 100
+    assert (
+        stream.getvalue()
+        .splitlines()[2]
+        .startswith("iteration 1,400 of 2,000 (100 a second, 00:06 left), ")
+    )
+
+
+def test_a_length_in_environment_steps_is_what_is_left_of_them():
+    bar, stream = make_progress(length=run_length.RunLength(None, 5000))
+    bar.update(info(500), 2.0)
+    assert stream.getvalue() == (
+        "iteration 500 (250 a second, 00:08 left), 1,000 of 5,000 environment steps: "
+        "return 21.5\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "loss", "told"),
+    [
+        (8, 0.1, ", 8 environment steps: no episode has ended"),
+        (0, 0.1, ": loss 0.1"),
+        (0, float("nan"), ""),
+    ],
+)
+def test_nothing_is_told_that_was_not_measured(steps, loss, told):
+    bar, stream = make_progress()
+    untold = info(0, episodes=0, average_return=0.0)
+    bar.update(untold._replace(environment_steps=steps, loss=loss), 1.0)
+    assert stream.getvalue() == f"iteration 0 of 2,000{told}\n"
+
+
 def test_no_return_of_the_untrained_policy_is_the_best():
-    stream = io.StringIO()
-    bar = progress.Progress(0, 2000, stream, seconds_between_lines=0.0)
+    bar, stream = make_progress()
     bar.evaluated(30.0, None)
-    bar.update(info(500))
+    bar.update(info(500), 1.0)
     assert stream.getvalue().endswith(", evaluation 30.0 (untrained)\n")
 
 
 def test_lines_keep_their_distance():
-    stream = io.StringIO()
-    bar = progress.Progress(0, 2000, stream, seconds_between_lines=1000.0)
-    bar.update(info(500))
-    bar.update(info(1000))
+    bar, stream = make_progress(seconds_between_lines=1000.0)
+    bar.update(info(500), 1.0)
+    bar.update(info(1000), 1.0)
     assert stream.getvalue() == ""
 
 
 def test_a_new_activity_is_told_without_delay_and_once():
-    stream = io.StringIO()
-    bar = progress.Progress(0, 2000, stream, seconds_between_lines=1000.0)
+    bar, stream = make_progress(seconds_between_lines=1000.0)
     for activity in ("compiling", "training", "compiling", "training"):
         bar.begin(activity)
     assert stream.getvalue() == (
@@ -64,15 +107,18 @@ def read_all(terminal):
 
 def test_on_a_terminal_there_is_one_bar():
     master, slave = os.openpty()
-    termios.tcsetwinsize(slave, (24, 100))
+    termios.tcsetwinsize(slave, (24, 150))
     with os.fdopen(slave, "w") as terminal:
-        bar = progress.Progress(500, 2000, terminal)
+        bar = progress.Progress(info(500), LENGTH, terminal)
         bar.note("Resumed at iteration 500.")
         bar.begin("compiling")
-        bar.update(info(1000))
+        bar.update(info(1000), 2.0)
         bar.close()
     text = read_all(master)
     assert "Resumed at iteration 500." in text
-    assert "50%" in text
     assert "compiling" in text
-    assert "return 21.5" in text
+    assert re.search(
+        r" 50%\|.*\| 1,000/2,000 \[00:00, 250 a second, 00:04 left, 2,000 environment "
+        r"steps, return 21.5\]",
+        text,
+    )

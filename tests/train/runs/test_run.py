@@ -383,8 +383,27 @@ def test_a_replaced_policy_that_was_cut_short_is_recovered(finished):
     ],
 )
 def test_a_number_below_one_is_an_error(tmp_path, name):
-    with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
+    with pytest.raises(
+        ValueError, match=f"{name}: expected an integer of at least 1, got 0"
+    ):
         make_run(tmp_path, **{name: 0})
+
+
+def test_a_run_of_so_many_environment_steps_ends_after_the_iteration_that_reaches_it(
+    tmp_path,
+):
+    """An iteration takes one step, or none at the boundary of two episodes."""
+    length = {"num_iterations": None, "num_environment_steps": 15}
+    this, loop = make_run(tmp_path, **length, config=length)
+    outcome = this.run()
+    assert outcome.finished
+    assert loop.info().environment_steps == 15
+    assert (tmp_path / "final_policy").exists()
+    assert rows(tmp_path)[-1]["evaluation_return"] == f"{outcome.iteration}.0"
+    length["num_environment_steps"] = 17
+    longer, loop = make_run(tmp_path, **length, config=length)
+    assert longer.run().resumed_at == outcome.iteration
+    assert loop.info().environment_steps == 17
 
 
 def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(whole):

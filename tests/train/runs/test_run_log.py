@@ -201,6 +201,6 @@ def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys)
     make_run(tmp_path, make_loop(own=True), evaluate=evaluate_and_listen)[0].run()
     assert said[0] == "iteration 0 of 8: evaluating the policy\n"
     assert said[1] == (
-        "iteration 0 of 8: collecting initial experience, then compiling the training "
+        "iteration 0 of 8: collecting initial experience, then tracing the training "
         "loop\niteration 0 of 8: training\n"
     )

@@ -128,6 +128,11 @@ class CollectingLoop(training_loop.TrainingLoop):
         """Whether an iteration reads a tf.data pipeline, which XLA cannot compile."""
         return False
 
+    @property
+    def most_steps_per_iteration(self) -> int | None:
+        """The most steps that an iteration takes; None, unless the subclass knows."""
+        return None
+
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save so that a run can be resumed, by name.
 

@@ -159,6 +159,11 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             )
 
     @property
+    def most_steps_per_iteration(self) -> int:
+        """The steps of an iteration without the boundaries of episodes."""
+        return self._collect_steps * self._environment.batch_size
+
+    @property
     def samples_from_dataset(self) -> bool:
         """Whether the batches come from the buffer's `as_dataset` pipeline."""
         return self._iterator is not None

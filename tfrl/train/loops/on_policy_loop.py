@@ -147,6 +147,11 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             self._learn, self._jit_compile
         )
 
+    @property
+    def most_steps_per_iteration(self) -> int:
+        """The steps of an iteration without the boundaries of episodes."""
+        return self._num_steps * self._environment.batch_size
+
     def can_draw_for_log(self) -> bool:
         """Whether there was an iteration, and the agent is not recurrent."""
         has_trained = self.trace_count() > 0 and self.iteration > 0

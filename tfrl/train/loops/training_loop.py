@@ -201,7 +201,10 @@ class TrainingLoop(tf.Module, abc.ABC):
     @property
     def activity(self) -> str:
         """What the next call of `run_call` does, for reports of the progress."""
-        return "training" if self.trace_count() else "compiling the training loop"
+        if self.trace_count():
+            return "training"
+        made = "compiling" if self._jit_compile else "tracing"
+        return f"{made} the training loop"
 
     def replay_size(self) -> int | None:
         """Returns the number of frames in the replay buffer.
@@ -220,6 +223,15 @@ class TrainingLoop(tf.Module, abc.ABC):
         A loop that says so by `can_draw_for_log` overrides this method.
         """
         raise NotImplementedError(f"{type(self).__name__}.draw_for_log")
+
+    @property
+    def most_steps_per_iteration(self) -> int | None:
+        """The most steps that an iteration takes, summed over all environments.
+
+        0 for a loop without an environment; None if there is no bound, as for
+        iterations that collect whole episodes.
+        """
+        return 0
 
     def trace_count(self) -> int:
         """Returns how often `run` has traced its graph; 1 after the first call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import TextIO
@@ -9,6 +10,10 @@ from typing import TextIO
 import tqdm
 
 from tfrl.train.loops import training_loop
+from tfrl.train.runs import run_length
+
+# The speed is the run's own, and not tqdm's, which counts evaluations, too.
+_BAR = "{l_bar}{bar}| {n:,}/{total:,} [{elapsed}{postfix}]"
 
 
 class Progress:
@@ -20,38 +25,47 @@ class Progress:
 
     def __init__(
         self,
-        first_iteration: int,
-        num_iterations: int,
+        first: training_loop.IterationInfo,
+        length: run_length.RunLength,
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
     ) -> None:
         """Shows the bar on a terminal; elsewhere, starts the period of the lines.
 
         Args:
-          first_iteration: The iteration at which the run starts or resumes.
-          num_iterations: The iteration at which it ends.
+          first: The counters with which the run starts or resumes.
+          length: Where it ends.
           stream: The stream to write to; the standard error if None.
           seconds_between_lines: The period of the lines, if the stream is not a
             terminal.
         """
         self._stream = stream or sys.stderr
-        self._first = self._last = first_iteration
-        self._total = num_iterations
-        self._started = self._last_line = time.monotonic()
+        self._first = self._last = first
+        self._length = length
+        self._seconds = 0.0
+        self._last_line = time.monotonic()
         self._seconds_between_lines = seconds_between_lines
-        self._evaluation = ""
+        self._evaluation: list[str] = []
         self._begun: set[str] = set()
         self._bar = None
         if self._stream.isatty():
             self._bar = tqdm.tqdm(
-                total=num_iterations,
-                initial=first_iteration,
-                unit="it",
-                unit_scale=True,
+                total=length.total,
+                initial=length.done(first),
+                bar_format=_BAR,
                 dynamic_ncols=True,
-                smoothing=0.1,
                 file=self._stream,
             )
+
+    @property
+    def iterations_per_second(self) -> float:
+        """The speed of training since the run started or resumed.
+
+        Evaluations, the compilation and the collection of initial experience do not
+        count.
+        """
+        done = self._last.iteration - self._first.iteration
+        return done / self._seconds if self._seconds else 0.0
 
     def begin(self, activity: str) -> None:
         """Says what the run does now, such as "evaluating", if it does so first.
@@ -65,28 +79,32 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(activity)
         else:
-            self.note(f"iteration {self._last:,} of {self._total:,}: {activity}")
+            self.note(f"{self._place()}: {activity}")
 
-    def update(self, info: training_loop.IterationInfo) -> None:
-        """Shows the state after a call of the loop."""
-        collected = info.environment_steps > 0
-        text = (
-            f"return {info.average_return:.1f}"
-            if collected
-            else f"loss {info.loss:.4g}"
-        ) + self._evaluation
+    def update(self, info: training_loop.IterationInfo, seconds: float) -> None:
+        """Shows the state after a call of the loop.
+
+        Args:
+          info: The counters after the call, and its mean loss.
+          seconds: The time of the call.
+        """
+        before, self._last = self._last, info
+        # A call without iterations compiles the program, or collects initial
+        # experience.
+        if info.iteration > before.iteration:
+            self._seconds += seconds
+        state = _state(info) + self._evaluation
         if self._bar is not None:
-            self._bar.set_postfix_str(text, refresh=False)
-            self._bar.update(info.iteration - self._last)
-        self._last = info.iteration
-        if self._bar is None and self._is_line_due():
-            speed = (self._last - self._first) / (self._last_line - self._started)
-            self.note(
-                f"iteration {info.iteration:,} of {self._total:,} "
-                f"({speed:,.0f} a second)"
-                + (f", {info.environment_steps:,} environment steps" * collected)
-                + f": {text}"
-            )
+            words = self._speed() + self._steps() + state
+            self._bar.set_postfix_str(", ".join(words), refresh=False)
+            done = self._length.done(info) - self._length.done(before)
+            total = self._length.total
+            self._bar.update(min(done, total - self._bar.n))
+        elif self._is_line_due():
+            speed = ", ".join(self._speed())
+            place = self._place() + f" ({speed})" * bool(speed)
+            told = f": {', '.join(state)}" if state else ""
+            self.note(", ".join([place, *self._steps()]) + told)
 
     def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:
         """Shows how far an evaluation is.
@@ -103,7 +121,7 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(text)
         elif self._is_line_due():
-            self.note(f"iteration {self._last:,} of {self._total:,}, {text}")
+            self.note(f"{self._place()}, {text}")
 
     def evaluated(self, mean: float, best: float | None) -> None:
         """Records the returns of an evaluation; the next update shows them.
@@ -113,7 +131,32 @@ class Progress:
           best: That of the best policy; None if the policy is the untrained one.
         """
         compared = "untrained" if best is None else f"best {best:.1f}"
-        self._evaluation = f", evaluation {mean:.1f} ({compared})"
+        self._evaluation = [f"evaluation {mean:.1f} ({compared})"]
+
+    def _place(self) -> str:
+        """Returns how far the run is, such as "iteration 5 of 10"."""
+        iteration = f"iteration {self._last.iteration:,}"
+        if self._length.num_iterations is None:
+            return iteration
+        return f"{iteration} of {self._length.total:,}"
+
+    def _steps(self) -> list[str]:
+        """Returns how many environment steps are done, if there are any."""
+        steps = self._last.environment_steps
+        if not steps:
+            return []
+        wanted = self._length.num_environment_steps
+        of_all = f" of {wanted:,}" if wanted else ""
+        return [f"{steps:,}{of_all} environment steps"]
+
+    def _speed(self) -> list[str]:
+        """Returns the speed and the time that training will still take, if known."""
+        done = self._length.done(self._last) - self._length.done(self._first)
+        if not (self._seconds and done):
+            return []
+        left = max(self._length.total - self._length.done(self._last), 0)
+        seconds = tqdm.tqdm.format_interval(left * self._seconds / done)
+        return [f"{self.iterations_per_second:,.0f} a second", f"{seconds} left"]
 
     def _is_line_due(self) -> bool:
         """Whether to print a line now; if so, the period of the next one starts."""
@@ -134,3 +177,12 @@ class Progress:
         """Closes the bar, and leaves it on the screen."""
         if self._bar is not None:
             self._bar.close()
+
+
+def _state(info: training_loop.IterationInfo) -> list[str]:
+    """Returns the latest return, or the loss of a loop without an environment."""
+    if info.episodes:
+        return [f"return {info.average_return:.1f}"]
+    if info.environment_steps:
+        return ["no episode has ended"]
+    return [] if math.isnan(info.loss) else [f"loss {info.loss:.4g}"]

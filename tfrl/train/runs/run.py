@@ -26,19 +26,20 @@ from tfrl.train.runs import (
     learning_curve,
     progress,
     run_directory,
+    run_length,
     run_log,
     run_result,
     saved_policies,
     video,
 )
-from tfrl.utils import variables
+from tfrl.utils import number_checks, variables
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Run:
-    """Drives a loop to `num_iterations` and writes the outputs of a `RunDirectory`.
+    """Drives a loop to its end and writes the outputs of a `RunDirectory`.
 
     A run that was interrupted or killed resumes from its last checkpoint when it is run
     again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
@@ -48,10 +49,10 @@ class Run:
     the process with status 130 (SIGINT) or 143 (SIGTERM).
     A callback may stop the run, too; see `Callback`.
 
-    A finished run becomes longer if it is run again with a larger `num_iterations`. It
-    goes on from its last checkpoint. A schedule that the caller makes from
-    `num_iterations`, such as a learning rate that decays until then, is that of the
-    longer run from there on, so its value may jump.
+    A finished run becomes longer if it is run again with a larger `num_iterations` or
+    `num_environment_steps`. It goes on from its last checkpoint. A schedule that the
+    caller makes from the length, such as a learning rate that decays until then, is
+    that of the longer run from there on, so its value may jump.
 
     Until `run` ends, it holds the lock of its directory, so that no other process
     trains there.
@@ -62,7 +63,8 @@ class Run:
         loop: training_loop.TrainingLoop,
         directory: run_directory.RunDirectory,
         *,
-        num_iterations: int,
+        num_iterations: int | None = None,
+        num_environment_steps: int | None = None,
         evaluate: Callable[[int], evaluate_lib.EvaluationResult] | None = None,
         eval_interval: int = 1000,
         log_interval: int = 1000,
@@ -80,7 +82,12 @@ class Run:
         Args:
           loop: The loop to run.
           directory: The directory of the outputs.
-          num_iterations: The iteration at which training ends.
+          num_iterations: The iteration at which training ends. An iteration takes a
+            fixed number of steps, but the boundary between two episodes takes one of
+            them and is no environment step.
+          num_environment_steps: In place of `num_iterations`, the environment steps,
+            summed over all environments, at which training ends. The iteration that
+            reaches them is the last.
           evaluate: A function that evaluates the agent's policy; it is called with the
             iteration. The policy with the best mean return is saved in `policy/`;
             without `evaluate`, the last policy is saved there. The last policy is
@@ -111,7 +118,8 @@ class Run:
             signal reaches, such as one on another thread than the main one.
 
         Raises:
-          ValueError: An interval or number is not positive.
+          ValueError: An interval or number is not positive, or both lengths or neither
+            are given, or the loop has no environment whose steps could be counted.
           RunDirectoryError: Another process uses the directory, or it holds outputs
             whose checkpoints are lost.
           CheckpointError: There are checkpoints, but none can be used, or they belong
@@ -120,19 +128,18 @@ class Run:
             is not a `Callback`.
         """
         for name, value in (
-            ("num_iterations", num_iterations),
             ("eval_interval", eval_interval),
             ("log_interval", log_interval),
             ("checkpoint_interval", checkpoint_interval),
             ("max_eval_steps", 1 if max_eval_steps is None else max_eval_steps),
         ):
-            if value < 1:
-                raise ValueError(f"{name}: expected at least 1, got {value}.")
+            number_checks.check_integer(name, value, 1, remedy="give a positive number")
+        self._length = run_length.RunLength(num_iterations, num_environment_steps)
+        self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
         self._log = run_log.RunLog(loop, directory, loggers)
         self._loop = loop
         self._directory = directory
-        self._num_iterations = num_iterations
         self._evaluate = evaluate
         self._eval_interval = eval_interval
         self._log_interval = log_interval
@@ -179,7 +186,7 @@ class Run:
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         if resumed_at is not None:
             self._mend_policies()
-        bar = progress.Progress(first, self._num_iterations)
+        bar = progress.Progress(self._loop.info(), self._length)
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)
@@ -193,7 +200,8 @@ class Run:
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
             self._callbacks.start(first)
-            result = self._result(resumed_at, self._train(bar, resumed_at))
+            self._train(bar, resumed_at)
+            result = self._result(resumed_at, bar.iterations_per_second)
             self._callbacks.call(on_end=result)
             return result
 
@@ -214,11 +222,9 @@ class Run:
                 "schedules go on."
             )
 
-    def _train(self, bar: progress.Progress, resumed_at: int | None) -> float:
-        """Trains and writes all outputs; returns the iterations per second."""
-        first = self._loop.iteration
-        self._directory.forget_after(-1 if resumed_at is None else first)
-        training_seconds = 0.0
+    def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
+        """Trains and writes all outputs."""
+        self._directory.forget_after(-1 if resumed_at is None else resumed_at)
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
         with self._log.opened(), signals as is_requested:
 
@@ -230,18 +236,18 @@ class Run:
 
             if goes_on() and (resumed_at is None or self._evaluation_is_missing()):
                 self._at_stop(bar, interrupted)
-            while self._loop.iteration < self._num_iterations and goes_on():
-                before = self._loop.iteration
+            info = self._loop.info()
+            while not self._length.is_reached(info) and goes_on():
+                before = info.iteration
                 bar.begin(self._loop.activity)
                 started = time.monotonic()
-                info = self._loop.run_call(self._next_stop() - before)
+                info = self._loop.run_call(self._next_stop(info) - before)
                 elapsed = time.monotonic() - started
-                bar.update(info)
+                bar.update(info, elapsed)
                 self._log.called(info, info.iteration - before, elapsed)
                 # A call without iterations compiles the program, or collects initial
                 # experience.
                 if info.iteration > before:
-                    training_seconds += elapsed
                     self._callbacks.reached(info.iteration)
                     self._at_stop(bar, interrupted)
             if not goes_on():
@@ -250,7 +256,6 @@ class Run:
         if not all(path.exists() for path in self._expected_policies()):
             self._mend_policies()
         self._write_outputs()
-        return (self._loop.iteration - first) / max(training_seconds, 1e-9)
 
     def _end_early(self, bar: progress.Progress) -> None:
         """Saves a run that was interrupted or stopped, and says how to resume it."""
@@ -268,17 +273,17 @@ class Run:
             "Run the same command again to resume from there."
         )
 
-    def _next_stop(self) -> int:
-        """Returns the next iteration at which something is due."""
-        iteration = self._loop.iteration
+    def _next_stop(self, info: training_loop.IterationInfo) -> int:
+        """Returns the next iteration at which something is due, or the run may end."""
         intervals = (
             self._eval_interval,
             self._log_interval,
             self._checkpoint_interval,
             *self._callbacks.intervals,
         )
-        stops = [(iteration // interval + 1) * interval for interval in intervals]
-        return min(*stops, self._num_iterations)
+        stops = [(info.iteration // each + 1) * each for each in intervals]
+        left = self._length.iterations_left(info, self._loop.most_steps_per_iteration)
+        return min(*stops, info.iteration + left)
 
     def _at_stop(self, bar: progress.Progress, interrupted: Callable[[], bool]) -> None:
         """Evaluates, logs and saves, each if it is due, and then calls the callbacks.
@@ -286,7 +291,7 @@ class Run:
         Does none of them if the evaluation is interrupted; a resumed run does them.
         """
         iteration = self._loop.iteration
-        at_end = iteration == self._num_iterations
+        at_end = self._length.is_reached(self._loop.info())
         self._directory.check_intact(iteration)
         evaluates = at_end or iteration % self._eval_interval == 0
         if evaluates:
@@ -336,15 +341,14 @@ class Run:
 
     def _is_finished(self) -> bool:
         """Whether all iterations are done, and the last evaluation."""
-        at_end = self._loop.iteration >= self._num_iterations
+        at_end = self._length.is_reached(self._loop.info())
         return at_end and not self._evaluation_is_missing()
 
     def _evaluation_is_missing(self) -> bool:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
-        iteration = self._loop.iteration
-        is_due = (
-            iteration % self._eval_interval == 0 or iteration >= self._num_iterations
-        )
+        info = self._loop.info()
+        iteration = info.iteration
+        is_due = iteration % self._eval_interval == 0 or self._length.is_reached(info)
         if self._evaluate is None or not is_due:
             return False
         return self._directory.evaluation_return(iteration) is None

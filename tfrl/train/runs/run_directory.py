@@ -45,9 +45,9 @@ class RunDirectory:
 
     The constructor creates the folder and writes the run's configuration to
     `config.json`. If the folder already has a configuration, it must be the same; the
-    run is then resumed, or made longer if `num_iterations` has grown. Only one process
-    may use the folder: the constructor holds its lock while it works, and a `Run` until
-    it ends. `lock` holds it in between, too.
+    run is then resumed, or made longer if its length has grown. Only one process may
+    use the folder: the constructor holds its lock while it works, and a `Run` until it
+    ends. `lock` holds it in between, too.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RunDirectory:
         overwrite: bool = False,
         *,
         may_change: Collection[str] = (),
-        may_grow: Collection[str] = ("num_iterations",),
+        may_grow: Collection[str] = ("num_iterations", "num_environment_steps"),
         further_outputs: Collection[str] = (),
     ) -> None:
         """Creates the folder, or checks that it belongs to this run.

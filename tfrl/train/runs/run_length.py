@@ -1,0 +1,81 @@
+"""Where a run ends: at an iteration, or at a number of environment steps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tfrl.train.loops import training_loop
+from tfrl.utils import number_checks
+
+
+@dataclasses.dataclass(frozen=True)
+class RunLength:
+    """The length of a run, in one of two units.
+
+    Attributes:
+      num_iterations: The iteration at which the run ends; None if it ends by its
+        environment steps.
+      num_environment_steps: The environment steps, summed over all environments, at
+        which it ends, after the iteration that reaches them; None if it ends by its
+        iterations.
+    """
+
+    num_iterations: int | None
+    num_environment_steps: int | None
+
+    def check(self, loop: training_loop.TrainingLoop) -> None:
+        """Raises an error unless the loop can end so.
+
+        Raises:
+          ValueError: Not exactly one of the numbers is given, it is not positive, or
+            the loop has no environment whose steps it could count.
+        """
+        if (self.num_iterations is None) == (self.num_environment_steps is None):
+            given = "neither" if self.num_iterations is None else "both"
+            raise ValueError(
+                "num_iterations, num_environment_steps: expected exactly one of them, "
+                f"got {given}."
+            )
+        for name, value in dataclasses.asdict(self).items():
+            if value is not None:
+                number_checks.check_integer(name, value, 1, remedy="train for longer")
+        if self.num_iterations is None and loop.most_steps_per_iteration == 0:
+            raise ValueError(
+                f"num_environment_steps: got {self.num_environment_steps:,}, but a "
+                f"{type(loop).__name__} steps no environment; give num_iterations."
+            )
+
+    @property
+    def total(self) -> int:
+        """The number at which the run ends."""
+        return self.num_iterations or self.num_environment_steps or 0
+
+    @property
+    def unit(self) -> str:
+        """What `total` counts, for readers."""
+        return "environment steps" if self.num_iterations is None else "iterations"
+
+    def done(self, info: training_loop.IterationInfo) -> int:
+        """Returns how much of `total` is done."""
+        if self.num_iterations is None:
+            return info.environment_steps
+        return info.iteration
+
+    def is_reached(self, info: training_loop.IterationInfo) -> bool:
+        """Whether the run is done."""
+        return self.done(info) >= self.total
+
+    def iterations_left(
+        self, info: training_loop.IterationInfo, most_steps_per_iteration: int | None
+    ) -> int:
+        """Returns how many iterations can be done, at least 1, before the run can end.
+
+        Args:
+          info: The counters of the loop.
+          most_steps_per_iteration: The most steps that an iteration takes; None if it
+            may take any number.
+        """
+        left = self.total - self.done(info)
+        if self.num_iterations is None:
+            left = left // most_steps_per_iteration if most_steps_per_iteration else 1
+        return max(left, 1)

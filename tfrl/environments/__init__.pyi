@@ -53,6 +53,7 @@ from .wrappers import ActionClipWrapper as ActionClipWrapper
 from .wrappers import ActionDiscretizeWrapper as ActionDiscretizeWrapper
 from .wrappers import ActionOffsetWrapper as ActionOffsetWrapper
 from .wrappers import ActionRepeat as ActionRepeat
+from .wrappers import EpisodeInfo as EpisodeInfo
 from .wrappers import ExtraDisabledActionsWrapper as ExtraDisabledActionsWrapper
 from .wrappers import FixedLength as FixedLength
 from .wrappers import FlattenActionWrapper as FlattenActionWrapper

@@ -35,11 +35,16 @@ class EvaluationResult:
       lengths: Environment steps, int64 `[num_episodes]`.
       num_cut: How many of these episodes did not end within the limit of steps. They
         count with their returns and lengths until then.
+      iteration: The iteration of the `train.Run` that evaluated, 0 for the untrained
+        policy; None outside of a run.
+      environment_steps: The environment steps of this run so far; None outside of it.
     """
 
     returns: np.ndarray
     lengths: np.ndarray
     num_cut: int = 0
+    iteration: int | None = None
+    environment_steps: int | None = None
 
     @property
     def mean(self) -> float:

@@ -1,10 +1,12 @@
 import cProfile
 import pstats
 
+import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import wrappers
+from tfrl.environments import suite_gym, vector_py_environment, wrappers
+from tfrl.environments.gymnasium import wrapper
 
 
 def step_types(environment, steps):
@@ -38,6 +40,75 @@ def test_run_stats_go_on_where_they_were(scripted):
     resumed.set_state(environment.get_state())
     assert (resumed.resets, resumed.episodes, resumed.total_steps) == (2, 1, 4)
     assert resumed.episode_steps == 1
+
+
+class Reaching(gymnasium.Env):
+    """An episode of two steps, which succeeds where both actions were 1."""
+
+    observation_space = gymnasium.spaces.Box(0, 2, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._actions = []
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self._actions.append(int(action))
+        ended = len(self._actions) == 2
+        info = {"is_success": all(self._actions)} if ended else {}
+        return np.ones(1, np.float32), 0.0, ended, False, info
+
+
+def test_the_infos_of_episodes_ends_are_kept():
+    environment = wrappers.EpisodeInfo(
+        wrapper.GymnasiumWrapper(Reaching()), "is_success", num_episodes=3
+    )
+    environment.reset()
+    assert np.isnan(environment.mean())
+    means = []
+    for first, second in ((1, 1), (1, 0), (0, 1), (0, 0)):
+        environment.step(first)
+        environment.step(second)
+        means.append(environment.mean())
+        environment.step(0)  # A boundary.
+    np.testing.assert_allclose(means, [1, 1 / 2, 1 / 3, 0])
+
+
+@pytest.mark.parametrize("kind", ["vector", "batch"])
+def test_each_member_of_a_batch_adds_the_infos_of_its_episodes(kind, batch_of):
+    """A success, a failure and a success end at the second step."""
+    members = [Reaching, Reaching, Reaching]
+    if kind == "vector":
+        batch = vector_py_environment.VectorPyEnvironment(
+            gymnasium.vector.SyncVectorEnv(members)
+        )
+    else:
+        batch = batch_of(*(wrapper.GymnasiumWrapper(make()) for make in members))
+    environment = wrappers.EpisodeInfo(batch, "is_success")
+    environment.reset()
+    environment.step(np.array([1, 0, 1]))
+    assert np.isnan(environment.mean())
+    environment.step(np.array([1, 1, 1]))
+    np.testing.assert_allclose(environment.mean(), 2 / 3)
+
+
+def test_kept_infos_go_on_where_they_were():
+    environment = wrappers.EpisodeInfo(
+        suite_gym.wrap_env(Reaching()), "is_success", num_episodes=2
+    )
+    environment._set_wrapper_state([1.0, 0.0])
+    other = wrappers.EpisodeInfo(suite_gym.wrap_env(Reaching()), "is_success", 2)
+    other._set_wrapper_state(environment._get_wrapper_state())
+    assert other.mean() == 0.5
+
+
+def test_an_info_without_the_number_is_an_error():
+    environment = wrappers.EpisodeInfo(wrapper.GymnasiumWrapper(Reaching()), "reached")
+    environment.reset()
+    environment.step(1)
+    with pytest.raises(ValueError, match=r"'reached', but an episode ended with the i"):
+        environment.step(1)
 
 
 def test_profiler_gives_a_new_profile_every_few_steps(scripted):

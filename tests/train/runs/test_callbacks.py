@@ -70,6 +70,76 @@ def whole(tmp_path_factory):
     return path, weights(run), diary.events
 
 
+def test_an_evaluation_says_at_which_iteration_it_was(whole, tmp_path):
+    """Three steps and a boundary take four iterations, after eight initial ones."""
+    seen = []
+
+    class Keep(train.Callback):
+        def on_evaluation(self, result):
+            seen.append((result.iteration, result.environment_steps))
+
+    make_run(tmp_path, callbacks=[Keep()]).run()
+    with open(tmp_path / "metrics.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
+    logged = [(int(row["iteration"]), int(row["environment_steps"])) for row in rows]
+    assert seen == logged
+    assert [iteration for iteration, _ in seen] == [0, 5, 6]
+
+
+def test_stop_at_return_stops_at_a_trained_policy(tmp_path):
+    run = make_run(
+        tmp_path,
+        num_iterations=20,
+        evaluate=lambda iteration: countdown_runs.result(9 - iteration),
+        callbacks=[train.StopAtReturn(4.0)],
+    )
+    outcome = run.run()
+    assert outcome.iteration == 5
+    assert outcome.stopped_by == "StopAtReturn: mean return 4.0 of 4"
+    assert (tmp_path / "policy").exists()
+
+
+def test_a_run_that_is_stopped_before_it_begins_leaves_a_policy(tmp_path):
+    class StopNow(train.Callback):
+        def on_evaluation(self, result):
+            self.stop()
+
+    assert make_run(tmp_path, callbacks=[StopNow()]).run().iteration == 0
+    assert (tmp_path / "policy" / "saved_model.pb").exists()
+
+
+def test_metrics_of_ones_own_are_logged_where_they_are_measured(tmp_path):
+    seen = []
+
+    class Keep(train.Callback):
+        def on_log(self, row):
+            seen.append({name: row.get(name) for name in ("twice", "never")})
+
+    metrics = {"twice": lambda: tf.constant(2.5), "never": lambda: float("nan")}
+    make_run(tmp_path, callbacks=[Keep()], metrics=metrics).run()
+    assert seen == [{"twice": 2.5, "never": None}] * 4
+
+
+@pytest.mark.parametrize(
+    ("metrics", "error", "message"),
+    [
+        ({"twice": 2.0}, TypeError, r"metrics\['twice'\]: got a float, expected a f"),
+        ({"loss": float}, ValueError, "metrics: got 'loss', which the run logs itself"),
+    ],
+)
+def test_metrics_are_functions_with_names_of_their_own(
+    tmp_path, metrics, error, message
+):
+    with pytest.raises(error, match=message):
+        make_run(tmp_path, metrics=metrics)
+
+
+def test_all_checkpoints_are_kept_if_the_user_wants_them(tmp_path):
+    make_run(tmp_path, checkpoint_interval=1, max_to_keep=None).run()
+    saved = {path.stem for path in (tmp_path / "checkpoints").glob("*.index")}
+    assert saved == {f"ckpt-{iteration}" for iteration in range(1, 7)}
+
+
 def test_each_event_is_told_once_and_in_order(whole):
     _, _, events = whole
     assert events == [

@@ -18,6 +18,7 @@ from .episodes import FixedLength as FixedLength
 from .episodes import TimeLimit as TimeLimit
 from .goal_replay import GoalReplayEnvWrapper as GoalReplayEnvWrapper
 from .history import HistoryWrapper as HistoryWrapper
+from .monitoring import EpisodeInfo as EpisodeInfo
 from .monitoring import PerformanceProfiler as PerformanceProfiler
 from .monitoring import RunStats as RunStats
 from .numpy_state import NumpyStateWrapper as NumpyStateWrapper

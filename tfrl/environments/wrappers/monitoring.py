@@ -1,7 +1,8 @@
-"""Wrappers that count steps or profile them, and change nothing else."""
+"""Wrappers that count steps, profile them or keep infos, and change nothing else."""
 
 from __future__ import annotations
 
+import collections
 import cProfile
 from collections.abc import Callable
 from typing import Any
@@ -72,6 +73,75 @@ class RunStats(base.PyEnvironmentBaseWrapper):
         steps = np.where(first, 0, np.asarray(self._episode_steps) + 1)
         self._episode_steps = steps if steps.ndim else int(steps)
         return time_step
+
+
+class EpisodeInfo(base.PyEnvironmentBaseWrapper):
+    """Keeps a number of the `info` of each episode's last step, such as a success.
+
+    ```python
+    environment = EpisodeInfo(suite_gym.load("FetchReach-v4"), "is_success")
+    ...
+    train.Run(loop, directory, metrics={"success_rate": environment.mean}, ...)
+    ```
+    """
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, key: str, num_episodes: int = 100
+    ):
+        """Wraps `env`, of which no episode has ended yet.
+
+        Args:
+          env: The environment, one or a batch, with a dictionary for an info.
+          key: The name of the number.
+          num_episodes: How many of the last episodes count.
+
+        Raises:
+          TypeError: `num_episodes` is not an integer.
+          ValueError: `num_episodes` is not positive.
+        """
+        super().__init__(env)
+        number_checks.check_integer(
+            "num_episodes", num_episodes, 1, remedy="100 is usual"
+        )
+        self._key = key
+        self._values: collections.deque[float] = collections.deque(maxlen=num_episodes)
+
+    def mean(self) -> float:
+        """Returns the mean of the last episodes; NaN before one has ended."""
+        return float(np.mean(self._values)) if self._values else float("nan")
+
+    def _get_wrapper_state(self) -> Any:
+        return list(self._values)
+
+    def _set_wrapper_state(self, state: Any) -> None:
+        self._values.clear()
+        self._values.extend(state)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        """Steps the environment.
+
+        Raises:
+          ValueError: An episode has ended, and the info has no such number.
+        """
+        time_step = self._env.step(action)
+        ended = np.flatnonzero(time_step.is_last())
+        if ended.size:
+            self._values.extend(self._numbers(self._env.get_info(), ended))
+        return time_step
+
+    def _numbers(self, info: Any, ended: np.ndarray) -> list[float]:
+        """Returns the numbers of the members that have ended."""
+        try:
+            # The members' infos are a list if they have different keys.
+            if isinstance(info, list):
+                return [float(info[member][self._key]) for member in ended]
+            numbers = np.atleast_1d(info[self._key])
+            return [float(numbers[member]) for member in ended]
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"key: got {self._key!r}, but an episode ended with the info {info!r}; "
+                "give the key of a number that is there at the end of each episode."
+            ) from error
 
 
 class PerformanceProfiler(base.PyEnvironmentBaseWrapper):

@@ -16,13 +16,15 @@ class Callback:
     """Base class of callbacks; override the methods of the events to react to.
 
     ```python
-    class StopAtReturn(train.Callback):
-        def on_evaluation(self, result):
-            if result.mean >= 475.0:
-                self.stop("the task is solved")
+    class StopAfterHour(train.Callback):
+        def on_log(self, row):
+            if row["training_seconds"] >= 3600.0:
+                self.stop("an hour of training is over")
 
-    train.Run(loop, directory, num_iterations=10_000, callbacks=[StopAtReturn()], ...)
+    train.Run(loop, directory, num_iterations=10_000, callbacks=[StopAfterHour()], ...)
     ```
+
+    `StopAtReturn` is a callback that is ready to use.
 
     As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
     other callbacks are still called for the same event, and the run then saves a
@@ -77,10 +79,10 @@ class Callback:
         """
 
     def on_evaluation(self, result: evaluate.EvaluationResult) -> None:
-        """Called after an evaluation.
+        """Called after an evaluation, the first time with the untrained policy.
 
         Args:
-          result: The returns and lengths of its episodes.
+          result: The returns and lengths of its episodes, and the iteration.
         """
 
     def on_checkpoint(self, path: str) -> None:
@@ -96,6 +98,28 @@ class Callback:
         Args:
           result: What `Run.run` will return.
         """
+
+
+class StopAtReturn(Callback):
+    """Stops a run at the first evaluation of a trained policy that is good enough.
+
+    ```python
+    train.Run(loop, directory, callbacks=[train.StopAtReturn(475.0)], ...)
+    ```
+    """
+
+    def __init__(self, threshold: float) -> None:
+        """Keeps the threshold.
+
+        Args:
+          threshold: The least mean return of an evaluation that stops the run.
+        """
+        self._threshold = threshold
+
+    def on_evaluation(self, result: evaluate.EvaluationResult) -> None:
+        """Stops the run if the mean return reaches the threshold."""
+        if result.iteration and result.mean >= self._threshold:
+            self.stop(f"mean return {result.mean:.1f} of {self._threshold:g}")
 
 
 class CallbackList:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -70,9 +71,11 @@ class Run:
         log_interval: int = 1000,
         checkpoint_interval: int = 10000,
         checkpoint_replay_buffer: bool | None = None,
+        max_to_keep: int | None = 3,
         video_environment: tf_environment.TFEnvironment | None = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
+        metrics: Mapping[str, Callable[[], Any]] | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
         is_interrupted: Callable[[], bool] = lambda: False,
@@ -100,6 +103,7 @@ class Run:
           checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
             includes it up to 1 GB. Without it, a resumed run collects initial
             experience again.
+          max_to_keep: How many of the newest checkpoints are kept; None keeps all.
           video_environment: An environment of batch size 1 for the video of the saved
             policy; None records no video.
           title: The title of the learning curve.
@@ -108,6 +112,9 @@ class Run:
             values that were not measured, and the further numbers that TensorBoard
             shows. The run always writes metrics.csv and
             TensorBoard's files, too. It closes the loggers when it ends or fails.
+          metrics: Further numbers for TensorBoard, the loggers and `on_log`: a function
+            without arguments for each name, such as the `result` of a metric that is
+            one of the loop's observers. NaN counts as not measured.
           callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
             evaluation by an `Evaluator`, for policies whose episodes do not end. If it
@@ -119,25 +126,27 @@ class Run:
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
-            are given, or the loop has no environment whose steps could be counted.
+            are given, or the loop has no environment whose steps could be counted, or
+            one of `metrics` has the name of a column.
           RunDirectoryError: Another process uses the directory, or it holds outputs
             whose checkpoints are lost.
           CheckpointError: There are checkpoints, but none can be used, or they belong
             to a loop with other variables.
           TypeError: One of `loggers` has no `write` and `close`, or one of `callbacks`
-            is not a `Callback`.
+            is not a `Callback`, or one of `metrics` is not a function.
         """
         for name, value in (
             ("eval_interval", eval_interval),
             ("log_interval", log_interval),
             ("checkpoint_interval", checkpoint_interval),
             ("max_eval_steps", 1 if max_eval_steps is None else max_eval_steps),
+            ("max_to_keep", 1 if max_to_keep is None else max_to_keep),
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
-        self._log = run_log.RunLog(loop, directory, loggers)
+        self._log = run_log.RunLog(loop, directory, loggers, metrics or {})
         self._loop = loop
         self._directory = directory
         self._evaluate = evaluate
@@ -161,7 +170,7 @@ class Run:
             directory.check_checkpoints()
             self._checkpointer = whole_checkpoints.Checkpointer(
                 directory.checkpoints,
-                max_to_keep=3,
+                max_to_keep=max_to_keep,
                 best_return=self._best_return,
                 seconds=self._log.seconds,
                 loss=self._log.loss,
@@ -335,9 +344,13 @@ class Run:
         )
         try:
             with supervision.supervised(limits):
-                return self._evaluate(self._loop.iteration)
+                result = self._evaluate(self._loop.iteration)
         except supervision.EvaluationInterruptedError:
             return None
+        info = self._loop.info()
+        return dataclasses.replace(
+            result, iteration=info.iteration, environment_steps=info.environment_steps
+        )
 
     def _is_finished(self) -> bool:
         """Whether all iterations are done, and the last evaluation."""
@@ -368,8 +381,9 @@ class Run:
             self._policies.save(self._directory.policy)
 
     def _save_last_policy(self) -> None:
+        """Saves the policy; it is also the best one if there is no better one."""
         self._policies.save(self._directory.final_policy)
-        if self._evaluate is None:
+        if float(self._best_return) == float("-inf"):
             self._policies.save(self._directory.policy)
 
     def _mend_policies(self) -> None:

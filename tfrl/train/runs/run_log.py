@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -45,6 +46,7 @@ class RunLog:
         loop: training_loop.TrainingLoop,
         directory: run_directory.RunDirectory,
         loggers: Sequence[base.Logger],
+        metrics: Mapping[str, Callable[[], Any]],
     ) -> None:
         """Checks the loggers; `opened` opens the files.
 
@@ -52,9 +54,12 @@ class RunLog:
           loop: The loop that is logged.
           directory: The directory of the outputs.
           loggers: The user's loggers.
+          metrics: The user's further numbers.
 
         Raises:
-          TypeError: One of `loggers` has no `write` and `close`.
+          TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
+            not a function.
+          ValueError: One of `metrics` has the name of a number that is logged already.
         """
         for i, logger in enumerate(loggers):
             if not isinstance(logger, base.Logger):
@@ -62,11 +67,24 @@ class RunLog:
                     f"loggers[{i}]: got a {type(logger).__name__}, expected an object "
                     "with write(values) and close(); see tfrl.loggers."
                 )
+        for name, metric in metrics.items():
+            if not callable(metric):
+                raise TypeError(
+                    f"metrics[{name!r}]: got a {type(metric).__name__}, expected a "
+                    "function without arguments that returns a number, such as the "
+                    "method `result` of a metric."
+                )
+            if name in _TAGS or name == "loss":
+                raise ValueError(
+                    f"metrics: got {name!r}, which the run logs itself; choose another "
+                    "name."
+                )
         self.seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         self.loss = _Mean()
         self._loop = loop
         self._directory = directory
         self._loggers = tuple(loggers)
+        self._metrics = dict(metrics)
         self._diagnostics = diagnostics.Diagnostics(loop)
         self._known_steps = 0
         # Steps of the environment and seconds of training since the last row.
@@ -80,14 +98,14 @@ class RunLog:
         self._known_steps = self._loop.info().environment_steps
         self._interval = (0, 0.0)
         with (
-            contextlib.closing(self._metrics()) as table,
+            contextlib.closing(self._open_table()) as table,
             contextlib.closing(self._tensorboard()) as tensorboard,
         ):
             self._table = table
             self._others = [_Tagged(tensorboard), *self._loggers]
             yield
 
-    def _metrics(self) -> csv.CSVLogger:
+    def _open_table(self) -> csv.CSVLogger:
         """Opens metrics.csv, whose columns have the order of `_row`."""
         return csv.CSVLogger(self._directory.metrics_csv, sort_columns=False)
 
@@ -163,6 +181,7 @@ class RunLog:
             "steps_per_second": _rounded(steps / seconds) if seconds else None,
             "replay_size": self._loop.replay_size(),
             **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
+            **{name: _measured(metric()) for name, metric in self._metrics.items()},
         }
 
 
@@ -184,6 +203,12 @@ class _Tagged:
 def _rounded(value: float) -> float:
     """Rounds to six digits, so that the order of a mean's summation does not show."""
     return float(f"{value:.6g}")
+
+
+def _measured(value: Any) -> float | None:
+    """Returns the number rounded; None for NaN."""
+    number = float(value)
+    return None if math.isnan(number) else _rounded(number)
 
 
 class _Mean(tf.Module):

@@ -32,6 +32,7 @@ _EVAL_DIR = "eval"
 def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(train_sac.CONFIG, replay="service")
+    cli.refuse_environment_steps(config)
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(
         "actor_learner",

@@ -32,7 +32,11 @@ def train_with_actors(
       make_agent: See `distributed.Experiment`.
       make_table: See there.
       **settings: Further arguments of `distributed.Experiment`.
+
+    Raises:
+      ValueError: The configuration has a length in environment steps.
     """
+    cli.refuse_environment_steps(config)
     name = f"{algorithm}_actors"
     cli.prepare(name, config)
     cli.refuse_games(config.env)

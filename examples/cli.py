@@ -110,7 +110,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
 
     Raises:
       ValueError: `--replay` names another kind than `replay`, or a setting is too
-        small.
+        small, or both lengths of the run are given.
       TypeError: A setting is not an integer.
     """
     config = flag.value
@@ -125,6 +125,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
                 "leave it out."
             )
         config.replay = replay
+    steps = given.get("num_environment_steps")
+    if steps is not None:
+        _set_environment_steps(config, steps, given["num_iterations"])
     for name, minimum in _MINIMA.items():
         if name in config:
             number_checks.check_integer(
@@ -134,6 +137,41 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
                 remedy=f"set --config.{name}, or edit the configuration file",
             )
     return config
+
+
+def _set_environment_steps(config: Config, steps: int, iterations: int | None) -> None:
+    """Sets the length of a run in environment steps.
+
+    `num_iterations` becomes the least number that it takes, for what depends on it,
+    such as a learning rate that decays until the end.
+
+    Raises:
+      ValueError: The length in iterations is given, too, or `steps` is not positive.
+    """
+    number_checks.check_integer(
+        "num_environment_steps", steps, 1, remedy="give a positive number"
+    )
+    if iterations is not None:
+        raise ValueError(
+            f"num_environment_steps: got {steps}, and {iterations} num_iterations; "
+            "give one of them."
+        )
+    with config.unlocked():
+        config.num_environment_steps = steps
+    each = config.get("collect_steps_per_iteration") or config.get("sequence_length")
+    if each:
+        each *= config.get("num_envs", 1)
+        left = steps - config.get("initial_collect_steps", 0)
+        config.num_iterations = max(-(-left // each), 1)
+
+
+def refuse_environment_steps(config: Config) -> None:
+    """Raises a ValueError if a run of updates has a length in environment steps."""
+    if "num_environment_steps" in config:
+        raise ValueError(
+            f"num_environment_steps: got {config.num_environment_steps}, but the "
+            "length of this run is its updates; give --num_iterations."
+        )
 
 
 def agent_name(config: Config, agents: Iterable[str]) -> str:
@@ -175,7 +213,7 @@ def prepare(algorithm: str, config: Config) -> None:
 def make_directory(
     algorithm: str,
     config: Config,
-    may_grow: Sequence[str] = ("num_iterations",),
+    may_grow: Sequence[str] = ("num_iterations", "num_environment_steps"),
     further_outputs: Sequence[str] = (),
     **settings: Any,
 ) -> tfrl.train.RunDirectory:

@@ -1,12 +1,56 @@
-"""Runs the loops of the examples, whose configurations say what to evaluate and log."""
+"""Trains the agents of the examples, as their configurations say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from examples import cli
-from tfrl import agents, train
+from absl import flags
+
+from examples import cli, training
+from tfrl import agents, environments, train
 from tfrl import eval as evaluation
+
+# `cli.read_config` reads it.
+flags.DEFINE_integer(
+    "num_environment_steps", None, "Length of the run, in place of its iterations."
+)
+_FILM = flags.DEFINE_bool(
+    "film", True, "Film the best policy at the end; --nofilm does not."
+)
+_EVALUATE_UNTRAINED = flags.DEFINE_bool(
+    "evaluate_untrained", True, "Evaluate the policy before the first iteration."
+)
+
+
+def run(
+    config: cli.Config,
+    algorithms: Mapping[str, str],
+    make_agent: Callable[[cli.Config, environments.TFPyEnvironment], agents.TFAgent],
+    make_loop: Callable[
+        [cli.Config, environments.TFPyEnvironment, agents.TFAgent], train.TrainingLoop
+    ],
+) -> None:
+    """Builds the environment, the agent and the loop of a configuration, and trains.
+
+    Args:
+      config: The configuration, as `cli.read_config` returns it.
+      algorithms: The algorithms of the script: the name in `config.agent` and in the
+        names of folders, and the name for readers.
+      make_agent: Makes the agent from the configuration and the environment.
+      make_loop: Makes the loop from these and the agent, which has its weights.
+
+    Raises:
+      ValueError: A setting is wrong.
+    """
+    name = cli.agent_name(config, algorithms)
+    cli.prepare(name, config)
+    environment = training.make_environment(config)
+    with train.device_scope(config.device):
+        agent = make_agent(config, environment)
+        agent.initialize()
+    loop = make_loop(config, environment, agent)
+    run_loop(config, loop, cli.make_directory(name, config), algorithms[name])
 
 
 def run_loop(
@@ -19,10 +63,18 @@ def run_loop(
     run = train.Run(
         loop,
         directory,
-        num_iterations=config.num_iterations,
+        **_length(config),
         **settings(config, loop.agent, algorithm),
     )
     cli.report(run.run(), directory)
+
+
+def _length(config: cli.Config) -> dict[str, int]:
+    """Returns the length of a run, as `train.Run` takes it."""
+    steps = config.get("num_environment_steps")
+    if steps is None:
+        return {"num_iterations": config.num_iterations}
+    return {"num_environment_steps": steps}
 
 
 def settings(
@@ -32,6 +84,9 @@ def settings(
     bins = config.get("num_action_bins", 0)
     # All episodes of an evaluation run side by side, from different starts.
     environment = cli.make_environment(config.env, config.num_eval_episodes, 0, bins)
+    video_environment = None
+    if _FILM.value:
+        video_environment = cli.make_video_environment(config.env, bins)
     evaluator = evaluation.Evaluator(
         environment, agent.policy, config.num_eval_episodes, seed=config.seed
     )
@@ -45,6 +100,7 @@ def settings(
         "eval_interval": config.eval_interval,
         "log_interval": config.log_interval,
         "checkpoint_interval": config.checkpoint_interval,
-        "video_environment": cli.make_video_environment(config.env, bins),
+        "video_environment": video_environment,
+        "max_untrained_eval_steps": 1000 if _EVALUATE_UNTRAINED.value else 0,
         "title": f"{algorithm} on {config.env}, seed {config.seed}",
     }

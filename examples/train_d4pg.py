@@ -13,7 +13,7 @@ examples.play --logdir=logs/d4pg_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy, training
+from examples import cli, off_policy, runs, training
 from tfrl import agents, environments, networks
 
 CONFIG = cli.define_config("d4pg")
@@ -22,7 +22,7 @@ CONFIG = cli.define_config("d4pg")
 def main() -> None:
     """Trains D4PG."""
     config = cli.read_config(CONFIG)
-    training.run(config, {"d4pg": "D4PG"}, make_agent, off_policy.make_loop)
+    runs.run(config, {"d4pg": "D4PG"}, make_agent, off_policy.make_loop)
 
 
 def make_agent(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import actors, cli, off_policy, training
+from examples import actors, cli, off_policy, runs, training
 from tfrl import agents, environments, losses, networks
 
 CONFIG = cli.define_config("dmpo")
@@ -34,7 +34,7 @@ def main() -> None:
             lambda environment: make_agent(config, environment),
         )
         return
-    training.run(config, ALGORITHMS, make_agent, off_policy.make_loop)
+    runs.run(config, ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(

@@ -14,7 +14,7 @@ train_dqn_service.py does the same training with replay in a server.
 
 from __future__ import annotations
 
-from examples import cli, dqn, off_policy, training
+from examples import cli, dqn, off_policy, runs
 
 CONFIG = cli.define_config("dqn")
 
@@ -22,7 +22,7 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     """Trains DQN."""
     config = cli.read_config(CONFIG)
-    training.run(config, {"dqn": "DQN"}, dqn.make_agent, off_policy.make_loop)
+    runs.run(config, {"dqn": "DQN"}, dqn.make_agent, off_policy.make_loop)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import actors, cli, training
+from examples import actors, cli, runs
 from tfrl import agents, environments, replay_service, train
 
 CONFIG = cli.define_config("impala")
@@ -27,7 +27,7 @@ def main() -> None:
     if actors.NUM_ACTORS.value:
         train_with_actors(config)
         return
-    training.run(config, {"impala": "IMPALA"}, make_agent, make_loop)
+    runs.run(config, {"impala": "IMPALA"}, make_agent, make_loop)
 
 
 def train_with_actors(config: cli.Config) -> None:

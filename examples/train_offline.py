@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from examples import cli, training
+from examples import cli, runs, training
 from tfrl import agents, datasets, environments, networks, replay_buffers, train
 
 CONFIG = cli.define_config("offline")
@@ -30,7 +30,7 @@ ALGORITHMS = {"iql": "IQL", "cql": "CQL", "bc": "Behavioural cloning"}
 
 def main() -> None:
     """Trains the agent that the configuration names."""
-    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
+    runs.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
 
 
 def make_loop(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import cli, training
+from examples import cli, runs
 from tfrl import agents, environments, train, utils
 
 CONFIG = cli.define_config("ppo")
@@ -26,7 +26,7 @@ ALGORITHMS = {"ppo": "PPO", "a2c": "A2C"}
 
 def main() -> None:
     """Trains the agent that the configuration names."""
-    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
+    runs.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, make_loop)
 
 
 def make_agent(

@@ -10,7 +10,7 @@ with a queue of episodes in a server.
 
 from __future__ import annotations
 
-from examples import cli, training
+from examples import cli, runs, training
 from tfrl import agents, environments, networks, replay_buffers, train
 
 CONFIG = cli.define_config("reinforce")
@@ -19,7 +19,7 @@ CONFIG = cli.define_config("reinforce")
 def main() -> None:
     """Trains REINFORCE."""
     config = cli.read_config(CONFIG)
-    training.run(config, {"reinforce": "REINFORCE"}, make_agent, make_loop)
+    runs.run(config, {"reinforce": "REINFORCE"}, make_agent, make_loop)
 
 
 def make_agent(

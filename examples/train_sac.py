@@ -19,7 +19,7 @@ import functools
 import math
 from typing import Any
 
-from examples import cli, off_policy, training
+from examples import cli, off_policy, runs, training
 from tfrl import agents, environments, networks, policies
 
 CONFIG = cli.define_config("sac")
@@ -28,7 +28,7 @@ ALGORITHMS = {"sac": "SAC", "tqc": "TQC", "discrete_sac": "Discrete SAC"}
 
 def main() -> None:
     """Trains the agent that the configuration names."""
-    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
+    runs.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(

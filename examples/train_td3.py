@@ -13,7 +13,7 @@ policy with `python -m examples.play --logdir=logs/td3_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy, training
+from examples import cli, off_policy, runs, training
 from tfrl import agents, environments, networks, utils
 
 CONFIG = cli.define_config("td3")
@@ -22,7 +22,7 @@ ALGORITHMS = {"td3": "TD3", "ddpg": "DDPG"}
 
 def main() -> None:
     """Trains the agent that the configuration names."""
-    training.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
+    runs.run(cli.read_config(CONFIG), ALGORITHMS, make_agent, off_policy.make_loop)
 
 
 def make_agent(

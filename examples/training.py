@@ -1,42 +1,11 @@
-"""The `main` that the training scripts share; each gives it its agent and its loop."""
+"""Makes the environment of a configuration, and what networks take from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from examples import cli, runs
-from tfrl import agents, environments, networks, train
-
-
-def run(
-    config: cli.Config,
-    algorithms: Mapping[str, str],
-    make_agent: Callable[[cli.Config, environments.TFPyEnvironment], agents.TFAgent],
-    make_loop: Callable[
-        [cli.Config, environments.TFPyEnvironment, agents.TFAgent], train.TrainingLoop
-    ],
-) -> None:
-    """Builds the environment, the agent and the loop of a configuration, and trains.
-
-    Args:
-      config: The configuration, as `cli.read_config` returns it.
-      algorithms: The algorithms of the script: the name in `config.agent` and in the
-        names of folders, and the name for readers.
-      make_agent: Makes the agent from the configuration and the environment.
-      make_loop: Makes the loop from these and the agent, which has its weights.
-
-    Raises:
-      ValueError: A setting is wrong.
-    """
-    name = cli.agent_name(config, algorithms)
-    cli.prepare(name, config)
-    environment = make_environment(config)
-    with train.device_scope(config.device):
-        agent = make_agent(config, environment)
-        agent.initialize()
-    loop = make_loop(config, environment, agent)
-    runs.run_loop(config, loop, cli.make_directory(name, config), algorithms[name])
+from examples import cli
+from tfrl import environments, networks
 
 
 def network_arguments(

@@ -62,7 +62,8 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
         expected |= {f"--config.{name}={value}" for name, value in config.items()}
         expected |= {"--num_iterations", f"--config=configs/{CONFIGS[module]}.py"}
     if module.startswith("train_"):
-        expected |= {"--replay", "--overwrite"}
+        expected |= {"--replay", "--overwrite", "--num_environment_steps"}
+        expected |= {"--film", "--evaluate_untrained"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
         expected |= {"--video=play.mp4", "--video_episodes=1"}

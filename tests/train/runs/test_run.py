@@ -13,7 +13,7 @@ import tensorflow as tf
 from tests.train.countdown_runs import countdown, make_run, result, rows, weights
 from tfrl import testing
 from tfrl.environments import tf_py_environment
-from tfrl.eval import evaluate
+from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
@@ -278,6 +278,52 @@ def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsy
         "iteration 10 of 20, evaluating: 0 of 1 episodes ended, 700 steps of each "
         "environment\n"
     ) in capsys.readouterr().err
+
+
+def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
+    tmp_path, monkeypatch
+):
+    films = []
+
+    def film(environment, policy, path):
+        films.append(path.name)
+
+    monkeypatch.setattr(run.video, "record_video", film)
+    environment = object()  # Only handed on.
+    settings = {"eval_interval": 5, "video_environment": environment}
+    for interrupted_at in (10, 20):
+        this, _ = make_run(tmp_path, evaluate=interrupt_at(interrupted_at), **settings)
+        this.run()
+        assert films == []
+        assert not (tmp_path / "finished.json").exists()
+    assert make_run(tmp_path, **settings)[0].run().finished
+    assert films == ["agent.mp4"]
+    assert (tmp_path / "finished.json").exists()
+
+
+@pytest.mark.parametrize(("most", "limit"), [(0, []), (7, [7, 9]), (100, [9, 9])])
+def test_the_untrained_policys_evaluation_has_a_limit_of_its_own(tmp_path, most, limit):
+    limits = []
+
+    def evaluate_and_note(iteration):
+        limits.append(supervision.current().max_steps)
+        return result(iteration)
+
+    this, _ = make_run(
+        tmp_path,
+        evaluate=evaluate_and_note,
+        max_eval_steps=9,
+        max_untrained_eval_steps=most,
+        num_iterations=2,
+        eval_interval=2,
+    )
+    this.run()
+    assert limits == (limit or [9])
+    first = rows(tmp_path)[0]
+    assert (first["iteration"], first["evaluation_return"]) == (
+        "0",
+        "0.0" if most else "",
+    )
 
 
 def test_signals_have_their_handlers_back_after_a_run(whole):

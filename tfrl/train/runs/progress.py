@@ -40,8 +40,10 @@ class Progress:
             terminal.
         """
         self._stream = stream or sys.stderr
-        self._first = self._last = first
+        self._last = first
         self._length = length
+        # What was done in calls with iterations, and their time.
+        self._iterations = self._done = 0
         self._seconds = 0.0
         self._last_line = time.monotonic()
         self._seconds_between_lines = seconds_between_lines
@@ -64,8 +66,7 @@ class Progress:
         Evaluations, the compilation and the collection of initial experience do not
         count.
         """
-        done = self._last.iteration - self._first.iteration
-        return done / self._seconds if self._seconds else 0.0
+        return self._iterations / self._seconds if self._seconds else 0.0
 
     def begin(self, activity: str) -> None:
         """Says what the run does now, such as "evaluating", if it does so first.
@@ -89,17 +90,19 @@ class Progress:
           seconds: The time of the call.
         """
         before, self._last = self._last, info
+        iterations = info.iteration - before.iteration
+        done = self._length.done(info) - self._length.done(before)
         # A call without iterations compiles the program, or collects initial
         # experience.
-        if info.iteration > before.iteration:
+        if iterations:
+            self._iterations += iterations
+            self._done += done
             self._seconds += seconds
         state = _state(info) + self._evaluation
         if self._bar is not None:
             words = self._speed() + self._steps() + state
             self._bar.set_postfix_str(", ".join(words), refresh=False)
-            done = self._length.done(info) - self._length.done(before)
-            total = self._length.total
-            self._bar.update(min(done, total - self._bar.n))
+            self._bar.update(min(done, self._length.total - self._bar.n))
         elif self._is_line_due():
             speed = ", ".join(self._speed())
             place = self._place() + f" ({speed})" * bool(speed)
@@ -151,11 +154,10 @@ class Progress:
 
     def _speed(self) -> list[str]:
         """Returns the speed and the time that training will still take, if known."""
-        done = self._length.done(self._last) - self._length.done(self._first)
-        if not (self._seconds and done):
+        if not (self._seconds and self._done):
             return []
         left = max(self._length.total - self._length.done(self._last), 0)
-        seconds = tqdm.tqdm.format_interval(left * self._seconds / done)
+        seconds = tqdm.tqdm.format_interval(left * self._seconds / self._done)
         return [f"{self.iterations_per_second:,.0f} a second", f"{seconds} left"]
 
     def _is_line_due(self) -> bool:

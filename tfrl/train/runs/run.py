@@ -78,6 +78,7 @@ class Run:
         metrics: Mapping[str, Callable[[], Any]] | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
+        max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
@@ -96,7 +97,8 @@ class Run:
             without `evaluate`, the last policy is saved there. The last policy is
             always saved in `final_policy/`.
           eval_interval: Iterations between evaluations; the policy is also evaluated
-            before the first iteration and after the last.
+            before the first iteration, unless `max_untrained_eval_steps` is 0, and
+            after the last.
           log_interval: Iterations between rows of metrics.csv.
           checkpoint_interval: Iterations between checkpoints; one is also saved after
             every evaluation.
@@ -121,6 +123,8 @@ class Run:
             is reached, a warning says so, and the episodes that have not ended count
             with their returns so far. None allows 100,000 steps for each episode of an
             environment.
+          max_untrained_eval_steps: The same limit for the evaluation of the untrained
+            policy, before the first iteration; 0 leaves this evaluation out.
           is_interrupted: Returns whether to stop as after a signal, for a run that no
             signal reaches, such as one on another thread than the main one.
 
@@ -143,6 +147,12 @@ class Run:
             ("max_to_keep", 1 if max_to_keep is None else max_to_keep),
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
+        number_checks.check_integer(
+            "max_untrained_eval_steps",
+            max_untrained_eval_steps,
+            0,
+            remedy="0 leaves the evaluation of the untrained policy out",
+        )
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
@@ -154,6 +164,7 @@ class Run:
         self._log_interval = log_interval
         self._checkpoint_interval = checkpoint_interval
         self._max_eval_steps = max_eval_steps
+        self._max_untrained_eval_steps = max_untrained_eval_steps
         self._is_interrupted = is_interrupted
         self._video_environment = video_environment
         self._title = title
@@ -203,7 +214,7 @@ class Run:
             stack.callback(self._log.close_loggers)
             if self._is_finished():
                 bar.note(finished_runs.text(first, self._directory.path))
-                self._write_outputs()
+                self._write_outputs(films=True)
                 return self._result(resumed_at, 0.0)
             grown = self._directory.grow()
             if resumed_at is not None:
@@ -264,7 +275,7 @@ class Run:
         self._directory.check_intact(self._loop.iteration)
         if not all(path.exists() for path in self._expected_policies()):
             self._mend_policies()
-        self._write_outputs()
+        self._write_outputs(films=not interrupted())
 
     def _end_early(self, bar: progress.Progress) -> None:
         """Saves a run that was interrupted or stopped, and says how to resume it."""
@@ -302,7 +313,7 @@ class Run:
         iteration = self._loop.iteration
         at_end = self._length.is_reached(self._loop.info())
         self._directory.check_intact(iteration)
-        evaluates = at_end or iteration % self._eval_interval == 0
+        evaluates = at_end or self._is_evaluation_due(iteration)
         if evaluates:
             # No policy is evaluated or saved whose weights are not finite.
             self._checkpointer.check_finite()
@@ -339,9 +350,12 @@ class Run:
                 raise supervision.EvaluationInterruptedError
             bar.evaluating(finished, num_episodes, num_steps)
 
-        limits = supervision.Supervision(
-            self._max_eval_steps, "max_eval_steps", between_calls
-        )
+        field, limit = "max_eval_steps", self._max_eval_steps
+        if self._loop.iteration == 0:
+            untrained = self._max_untrained_eval_steps
+            if limit is None or limit > untrained:
+                field, limit = "max_untrained_eval_steps", untrained
+        limits = supervision.Supervision(limit, field, between_calls)
         try:
             with supervision.supervised(limits):
                 result = self._evaluate(self._loop.iteration)
@@ -361,10 +375,16 @@ class Run:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
         info = self._loop.info()
         iteration = info.iteration
-        is_due = iteration % self._eval_interval == 0 or self._length.is_reached(info)
+        is_due = self._is_evaluation_due(iteration) or self._length.is_reached(info)
         if self._evaluate is None or not is_due:
             return False
         return self._directory.evaluation_return(iteration) is None
+
+    def _is_evaluation_due(self, iteration: int) -> bool:
+        """Whether an evaluation is due at an iteration before the last."""
+        if iteration == 0:
+            return self._max_untrained_eval_steps > 0
+        return iteration % self._eval_interval == 0
 
     def _expected_policies(self) -> list[pathlib.Path]:
         """Returns the paths of the policies that this run has saved until now."""
@@ -396,19 +416,25 @@ class Run:
             self._best_return.assign(now)
             self._checkpointer.save(self._loop.iteration)
 
-    def _write_outputs(self) -> None:
-        """Draws the learning curve, films the policy, and marks a finished run."""
+    def _write_outputs(self, films: bool) -> None:
+        """Draws the learning curve, films the policy, and marks a finished run.
+
+        Args:
+          films: Whether there is time for a film, which takes minutes where a simulator
+            draws its pictures without a GPU.
+        """
         if self._directory.metrics_csv.exists():
             learning_curve.plot_learning_curve(
                 self._directory.metrics_csv, self._directory.learning_curve, self._title
             )
-        if self._video_environment is not None and self._directory.policy.exists():
+        has_policy = self._directory.policy.exists()
+        if films and self._video_environment is not None and has_policy:
             video.record_video(
                 self._video_environment,
                 tf.saved_model.load(str(self._directory.policy)),
                 self._directory.video,
             )
-        if self._is_finished():
+        if self._is_finished() and (films or self._video_environment is None):
             self._directory.mark_finished(self._loop.iteration)
 
     def _result(self, resumed_at: int | None, speed: float) -> run_result.RunResult:

@@ -76,8 +76,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             items as long as an example; its size is counted in items.
           observers: See `CollectingLoop`.
           collect_steps_per_iteration: The number of steps of the batched environment in
-            an iteration; each of them counts as `environment.batch_size` environment
-            steps.
+            an iteration. A member of the batch that is reset by one of them does not
+            take an environment step.
           train_steps_per_iteration: The number of updates in an iteration.
           initial_collect_steps: The number of environment steps to collect before the
             first iteration, if the buffer is empty then.

@@ -68,8 +68,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             instead, `[B, T + 1, ...]`, once an iteration.
           observers: See `CollectingLoop`.
           collect_steps_per_iteration: The number of steps of the batched environment in
-            an iteration; each of them counts as `environment.batch_size` environment
-            steps.
+            an iteration. A member of the batch that is reset by one of them does not
+            take an environment step.
           num_epochs: How often an iteration trains on each of its frames.
           minibatch_size: The number of frames in an update, a divisor of the number of
             frames in an iteration; for an agent with recurrent networks, it is also a

@@ -22,7 +22,9 @@ _MAX_STEPS = flags.DEFINE_integer(
     "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
 )
 _VIDEO = flags.DEFINE_string(
-    "video", "play.mp4", "Where to write the video; empty for none."
+    "video",
+    None,
+    "Where to write the video, beside the policy by default; empty: none.",
 )
 _VIDEO_EPISODES = flags.DEFINE_integer(
     "video_episodes", 1, "Episodes to film.", lower_bound=1
@@ -46,15 +48,16 @@ def main() -> None:
         f"deviation {result.std:.1f}, from {result.returns.min():.1f} to "
         f"{result.returns.max():.1f}"
     )
-    if _VIDEO.value:
+    video = path.parent / "play.mp4" if _VIDEO.value is None else _VIDEO.value
+    if video:
         train.runs.video.record_video(
             cli.make_environment(name, 1, seed, bins),
             policy,
-            _VIDEO.value,
+            video,
             num_episodes=_VIDEO_EPISODES.value,
             seed=seed,
         )
-        print(f"Video: {_VIDEO.value}")
+        print(f"Video: {video}")
 
 
 if __name__ == "__main__":

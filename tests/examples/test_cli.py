@@ -66,7 +66,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
         expected |= {"--film", "--evaluate_untrained"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
-        expected |= {"--video=play.mp4", "--video_episodes=1"}
+        expected |= {"--video", "--video_episodes=1"}
     if module == "sweep_dqn":
         expected |= {"--num_seeds=8", "--learning_rates=1e-3", "--overwrite"}
         expected.add(f"--processes={os.cpu_count()}")

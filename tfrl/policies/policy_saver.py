@@ -22,7 +22,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.policies import tf_policy, validation
+from tfrl.policies import prediction, tf_policy, validation
 from tfrl.policies.saving import saved_model
 from tfrl.policies.saving.saved_model import (
     POLICY_SPECS_PBTXT,
@@ -62,6 +62,10 @@ class PolicySaver:
     - `action(time_step, policy_state=(), seed=None)`, or `action(example, seed=None)`
       with `input_fn_and_spec`. `seed` is an int64 tensor of shape `[2]`; without one,
       each loaded copy draws from fresh entropy;
+    - `predict(observation)` for raw observations `[B, ...]` with which episodes begin,
+      and `predict(observation, state, episode_start)` for later ones, of which those
+      begin an episode where `episode_start`, bool `[B]`, is True: the actions and the
+      next state. A model with `input_fn_and_spec` has no `predict`;
     - `get_initial_state(batch_size)`, `get_train_step()`, `get_metadata()`;
     - `model_variables`, `train_step`, `metadata`;
     - signatures `action`, `get_initial_state`, `get_train_step` and `get_metadata`,
@@ -137,6 +141,8 @@ class PolicySaver:
             self._policy.generator = self._generator
         self._traced: list[Any] = []
         self._policy.action = self._trace_action()
+        if input_fn_and_spec is None:
+            self._policy.predict = self._trace_predict()
         self._policy.get_initial_state = self._trace_get_initial_state()
         self._policy.get_train_step = self._trace(lambda: tf.identity(train_step))
         self._policy.get_metadata = self._trace(
@@ -288,6 +294,32 @@ class PolicySaver:
 
         specs = saved_model.add_outer_dims(self._policy_input_spec, [self._batch_size])
         return self._traced_for(action, specs)
+
+    def _trace_predict(self) -> Any:
+        """Returns `predict`, traced for the arguments that the SavedModel accepts."""
+        policy = self._raw_policy
+        time_step_spec, state_spec = saved_model.add_outer_dims(
+            self._policy_input_spec, [self._batch_size]
+        )
+        starts = tf.TensorSpec([self._batch_size], tf.bool, name="episode_start")
+
+        @tf.function(autograph=False)
+        def predict(
+            observation: Any, state: Any = None, episode_start: Any = None
+        ) -> tuple[Any, Any]:
+            if episode_start is None:
+                batch_size = tf.shape(tf.nest.flatten(observation)[0])[0]
+                episode_start = tf.fill([batch_size], True)
+                state = policy.get_initial_state(batch_size)
+            # It calls the trace of `action`.
+            return prediction.predict_tensors(
+                self._policy, policy.time_step_spec, observation, state, episode_start
+            )
+
+        observation = time_step_spec.observation
+        for rest in ((), (state_spec, starts)):
+            self._traced.append(predict.get_concrete_function(observation, *rest))
+        return predict
 
     def _traced_for(self, function: Any, specs: Sequence[Any]) -> Any:
         self._traced.append(function.get_concrete_function(*specs))

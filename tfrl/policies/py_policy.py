@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.policies import prediction
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -87,6 +88,17 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
             # Left out, so that a subclass may write an `_action` without a seed.
             return self._action(time_step, policy_state)
         return self._action(time_step, policy_state, seed=seed)
+
+    def predict(
+        self,
+        observation: types.NestedArray,
+        state: types.NestedArray | None = None,
+        episode_start: Any = None,
+    ) -> tuple[types.NestedArray, types.NestedArray]:
+        """Chooses actions for raw observations; see `TFPolicy.predict`."""
+        return prediction.predict(
+            self, self._time_step_spec, observation, state, episode_start, np.asarray
+        )
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
         """Returns the initial state, `[batch_size, ...]`; `()` if stateless."""

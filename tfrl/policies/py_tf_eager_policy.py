@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.policies import py_policy, tf_policy
+from tfrl.policies import prediction, py_policy, tf_policy
 from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -60,6 +60,17 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
     def variables(self) -> list[np.ndarray]:
         """Returns the values of the policy's variables."""
         return [np.asarray(v) for v in self._policy.variables()]
+
+    def predict(
+        self,
+        observation: types.NestedArray,
+        state: types.NestedArray | None = None,
+        episode_start: Any = None,
+    ) -> tuple[types.NestedArray, types.NestedArray]:
+        """Chooses actions for raw observations; see `TFPolicy.predict`."""
+        return prediction.predict(
+            self._policy, self._time_step_spec, observation, state, episode_start
+        )
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
         if batch_size is None and self._batch_time_steps:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfrl.compilation import conversion
 from tfrl.distributions import sampling
-from tfrl.policies import traced_action, utils, validation
+from tfrl.policies import prediction, traced_action, utils, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -180,6 +180,39 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         if self._validate_args:
             validation.check_policy_step(step, self._policy_step_spec, self.name)
         return step
+
+    @final
+    def predict(
+        self,
+        observation: types.NestedArray,
+        state: types.NestedArray | None = None,
+        episode_start: Any = None,
+    ) -> tuple[types.NestedArray, types.NestedArray]:
+        """Chooses actions for raw observations: arrays in, arrays out.
+
+        ```python
+        observation, _ = env.reset()  # A Gymnasium environment.
+        action, state = policy.predict(observation)
+        ```
+
+        Args:
+          observation: A nest of arrays that match the observation spec, one observation
+            or a batch `[B, ...]`.
+          state: The state that the previous call returned; None at the start.
+          episode_start: Where an episode begins, a bool or bools `[B]`, for policies
+            with a state; None for everywhere without a `state`, and nowhere with one.
+
+        Returns:
+          The action, and the next state (`()` if stateless): nests of arrays, with a
+          batch dimension if the observations have one.
+
+        Raises:
+          TypeError: A dtype cannot become that of its spec.
+          ValueError: A structure or shape differs from its spec.
+        """
+        return prediction.predict(
+            self, self._time_step_spec, observation, state, episode_start
+        )
 
     @final
     def distribution(

@@ -1,6 +1,7 @@
 """A2C on CartPole-v1, for 500,000 steps.
 
-The settings are rl-zoo3's, but with Adam instead of RMSprop.
+The settings are rl-zoo3's, but with Adam instead of RMSprop, and with a lambda of 0.95:
+with 1, 4 of 64 seeds do not learn to keep the cart on the track.
 """
 
 from ml_collections import ConfigDict
@@ -18,7 +19,7 @@ def get_config() -> ConfigDict:
     config.minibatch_size = 0
     config.learning_rate = 7e-4
     config.gamma = 0.99
-    config.gae_lambda = 1.0
+    config.gae_lambda = 0.95
     config.normalize_advantages = False
     config.eval_interval = 1_250
     config.log_interval = 250

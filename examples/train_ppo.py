@@ -93,7 +93,9 @@ def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> A
     import keras
 
     num_frames = config.collect_steps_per_iteration * config.num_envs
-    updates = config.num_epochs * (num_frames // (config.minibatch_size or num_frames))
+    # Of minibatches that are larger than a rollout the loop says what is wrong.
+    minibatches = max(num_frames // (config.minibatch_size or num_frames), 1)
+    updates = config.num_epochs * minibatches
     return keras.optimizers.schedules.PolynomialDecay(
         value, config.num_iterations * updates, 0.0
     )

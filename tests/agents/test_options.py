@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import typing
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -127,3 +128,31 @@ def test_a_loss_of_td_errors_is_refused_by_agents_that_have_another():
 def test_an_unknown_keyword_is_refused_with_the_agents_name():
     with pytest.raises(TypeError, match=r"MpoAgent\(\) got .* argument 'gama'"):
         KINDS["MpoAgent"].make(ts.time_step_spec(tf.TensorSpec([3])), gama=0.9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda agent, values: options.from_arguments({"self": agent(), **values}),
+        lambda agent, values: options.from_settings(agent, values),
+    ],
+)
+def test_values_that_can_grow_without_bound_are_warned_of_once(make):
+    class MyAgent:
+        pass
+
+    values = {"gamma": 1.0, "target_update_tau": 1.0, "target_update_period": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for held in (
+            {"gamma": 0.99},
+            {"target_update_tau": 0.5},
+            {"target_update_period": 2},
+            {"gamma": tf.constant(1.0)},
+        ):
+            make(MyAgent, values | held)
+    with pytest.warns(UserWarning, match="MyAgent: its values can grow without bound"):
+        make(MyAgent, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(MyAgent, values)

@@ -9,6 +9,7 @@ makes the records by `from_settings`. The base classes take the records.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from tfrl.typing import types
     from tfrl.utils.reward_normalizer import RewardNormalizer
     from tfrl.utils.tensor_normalizer import TensorNormalizer
+
+# The classes of agents that have warned that their values can grow without bound.
+_warned: set[type] = set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,12 +151,37 @@ def from_arguments(
     Raises:
       TypeError: An argument is of a wrong type.
       ValueError: A number is out of range.
+
+    Warns:
+      UserWarning: The agent's values can grow without bound; once for each class.
     """
-    return tuple(
+    made = tuple(
         record(
             **{name: arguments[name] for name in _fields(record) if name in arguments}
         )
         for record in records
+    )
+    if "self" in arguments:
+        _warn_of_growing_values(type(arguments["self"]), made)
+    return made
+
+
+def _warn_of_growing_values(agent: type, records: Sequence[Any]) -> None:
+    """Warns if neither a discount nor a slower target holds an agent's values back."""
+    td = next((each for each in records if isinstance(each, TdOptions)), None)
+    if td is None or agent in _warned:
+        return
+    values = (td.gamma, td.target_update_tau, td.target_update_period)
+    if any(map(tf.is_tensor, values)) or values != (1, 1, 1):
+        return
+    _warned.add(agent)
+    warnings.warn(
+        f"{agent.__name__}: its values can grow without bound, because gamma is 1 and "
+        "the target network is a copy of the network after every update "
+        "(target_update_tau=1, target_update_period=1), as TF-Agents' defaults are; "
+        "gamma=0.99 and target_update_tau=0.005 are usual.",
+        UserWarning,
+        stacklevel=4,
     )
 
 
@@ -173,6 +202,9 @@ def from_settings(
     Raises:
       TypeError: A keyword argument is no setting, or is of a wrong type.
       ValueError: A number is out of range.
+
+    Warns:
+      UserWarning: See `from_arguments`.
     """
     known = {name for record in records for name in _fields(record)}
     for name in settings:
@@ -183,7 +215,9 @@ def from_settings(
                 f"{' or '.join(record.__name__ for record in records)}: "
                 f"{', '.join(sorted(known))}."
             )
-    return from_arguments({**defaults, **settings}, records)
+    made = from_arguments({**defaults, **settings}, records)
+    _warn_of_growing_values(agent, made)
+    return made
 
 
 def _fields(record: type) -> list[str]:

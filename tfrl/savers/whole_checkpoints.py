@@ -36,7 +36,7 @@ class Checkpointer:
     def __init__(
         self,
         ckpt_dir: str | os.PathLike,
-        max_to_keep: int = 20,
+        max_to_keep: int | None = 20,
         *,
         keep_checkpoint_every_n_hours: float | None = None,
         **objects: Any,
@@ -45,7 +45,7 @@ class Checkpointer:
 
         Args:
           ckpt_dir: The directory, created if missing.
-          max_to_keep: How many of the newest checkpoints are kept.
+          max_to_keep: How many of the newest checkpoints are kept; None keeps all.
           keep_checkpoint_every_n_hours: The hours after which a further checkpoint is
             kept for good; None keeps only the newest.
           **objects: The objects to save, by name: networks, optimizers, agents,

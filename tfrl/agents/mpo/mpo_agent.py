@@ -157,7 +157,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             is not an `MPO`.
           NotImplementedError: A network is recurrent.
         """
-        defaults = {
+        defaults: dict[str, Any] = {
             "target_update_period": 100,
             "td_errors_loss_fn": losses.half_squared_difference,
             "gamma": 0.99,

@@ -24,7 +24,7 @@ _MAX_STEPS = flags.DEFINE_integer(
 _VIDEO = flags.DEFINE_string(
     "video",
     None,
-    "Where to write the video, beside the policy by default; empty: none.",
+    "Where to write the video; by default beside the policy.",
 )
 _VIDEO_EPISODES = flags.DEFINE_integer(
     "video_episodes", 1, "Episodes to film.", lower_bound=1

@@ -37,6 +37,46 @@ def test_one_mask_serves_all_dimensions_of_an_action():
     )
 
 
+def test_dimensions_have_the_numbers_of_actions_of_their_own_bounds():
+    """Against a categorical distribution of each dimension alone."""
+    spec = Spec([2], tf.int32, [0, 4], [4, 5])  # Five actions, and two.
+    net = Categorical(spec, logits_init_output_factor=10.0, seed=1)
+    distribution, _ = net(X, 1)
+    kernel, bias = (v.numpy() for v in net.variables)
+    logits = (X @ kernel + bias).reshape(5, 2, 5)
+    alone = [
+        tfp.distributions.Categorical(logits=logits[:, 0]),
+        tfp.distributions.Categorical(logits=logits[:, 1, :2]),
+    ]
+    actions = distribution.sample(200, seed=2).numpy()
+    assert set(np.unique(actions[..., 0])) == {0, 1, 2, 3, 4}
+    assert set(np.unique(actions[..., 1])) == {4, 5}
+    expected = np.stack(
+        [alone[0].log_prob(actions[..., 0]), alone[1].log_prob(actions[..., 1] - 4)],
+        axis=-1,
+    )
+    np.testing.assert_allclose(distribution.log_prob(actions), expected, rtol=1e-5)
+    entropies = np.stack([each.entropy() for each in alone], axis=-1)
+    np.testing.assert_allclose(distribution.entropy(), entropies, rtol=1e-5)
+    modes = np.stack([alone[0].mode(), alone[1].mode() + 4], axis=-1)
+    np.testing.assert_array_equal(distribution.mode(), modes)
+
+
+def test_a_gradient_reaches_the_logits_of_actions_alone():
+    net = Categorical(Spec([2], tf.int32, 0, [2, 1]), seed=1)
+    with tf.GradientTape() as tape:
+        distribution, _ = net(X, 1)
+        other = distribution.copy(logits=tf.stop_gradient(distribution.logits) * 0.5)
+        loss = tf.reduce_sum(
+            distribution.kl_divergence(other)
+            + distribution.entropy()
+            + distribution.log_prob(tf.ones([5, 2], tf.int32))
+        )
+    gradient = tape.gradient(loss, net.variables[1])
+    assert np.all(np.isfinite(gradient))
+    np.testing.assert_array_equal(gradient.numpy() != 0, [True] * 5 + [False])
+
+
 def test_categorical_honours_the_minimum():
     net = Categorical(Spec([], tf.int32, 5, 6))
     distribution, _ = net(X, 1)
@@ -47,7 +87,6 @@ def test_categorical_honours_the_minimum():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (Spec([2], tf.int32, 0, [1, 2]), "Bounds on discrete actions must be the same"),
         (tf.TensorSpec([], tf.int32), "sample_spec must be bounded"),
         (Spec([], tf.float32, 0, 1), "must be discrete"),
     ],

@@ -17,7 +17,9 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
     """Predicts the logits of a `tfp.distributions.Categorical` over `sample_spec`.
 
     The distribution has the dtype of the spec. If the minimum of the spec is not 0, the
-    distribution is a `ShiftedCategorical`.
+    distribution is a `ShiftedCategorical`. Dimensions may have different numbers of
+    actions, as those of Gymnasium's `MultiDiscrete` have: all have as many logits as
+    the largest, and those beyond a dimension's own actions are the lowest finite ones.
     """
 
     def __init__(
@@ -32,8 +34,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         """Makes the layer that computes the logits.
 
         Args:
-          sample_spec: The bounded integer spec of the actions, with equally many
-            actions in each dimension.
+          sample_spec: The bounded integer spec of the actions.
           logits_init_output_factor: The scale of the `VarianceScaling` of the kernel.
           name: The network's name.
           seed: Seeds the kernel; None follows `tf.random.set_seed`.
@@ -43,8 +44,13 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         Raises:
           ValueError: If `sample_spec` is another kind of spec.
         """
-        num_actions = _check_spec(sample_spec)
+        numbers = _check_spec(sample_spec)
+        num_actions = int(numbers.max())
         self._output_shape = (*sample_spec.shape, num_actions)
+        # Which logits are actions; None if all are.
+        self._valid = None
+        if numbers.min() < num_actions:
+            self._valid = np.arange(num_actions) < numbers[..., np.newaxis]
         super().__init__(
             input_tensor_spec=None,
             state_spec=(),
@@ -85,6 +91,8 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         if len(self._output_shape) > 1:
             logits = tf.reshape(logits, [-1, *self._output_shape])
         logits = squash.unflatten(logits)
+        if self._valid is not None:
+            logits = tf.where(self._valid, logits, logits.dtype.min)
         if mask is not None:
             # The same mask applies to all dimensions of an action.
             for _ in range(logits.shape.rank - mask.shape.rank):
@@ -93,8 +101,8 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         return self.output_spec.build_distribution(logits=logits), ()
 
 
-def _check_spec(spec: Any) -> int:
-    """Returns the number of actions in each dimension."""
+def _check_spec(spec: Any) -> np.ndarray:
+    """Returns the numbers of actions, in the shape of the spec."""
     if not (tensor_spec.is_bounded(spec) and tensor_spec.is_discrete(spec)):
         raise ValueError(
             f"sample_spec: got {spec}, but sample_spec "
@@ -102,14 +110,8 @@ def _check_spec(spec: Any) -> int:
             "continuous actions."
         )
     sizes.check_not_empty(spec, "sample_spec")
-    numbers = np.unique(np.asarray(spec.maximum, np.int64) - spec.minimum + 1)
-    if len(numbers) > 1 or numbers[0] <= 0:
-        raise ValueError(
-            f"sample_spec: got {numbers} actions in its dimensions, expected the same "
-            "number, at least 1: Bounds on discrete actions must be the same for all "
-            "dimensions; split the action into a nest of specs."
-        )
-    return int(numbers[0])
+    numbers = np.asarray(spec.maximum, np.int64) - spec.minimum + 1
+    return np.broadcast_to(numbers, spec.shape)
 
 
 def _distribution_spec(spec: Any, logits_shape: tuple[int, ...]) -> Any:

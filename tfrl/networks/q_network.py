@@ -25,14 +25,16 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
         raise ValueError(
             f"action_spec: got {len(flat_action_spec)} actions, expected one: Network "
             "only supports action_specs with a single action; choose one, or enumerate "
-            "their combinations."
+            "their combinations, or train an agent whose actions may have several "
+            "parts, such as PPO."
         )
     spec = flat_action_spec[0]
     if tuple(spec.shape) not in ((), (1,)):
         raise ValueError(
             f"action_spec: got shape {tuple(spec.shape)}, expected () or (1,): Network "
             "only supports action_specs with shape in [(), (1,)]; enumerate the "
-            "combinations of actions."
+            "combinations of actions, or train an agent whose actions may have "
+            "several parts, such as PPO."
         )
     bounded = hasattr(spec, "minimum") and hasattr(spec, "maximum")
     if not bounded or not tf.as_dtype(spec.dtype).is_integer:

@@ -1,0 +1,106 @@
+"""Agents whose actions have several discrete parts, as Gymnasium's spaces have them."""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tfrl import agents, networks, train
+from tfrl.environments import suite_gym, tf_py_environment
+from tfrl.replay_buffers import TFUniformReplayBuffer
+
+# Each space, and the action that is rewarded.
+SPACES = {
+    "MultiDiscrete": (spaces.MultiDiscrete([3, 5], start=[0, 2]), np.array([2, 6])),
+    "MultiBinary": (spaces.MultiBinary(3), np.array([1, 0, 1], np.int8)),
+    "Tuple": (
+        spaces.Tuple([spaces.Discrete(3), spaces.Discrete(2)]),
+        (np.int64(2), np.int64(1)),
+    ),
+    "Dict": (
+        spaces.Dict({"a": spaces.Discrete(2), "b": spaces.MultiDiscrete([2, 4])}),
+        {"a": np.int64(1), "b": np.array([1, 3])},
+    ),
+}
+SLOW = pytest.mark.slow
+
+
+class Guessing(gymnasium.Env):
+    """Rewards each part of an action that is right, in episodes of ten steps."""
+
+    observation_space = spaces.Box(-1, 1, [1], np.float32)
+
+    def __init__(self, space):
+        self.action_space, self._right = SPACES[space]
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self._steps = 0
+        return np.ones(1, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self._steps += 1
+        right = spaces.flatten(self.action_space, self._right)
+        reward = np.mean(spaces.flatten(self.action_space, action) == right)
+        return np.ones(1, np.float32), float(reward), False, self._steps >= 10, {}
+
+
+def make_loop(kind, environment):
+    specs = environment.observation_spec(), environment.action_spec()
+    step_spec, optimizer = environment.time_step_spec(), keras.optimizers.Adam(1e-2)
+    if kind == "reinforce":
+        net = networks.ActorDistributionNetwork(*specs, fc_layer_params=(8,), seed=0)
+        agent = agents.ReinforceAgent(step_spec, specs[1], net, optimizer, seed=0)
+        agent.initialize()
+        buffer = TFUniformReplayBuffer(agent.collect_data_spec, 1, max_length=100)
+        return train.EpisodicLoop(
+            environment, agent, buffer, collect_episodes_per_iteration=4, seed=0
+        )
+    nets = agents.ppo.create_networks(*specs, fc_layer_params=(8,), seed=0)
+    if kind == "a2c":
+        agent = agents.A2CAgent(step_spec, specs[1], optimizer, *nets, seed=0)
+    else:
+        agent = agents.PPOClipAgent(
+            step_spec,
+            specs[1],
+            optimizer,
+            *nets,
+            importance_ratio_clipping=0.2,
+            num_epochs=1,
+            compute_value_and_advantage_in_train=False,
+            update_normalizers_in_train=False,
+            seed=0,
+        )
+    agent.initialize()
+    return train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=40,
+        num_epochs=4 if kind == "ppo" else 1,
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "space"),
+    [
+        *(("ppo", space) for space in ("MultiDiscrete", "Dict")),
+        *(
+            pytest.param(kind, space, marks=SLOW)
+            for kind in ("ppo", "a2c", "reinforce")
+            for space in SPACES
+            if kind != "ppo" or space not in ("MultiDiscrete", "Dict")
+        ),
+    ],
+)
+def test_the_rewarded_action_is_found(kind, space):
+    """The policy plays it, as an action of the environment's own space."""
+    env = Guessing(space)
+    environment = tf_py_environment.TFPyEnvironment(suite_gym.wrap_env(env))
+    loop = make_loop(kind, environment)
+    loop.run(60 if kind == "ppo" else 200)
+    observation, _ = env.reset()
+    action, _ = loop.agent.policy.predict(observation)
+    assert env.step(action)[1] == 1.0

@@ -580,6 +580,38 @@ def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
         np.testing.assert_allclose(weight * found[name], expected, rtol=1e-5)
 
 
+@fixed_noise
+def test_recurrent_losses_leave_out_padding_of_several_frames():
+    agent = recurrent()
+    rng = np.random.default_rng(1)
+
+    def frames(step_types, next_step_types):
+        step_types, next_step_types = np.array([[step_types], [next_step_types]])
+        size = step_types.shape[1]
+        return trajectory.Trajectory(
+            step_type=tf.constant(step_types, tf.int32),
+            observation=tf.constant(observations[:, :size]),
+            action=tf.constant(actions[:, :size]),
+            policy_info=(),
+            next_step_type=tf.constant(next_step_types, tf.int32),
+            reward=tf.ones([1, size]),
+            discount=tf.ones([1, size]),
+        )
+
+    observations = rng.normal(size=[1, 6, 3]).astype(np.float32)
+    actions = rng.uniform(0.1, 0.9, size=[1, 6, 2]).astype(np.float32)
+    padded = frames([FIRST, MID, LAST, LAST, LAST, LAST], [MID, *[LAST] * 5])
+    extra = agent.loss(padded).extra
+    alone = agent.loss(frames([FIRST, MID, LAST], [MID, LAST, LAST])).extra
+    np.testing.assert_allclose(
+        extra.td_error[0], [*alone.td_error[0], 0, 0, 0], rtol=1e-5
+    )
+    for name in ("critic_loss", "actor_loss", "alpha_loss"):
+        np.testing.assert_allclose(
+            getattr(extra, name), getattr(alone, name), rtol=1e-5, err_msg=name
+        )
+
+
 # --- Errors.
 
 

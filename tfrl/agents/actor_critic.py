@@ -301,7 +301,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         weights: tf.Tensor | None,
         training: bool,
     ) -> updates.Batch:
-        """Returns the batch of one part, whose seed is the whole one's if it has none."""
+        """Returns the batch of one part; that of all if there is no such part."""
         batch = self._batch(transitions, weights, training)
         each = {part.label: own for part, own in self._with_seeds(batch)}
         return each.get(label, batch)

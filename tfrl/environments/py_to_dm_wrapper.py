@@ -20,9 +20,10 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
     A FIRST step has reward and discount None, as dm_env requires; those of other steps
-    are NumPy's scalars, or arrays for vectors. After a LAST step and before any reset, `step` ignores its action and resets, also without the
-    environment's `handle_auto_reset`. Attributes that are not found here are looked up
-    in the environment.
+    are NumPy's scalars, or arrays for vectors. After a LAST step and before any reset,
+    `step` ignores its action and resets, also without the environment's
+    `handle_auto_reset`. Attributes that are not found here are looked up in the
+    environment.
     """
 
     _forwards_to = "_environment"
@@ -105,7 +106,7 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
 
 
 def _numbers(specs: Any, values: Any) -> Any:
-    """Returns values in the dtypes of specs: arrays `[]` as scalars, others as arrays."""
+    """Returns values in the dtypes of specs, without dimensions as NumPy's scalars."""
     return tree.map_structure(
         lambda spec, value: np.asarray(value, spec.dtype)[()], specs, values
     )

@@ -486,16 +486,14 @@ def test_public_losses_are_those_of_the_parts_before_their_weights():
             weight * found[name], getattr(extra, name), rtol=1e-6, err_msg=name
         )
     same = {"td_errors_loss_fn": tf.math.squared_difference, "gamma": GAMMA}
-    assert public_losses(agent, transition, **same)["critic_loss"] == found[
-        "critic_loss"
-    ]
+    assert (
+        public_losses(agent, transition, **same)["critic_loss"] == found["critic_loss"]
+    )
     # Without discounting and without rewards, the target is the soft value, if any.
     other = public_losses(agent, transition, gamma=1.0, reward_scale_factor=0.0)
     plain = worked(gamma=1.0, reward_scale_factor=0.0).loss(FRAMES).extra
-    np.testing.assert_allclose(
-        0.5 * other["critic_loss"], plain.critic_loss, rtol=1e-6
-    )
-    with pytest.raises(ValueError, match="td_errors_loss_fn: got .* constructor"):
+    np.testing.assert_allclose(0.5 * other["critic_loss"], plain.critic_loss, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"td_errors_loss_fn: got .* constructor"):
         public_losses(agent, transition, td_errors_loss_fn=tf.abs)
 
 

@@ -166,7 +166,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             network.trainable_variables,
             optimizers.each_to_norm(gradient_clipping),
         )
-        self._loss_fn = loss_fn or self._default_loss
+        self._loss_fn: Callable[..., tf.Tensor] = loss_fn or self._default_loss
         self._calls_network = not _takes_training(self._loss_fn)
         self._as_trajectory = data_converter.AsTrajectory(
             self.data_context, num_outer_dims=num_outer_dims

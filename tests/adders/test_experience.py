@@ -198,6 +198,16 @@ def test_a_discount_of_zero_inside_an_episode_ends_nothing():
     np.testing.assert_array_equal(frames.step_type, [[FIRST, MID, MID, MID]])
 
 
+@pytest.mark.parametrize("kind", [adders.NStepTransition, adders.Trajectory])
+def test_rewards_and_discounts_of_double_precision_become_float32(kind):
+    items = kind(*[np.ones([2, 3])] * 6)
+    if kind is adders.Trajectory:
+        items = items._replace(start_of_episode=np.zeros([2, 3], bool))
+    experience = adders.to_experience(items)
+    step = getattr(experience, "next_time_step", experience)
+    assert (step.reward.dtype, step.discount.dtype) == (tf.float32, tf.float32)
+
+
 def test_other_items_are_refused():
     with pytest.raises(TypeError, match="got dict, expected an NStepTransition or a"):
         adders.to_experience({"observation": np.zeros([2, 3])})

@@ -88,6 +88,13 @@ def test_variables_include_the_counter():
     ]
 
 
+def test_variables_are_a_property_that_may_be_called():
+    agent = Counting()
+    flat = tf.nest.flatten(agent.variables)
+    assert [id(v) for v in flat] == [id(v) for v in agent.variables()]
+    assert len(agent.variables) == 2
+
+
 class Tracking(Counting):
     """Leaves it to the base class to list what it is made of."""
 

@@ -43,7 +43,7 @@ def test_samples_are_values():
     assert many.sample(3, seed=1).shape == [3, 4000]
 
 
-def test_values_may_differ_in_the_batch():
+def test_values_may_differ_in_the_event():
     distribution = Distribution([[0.0, 1.0], [5.0, 7.0]], probs=[[0.5, 0.5]] * 2)
     np.testing.assert_array_equal(distribution.mean(), [0.5, 6])
     assert set(np.ravel(distribution.sample(20, seed=0)[:, 1])) == {5, 7}
@@ -76,6 +76,58 @@ def test_it_passes_through_functions_and_loops():
         result.mean(), [weights @ VALUES / weights.sum()], rtol=1e-5
     )
     assert type(result) is Distribution
+
+
+@pytest.mark.parametrize("batch_shape", [(), (2,), (2, 6)])
+@pytest.mark.parametrize("event_shape", [(), (3,), (3, 4)])
+def test_axes_of_values_are_axes_of_the_event(batch_shape, event_shape):
+    shape = (*batch_shape, *event_shape)
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(5), shape)
+    values = np.sort(rng.normal(size=(*event_shape, 5)), axis=-1)
+    distribution = Distribution(values, probs=probs)
+    assert distribution.batch_shape == batch_shape
+    assert distribution.event_shape == event_shape
+    assert tuple(distribution.batch_shape_tensor()) == batch_shape
+    assert tuple(distribution.event_shape_tensor()) == event_shape
+    # The numbers of an event are independent.
+    event = tuple(range(len(batch_shape), len(shape)))
+    log_probs = np.log(probs)
+    mean = (probs * values).sum(-1)
+    np.testing.assert_allclose(distribution.mean(), mean)
+    np.testing.assert_allclose(
+        distribution.variance(), (probs * (values - mean[..., None]) ** 2).sum(-1)
+    )
+    np.testing.assert_allclose(
+        distribution.entropy(), -(probs * log_probs).sum(-1).sum(event)
+    )
+    np.testing.assert_allclose(
+        distribution.log_prob(values[..., 1]), log_probs[..., 1].sum(event)
+    )
+    np.testing.assert_allclose(
+        distribution.cdf(values[..., 1]), probs[..., :2].sum(-1).prod(event)
+    )
+    uniform = Distribution(values, logits=np.zeros((*shape, 5)))
+    divergence = (probs * (log_probs + np.log(5))).sum(-1).sum(event)
+    np.testing.assert_allclose(distribution.kl_divergence(uniform), divergence)
+    samples = distribution.sample(7, seed=1)
+    assert samples.shape == (7, *shape)
+    assert np.all((samples.numpy()[..., None] == values).any(-1))
+    drawn = sampling.sample(distribution, tf.constant([1, 2], tf.int64))
+    assert drawn.shape == shape
+    if batch_shape:
+        part = distribution[1:]
+        assert (part.batch_shape, part.event_shape) == (
+            (batch_shape[0] - 1, *batch_shape[1:]),
+            event_shape,
+        )
+        np.testing.assert_allclose(part.mean(), mean[1:])
+
+
+def test_values_broadcast_to_the_events_of_the_logits():
+    distribution = Distribution([[0.0, 1.0]], probs=[[0.5, 0.5], [0.25, 0.75]])
+    assert (distribution.batch_shape, distribution.event_shape) == ([], [2])
+    np.testing.assert_array_equal(distribution.mean(), [0.5, 0.75])
 
 
 @pytest.mark.parametrize("values", [[0.0, 1.0], [[0.0, 1.0, 2.0]] * 3])

@@ -60,6 +60,13 @@ def test_an_episode_and_the_reset_after_it(handle_auto_reset):
     assert [int(step.observation) for step in steps] == [0, 1, 2, 10]
 
 
+def test_rewards_and_discounts_are_scalars_of_their_specs():
+    environment = py_to_dm_wrapper.PyToDMWrapper(test_envs.CountingEnv(3))
+    environment.reset()
+    step = environment.step(0)
+    assert (type(step.reward), type(step.discount)) == (np.float32, np.float32)
+
+
 def test_a_truncation_keeps_its_discount():
     environment = py_to_dm_wrapper.PyToDMWrapper(
         wrappers.TimeLimit(test_envs.CountingEnv(9), 1)

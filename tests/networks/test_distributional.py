@@ -67,11 +67,28 @@ def test_bounds_may_differ_between_values():
     head = distributional.DiscreteValuedHead([0.0, -10.0], [1.0, 10.0], 3)
     distribution = head(tf.zeros([4, 5]))
     np.testing.assert_array_equal(distribution.values, [[0, 0.5, 1], [-10, 0, 10]])
-    assert distribution.batch_shape == [4, 2]
+    assert (distribution.batch_shape, distribution.event_shape) == ([4], [2])
     np.testing.assert_allclose(distribution.mean(), [[0.5, 0.0]] * 4, atol=1e-6)
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, [1.0, 2.0])])
+def test_bounds_broadcast():
+    head = distributional.DiscreteValuedHead([[0.0], [-2.0]], [[1.0, 2.0, 4.0]], 3)
+    assert head.values.shape == (2, 3, 3)
+    np.testing.assert_array_equal(head.values[0, 2], [0, 2, 4])
+    np.testing.assert_array_equal(head.values[1, 1], [-2, 0, 2])
+    distribution = head(EMBEDDINGS)
+    assert distribution.event_shape == [2, 3]
+    np.testing.assert_allclose(
+        distribution.mean(),
+        tf.reduce_sum(tf.nn.softmax(distribution.logits) * head.values, axis=-1),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, [1.0, 0.0]), ([0.0] * 3, [1.0, 2.0])]
+)
 def test_bounds_that_do_not_fit_are_an_error(bounds):
     with pytest.raises(ValueError, match="vmin below vmax"):
         distributional.DiscreteValuedHead(*bounds, 3)

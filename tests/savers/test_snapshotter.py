@@ -205,6 +205,51 @@ def test_layers_in_a_list_of_a_layer_are_saved_too(tmp_path):
     assert len(found.variables) == len(layer.weights)
 
 
+def saved(layer, directory):
+    snapshotter = savers.Snapshotter({"net": layer}, directory=directory)
+    assert snapshotter.save()
+    return load(snapshotter, "net")
+
+
+@pytest.mark.parametrize("is_called", [True, False])
+def test_layers_made_of_layers_need_no_input_shape(tmp_path, is_called):
+    layer = networks.LayerNormMLP([10, 10])
+    if is_called:
+        layer(INPUTS.astype(np.float64))
+    else:
+        tf2_utils.create_variables(layer, [SPEC])
+    loaded = saved(layer, tmp_path)
+    np.testing.assert_allclose(loaded(INPUTS), layer(INPUTS), rtol=1e-6)
+    assert len(loaded.trainable_variables) == 6
+
+
+class Scaled(keras.layers.Layer):
+    """Multiplies a dense layer's outputs, `[B, 2]`, by integers `[B]`."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(2)
+
+    def call(self, inputs, factors):
+        return self.dense(inputs) * tf.cast(factors, tf.float32)[:, tf.newaxis]
+
+
+def test_create_variables_tells_of_several_inputs_and_of_their_dtypes(tmp_path):
+    layer = Scaled()
+    tf2_utils.create_variables(layer, [SPEC, tf.TensorSpec([], tf.int32)])
+    loaded = saved(layer, tmp_path)
+    expected = layer(INPUTS, tf.constant([2, 3]))
+    np.testing.assert_allclose(loaded(INPUTS, [2, 3]), expected, rtol=1e-6)
+
+
+def test_a_call_that_fails_tells_nothing_of_the_inputs(tmp_path):
+    layer = networks.LayerNormMLP([2])
+    with pytest.raises(TypeError, match="positional"):
+        layer(INPUTS, INPUTS)
+    layer(INPUTS)
+    np.testing.assert_allclose(saved(layer, tmp_path)(INPUTS), layer(INPUTS), rtol=1e-6)
+
+
 def test_something_that_is_not_a_layer_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"'net' is a function, expected a Keras layer"):
         savers.Snapshotter({"net": lambda x: x}, directory=tmp_path)

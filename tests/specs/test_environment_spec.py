@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tfrl
+from tfrl import environments, wrappers
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.specs import EnvironmentSpec, make_environment_spec, tensor_spec
-from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 
 
 class DmEnvironment(dm_env.Environment):
@@ -36,14 +36,41 @@ class OurEnvironment:
         return "action"
 
 
-def test_dm_env_environment_has_its_specs_converted():
+class DuckEnvironment:
+    """Has dm_env's methods, and not its base class."""
+
+    observation_spec = action_spec = reward_spec = discount_spec = lambda self: "spec"
+
+
+def test_dm_env_environment_has_its_own_specs():
     spec = make_environment_spec(DmEnvironment())
     assert spec == EnvironmentSpec(
-        observations={"position": ArraySpec((2,), np.float64)},
-        actions=BoundedArraySpec((), np.int32, 0, 2),
-        rewards=ArraySpec((), np.float64),
-        discounts=BoundedArraySpec((), np.float64, 0, 1),
+        observations={"position": dm_env.specs.Array((2,), np.float64)},
+        actions=dm_env.specs.DiscreteArray(3),
+        rewards=dm_env.specs.Array((), np.float64),
+        discounts=dm_env.specs.BoundedArray((), np.float64, 0, 1),
     )
+    spec.observations["position"].validate(np.zeros(2))
+    assert spec.actions.generate_value() == 0
+    assert make_environment_spec(DuckEnvironment()) == EnvironmentSpec(*["spec"] * 4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wrappers.GymWrapper(gymnasium.make("CartPole-v1")),
+        lambda: environments.PyToDMWrapper(suite_gym.load("CartPole-v1")),
+        lambda: wrappers.StepLimitWrapper(
+            wrappers.GymWrapper(gymnasium.make("CartPole-v1")), 3
+        ),
+    ],
+)
+def test_environments_made_dm_envs_have_specs_of_dm_env(make):
+    environment = make()
+    spec = make_environment_spec(environment)
+    assert {type(leaf).__module__ for leaf in spec} == {"dm_env.specs"}
+    assert spec.actions == environment.action_spec()
+    assert spec.rewards == environment.reward_spec()
 
 
 def test_our_environments_give_their_time_step_spec():

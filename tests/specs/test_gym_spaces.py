@@ -99,6 +99,13 @@ def test_dtype_map_overrides_by_kind_of_space():
     )
 
 
+def test_none_in_a_dtype_map_keeps_the_dtype():
+    space = spaces.Tuple((spaces.MultiDiscrete([2, 2]), spaces.MultiBinary(2)))
+    dtype_map = {spaces.MultiDiscrete: None, spaces.MultiBinary: None}
+    specs = spec_from_gym_space(space, dtype_map)
+    assert [spec.dtype for spec in specs] == [np.int64, np.int8]
+
+
 def test_nested_spaces_are_named_by_path():
     inner = spaces.Dict(spec_1=spaces.Discrete(2))
     space = spaces.Tuple((spaces.Dict(spec_0=inner), spaces.Discrete(3)))

@@ -46,6 +46,32 @@ def test_other_methods_may_be_overridden():
     assert type("Mine", (Derived,), {"_kept": lambda self: 2})().kept() == 2
 
 
+class WithKeywords(hooks.RefusesOverrides):
+    _hook_keywords = {"loss": ("values", "returns")}  # noqa: RUF012
+
+
+class WithMoreKeywords(WithKeywords):
+    _hook_keywords = {"loss": ("values", "returns", "weights")}  # noqa: RUF012
+
+    def loss(self, values, returns, weights):
+        del values, returns, weights
+
+
+def test_an_override_has_to_take_the_arguments_that_it_is_called_with_by_name():
+    def of_tf_agents(self, time_steps, returns, weights=None):
+        return self, time_steps, returns, weights
+
+    def short(self, values, returns):
+        return self, values, returns
+
+    assert type("Mine", (WithKeywords,), {"loss": short})
+    expected = r"expected loss\(self, values, returns\), .* called by name"
+    with pytest.raises(TypeError, match=expected):
+        type("Mine", (WithKeywords,), {"loss": of_tf_agents})
+    with pytest.raises(TypeError, match=r"expected loss\(self, values, returns, weigh"):
+        type("Mine", (WithMoreKeywords,), {"loss": short})
+
+
 class Both:
     def one(self):
         pass

@@ -1,3 +1,5 @@
+import json
+
 import dm_env
 import gymnasium
 import numpy as np
@@ -59,12 +61,44 @@ def test_spaces_become_specs():
     spec = environment.observation_spec()
     assert spec["position"] == specs.BoundedArray((2,), np.float64, [-1, -1], [1, 2])
     binary, discrete = spec["choices"]
-    assert binary == specs.BoundedArray((2,), np.int32, [0, 0], [1, 1])
+    assert binary == specs.BoundedArray((2,), np.int8, [0, 0], [1, 1])
     assert discrete == specs.DiscreteArray(3, np.int64)
     # Not a DiscreteArray, because that would begin at 0.
     assert environment.action_spec() == specs.BoundedArray((), np.int64, 5, 7)
     assert type(environment.action_spec()) is specs.BoundedArray
-    assert environment.reward_spec().dtype == np.float32
+
+
+def test_arrays_of_choices_keep_their_dtypes():
+    class Choosing(Ending):
+        action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+
+        def step(self, action):
+            return super().step(5 + action.sum())
+
+    environment = wrappers.GymWrapper(Choosing(True, False))
+    spec = environment.action_spec()
+    assert spec == specs.BoundedArray((2,), np.int64, [0, 0], [1, 2])
+    # NumPy makes int64 of a list of numbers.
+    spec.validate([1, 2])
+    observation = play(environment, 1, spec.generate_value())[-1].observation
+    assert observation["choices"][0].dtype == np.int8
+
+
+def test_rewards_and_discounts_are_numbers_of_double_precision():
+    class Fractional(Ending):
+        def step(self, action):
+            observation, _, *rest = super().step(action)
+            return observation, 0.1, *rest
+
+    environment = wrappers.GymWrapper(Fractional(True, False))
+    assert environment.reward_spec() == specs.Array((), np.float64, "reward")
+    assert environment.discount_spec() == specs.BoundedArray(
+        (), np.float64, 0, 1, "discount"
+    )
+    step = play(environment, 2, action=5)[1]
+    assert json.dumps([step.reward, step.discount]) == "[0.1, 1.0]"
+    environment.reward_spec().validate(step.reward)
+    environment.discount_spec().validate(step.discount)
 
 
 class DmEnvsOwnSuiteTest(test_utils.EnvironmentTestMixin, absltest.TestCase):

@@ -36,7 +36,7 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
     observation of zeros is mistaken for the end of a truncated episode. Padding other
     than zeros is not recognised.
 
-    Extras become the policy's info.
+    Extras become the policy's info. Rewards and discounts become float32.
 
     Args:
       items: An `NStepTransition` or a `Trajectory` of the adders (or a named tuple with
@@ -53,6 +53,14 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
             "that of the adder."
         )
     items = tf.nest.map_structure(tf.convert_to_tensor, items)
+    items = items._replace(
+        **{
+            name: tf.nest.map_structure(
+                lambda leaf: tf.cast(leaf, tf.float32), getattr(items, name)
+            )
+            for name in ("reward", "discount")
+        }
+    )
     if fields == steps.NStepTransition._fields:
         return _to_transition(items)
     return _to_trajectory(items)

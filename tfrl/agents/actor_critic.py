@@ -294,17 +294,17 @@ class ActorCriticAgent(tf_agent.TFAgent):
             for part, seed in zip(self._parts, each, strict=True)
         ]
 
-    def _loss_of(
+    def _batch_of(
         self,
         label: str,
         transitions: updates.Transitions,
         weights: tf.Tensor | None,
         training: bool,
-    ) -> tf.Tensor:
-        """Returns the loss of one part."""
-        pairs = self._with_seeds(self._batch(transitions, weights, training))
-        ((part, batch),) = (pair for pair in pairs if pair[0].label == label)
-        return part.weighted_loss(batch)[0]
+    ) -> updates.Batch:
+        """Returns the batch of one part; that of all if there is no such part."""
+        batch = self._batch(transitions, weights, training)
+        each = {part.label: own for part, own in self._with_seeds(batch)}
+        return each.get(label, batch)
 
     def _in_turn(
         self,
@@ -421,8 +421,17 @@ class ActorCriticAgent(tf_agent.TFAgent):
         )
 
     def _masked_transitions(
-        self, time_step: ts.TimeStep, action: Any, next_time_step: ts.TimeStep
+        self,
+        time_step: ts.TimeStep,
+        action: Any,
+        next_time_step: ts.TimeStep,
+        gamma: float | None = None,
+        reward_scale_factor: float | None = None,
     ) -> updates.Transitions:
+        """Masks the rewards and discounts; None takes the agent's number."""
+        gamma = self._gamma if gamma is None else gamma
+        if reward_scale_factor is None:
+            reward_scale_factor = self._reward_scale_factor
         # Boundaries count in the means with a loss of zero. Dividing by the number of
         # valid transitions would give more weight to batches with many boundaries.
         valid = ~time_step.is_last()
@@ -434,8 +443,8 @@ class ActorCriticAgent(tf_agent.TFAgent):
             time_step,
             action,
             next_time_step,
-            masking.masked(self._reward_scale_factor * reward, valid),
-            masking.masked(self._gamma * discount, valid),
+            masking.masked(reward_scale_factor * reward, valid),
+            masking.masked(gamma * discount, valid),
             valid,
         )
 

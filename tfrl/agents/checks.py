@@ -276,7 +276,7 @@ def check_gives_discrete_values(critic_network: Any) -> None:
         and issubclass(
             spec.parameters.type_, discrete_valued.DiscreteValuedDistribution
         )
-        and spec.batch_shape.rank == 0
+        and spec.sample_spec.shape.rank == 0
     ):
         raise ValueError(
             f"critic network {critic_network.name!r}: expected one "

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import updates
 from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
@@ -21,55 +20,6 @@ REFUSED_OVERRIDES: Mapping[str, str] = {
     ),
     "actor_loss": "override _compute_actor_loss(time_step, seed, training)",
 }
-
-
-def critic_loss(
-    self: ActorCriticAgent,
-    time_steps: ts.TimeStep,
-    actions: Any,
-    next_time_steps: ts.TimeStep,
-    weights: tf.Tensor | None = None,
-    training: bool = False,
-) -> tf.Tensor:
-    """Returns the mean loss of all critics together, a scalar.
-
-    Args:
-      self: The agent; this function is one of its methods.
-      time_steps: The time steps `[B, ...]` at which the actions were taken. For
-        recurrent networks, `[B, T - 1, ...]`; see `agents.sequences.unroll`.
-      actions: The nest of actions, of the same outer shape.
-      next_time_steps: The time steps after them; for recurrent networks all `T`.
-      weights: See `TFAgent.train`.
-      training: Whether the critics are applied as in training.
-    """
-    next_time_steps = self._normalizers.normalize_rewards(next_time_steps)
-    transitions = self._masked_transitions(time_steps, actions, next_time_steps)
-    return self._loss_of("critic", transitions, weights, training)
-
-
-def actor_loss(
-    self: ActorCriticAgent,
-    time_steps: ts.TimeStep,
-    weights: tf.Tensor | None = None,
-    training: bool = False,
-) -> tf.Tensor:
-    """Returns the mean of -Q(s, mu(s)), a scalar.
-
-    Args:
-      self: The agent; this function is one of its methods.
-      time_steps: As for `critic_loss`.
-      weights: See `TFAgent.train`.
-      training: Whether the actor is applied as in training.
-    """
-    transitions = updates.Transitions(
-        time_steps,
-        action=(),
-        next_time_step=time_steps,
-        reward=time_steps.reward,
-        discount=time_steps.discount,
-        valid=~time_steps.is_last(),
-    )
-    return self._loss_of("actor", transitions, weights, training)
 
 
 def next_values(

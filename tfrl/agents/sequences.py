@@ -30,11 +30,12 @@ def current_steps(time_step: ts.TimeStep) -> ts.TimeStep:
     """Returns the steps `[B, T - 1]` at which actions are taken.
 
     The step after a masked step (a boundary, or a step before a cut) starts a new
-    sequence.
+    sequence, unless it is masked itself, and stays so.
     """
-    follows = tf.pad(time_step.is_last()[:, :-1], [[0, 0], [1, 0]])
+    masked = time_step.is_last()
+    starts = tf.pad(masked[:, :-1], [[0, 0], [1, 0]]) & ~masked
     return time_step._replace(
-        step_type=tf.where(follows, ts.StepType.FIRST, time_step.step_type)
+        step_type=tf.where(starts, ts.StepType.FIRST, time_step.step_type)
     )
 
 

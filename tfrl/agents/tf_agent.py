@@ -19,6 +19,7 @@ from tfrl.typing import types
 from tfrl.utils import hooks, optimizers, summaries, tracking, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
+from tfrl.utils.variables import VariableList
 
 conversion.spare_modules()
 
@@ -39,7 +40,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     methods, with keyword arguments. A subclass overrides `_variables` if a checkpoint
     of it holds more variables than `train` changes.
 
-    `variables()` lists all variables that `train` and `update_normalizers` change. They
+    `variables` lists all variables that `train` and `update_normalizers` change. They
     change nothing else, so a checkpoint of the agent is complete.
     """
 
@@ -250,12 +251,16 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             )
         return loss_info
 
-    def variables(self) -> list[tf.Variable]:
-        """Returns all variables that training changes, such as weights and slots."""
+    @property
+    def variables(self) -> VariableList:
+        """All variables that training changes, such as weights and slots.
+
+        `agent.variables()` returns the same list as `agent.variables`.
+        """
         held = [*self._variables(), self._train_step_counter]
         known = {id(v) for v in variables.as_tf_variables(held)}
         statistics = variables.tracked_variables(self._normalizers)
-        return [*held, *(v for v in statistics if id(v) not in known)]
+        return VariableList([*held, *(v for v in statistics if id(v) not in known)])
 
     def post_process_policy(self) -> tf_policy.TFPolicy:
         """Returns the policy to deploy after training; `policy` by default."""

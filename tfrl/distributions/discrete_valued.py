@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,10 @@ import tensorflow_probability as tfp
 
 class DiscreteValuedDistribution(tfp.distributions.Categorical):
     """A distribution over the numbers `values`, such as the atoms of C51's returns.
+
+    As in Acme, the axes that values `[*E, K]` have before their last are axes of the
+    event: the distribution is of arrays of shape `E`, of independent numbers with `K`
+    values each. Values `[K]` make it one of single numbers.
 
     `sample()`, `mode()`, `mean()` and `variance()` are about the values; entropies and
     KL divergences are about the probabilities alone, so a KL divergence expects two
@@ -27,10 +32,10 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
         """Creates the distribution; give either `logits` or `probs`.
 
         Args:
-          values: The values, floats `[..., K]`. Their shape broadcasts to the shape of
-            the logits or probabilities: values `[K]` are shared by the batch.
-          logits: The logits, `[..., K]`.
-          probs: The probabilities, `[..., K]`.
+          values: The values, floats `[*E, K]`, which the batch shares. Dimensions of 1
+            broadcast to those of the logits or probabilities.
+          logits: The logits, `[..., *E, K]`.
+          probs: The probabilities, `[..., *E, K]`.
           name: The distribution's name.
 
         Raises:
@@ -43,36 +48,47 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
         super().__init__(logits=logits, probs=probs, dtype=values.dtype, name=name)
         self._parameters = parameters
         self._values = values
+        self._event_rank = values.shape.rank - 1
 
     @property
     def values(self) -> tf.Tensor:
-        """The numbers that the distribution is over, `[..., K]`."""
+        """The numbers that the distribution is over, `[*E, K]`."""
         return self._values
 
     @classmethod
     def _parameter_properties(cls, dtype: Any, num_classes: Any = None) -> Any:
-        properties = super()._parameter_properties(dtype, num_classes=num_classes)
-        return {**properties, "values": tfp.util.ParameterProperties(event_ndims=1)}
+        of = tfp.util.ParameterProperties
+        return {
+            "values": of(event_ndims=None),
+            "logits": of(event_ndims=_values_rank),
+            "probs": of(event_ndims=_values_rank, is_preferred=False),
+        }
 
     def at(self, indices: tf.Tensor) -> tf.Tensor:
-        """Returns the values at `indices`, integers `[..., *batch_shape]`."""
+        """Returns the values at `indices`, integers `[..., *batch_shape, *E]`."""
         num_values = self._values.shape[-1] or tf.shape(self._values)[-1]
         chosen = tf.one_hot(indices, num_values, dtype=self._values.dtype)
         return tf.reduce_sum(chosen * self._values, axis=-1)
 
     def _sample_n(self, n: Any, seed: Any = None) -> tf.Tensor:
-        return self.at(tf.cast(super()._sample_n(n, seed=seed), tf.int32))
+        indices = self._each(self.dtype).sample(n, seed=seed)
+        return self.at(tf.cast(indices, tf.int32))
 
     def _log_prob(self, value: Any) -> tf.Tensor:
         log_probs = tf.nn.log_softmax(self.logits_parameter())
         is_value = tf.equal(self._values, _per_value(value, self._values))
         impossible = tf.constant(-float("inf"), log_probs.dtype)
-        return tf.reduce_logsumexp(tf.where(is_value, log_probs, impossible), axis=-1)
+        each = tf.reduce_logsumexp(tf.where(is_value, log_probs, impossible), axis=-1)
+        return self._over_event(tf.reduce_sum, each)
 
     def _cdf(self, value: Any) -> tf.Tensor:
         is_below = self._values <= _per_value(value, self._values)
         probs = self.probs_parameter()
-        return tf.reduce_sum(tf.where(is_below, probs, tf.zeros_like(probs)), axis=-1)
+        each = tf.reduce_sum(tf.where(is_below, probs, tf.zeros_like(probs)), axis=-1)
+        return self._over_event(tf.reduce_prod, each)
+
+    def _entropy(self) -> tf.Tensor:
+        return self._over_event(tf.reduce_sum, super()._entropy())
 
     def _mode(self) -> tf.Tensor:
         logits = self.logits_parameter()
@@ -88,8 +104,42 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
     def _probabilities(self) -> tf.Tensor:
         return tf.cast(self.probs_parameter(), self._values.dtype)
 
+    def _each(self, dtype: Any = tf.int32) -> Any:
+        """Returns the distribution of the index of each number, a batch of them all."""
+        return tfp.distributions.Categorical(
+            logits=self.logits_parameter(), dtype=dtype
+        )
+
+    def _over_event(self, reduce: Callable[..., tf.Tensor], each: Any) -> tf.Tensor:
+        """Reduces the numbers of the event, the last axes of `each`."""
+        rank = self._event_rank
+        return reduce(each, axis=list(range(-rank, 0))) if rank else each
+
+    def _event_shape(self) -> tf.TensorShape:
+        return self._given().shape[-self._event_rank - 1 : -1]
+
+    def _event_shape_tensor(self) -> tf.Tensor:
+        return tf.shape(self._given())[-self._event_rank - 1 : -1]
+
+    def _given(self) -> tf.Tensor:
+        return self.probs if self.logits is None else self.logits
+
     def _default_event_space_bijector(self) -> None:
         return None
+
+
+@tfp.distributions.RegisterKL(DiscreteValuedDistribution, DiscreteValuedDistribution)
+def _kl_divergence(
+    a: DiscreteValuedDistribution,
+    b: DiscreteValuedDistribution,
+    name: str | None = None,
+) -> tf.Tensor:
+    each = a._each().kl_divergence(b._each(), name=name or "kl_divergence")
+    return a._over_event(tf.reduce_sum, each)
+
+
+def _values_rank(distribution: DiscreteValuedDistribution) -> int:
+    return distribution.values.shape.rank
 
 
 def _per_value(number: Any, values: tf.Tensor) -> tf.Tensor:

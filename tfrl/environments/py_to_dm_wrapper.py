@@ -9,6 +9,7 @@ from typing import Any
 
 import dm_env
 import numpy as np
+import tree
 
 from tfrl.environments import py_environment
 from tfrl.specs import dm_env_specs
@@ -18,10 +19,11 @@ from tfrl.utils import forwarding
 class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
-    A FIRST step has reward and discount None, as dm_env requires. After a LAST step and
-    before any reset, `step` ignores its action and resets, also without the
-    environment's `handle_auto_reset`. Attributes that are not found here are looked up
-    in the environment.
+    A FIRST step has reward and discount None, as dm_env requires; those of other steps
+    are NumPy's scalars, or arrays for vectors. After a LAST step and before any reset,
+    `step` ignores its action and resets, also without the environment's
+    `handle_auto_reset`. Attributes that are not found here are looked up in the
+    environment.
     """
 
     _forwards_to = "_environment"
@@ -95,7 +97,16 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
         is_first = step_type.first()
         return dm_env.TimeStep(
             step_type=step_type,
-            reward=None if is_first else time_step.reward,
-            discount=None if is_first else time_step.discount,
+            reward=None if is_first else _numbers(self._reward_spec, time_step.reward),
+            discount=(
+                None if is_first else _numbers(self._discount_spec, time_step.discount)
+            ),
             observation=time_step.observation,
         )
+
+
+def _numbers(specs: Any, values: Any) -> Any:
+    """Returns values in the dtypes of specs, without dimensions as NumPy's scalars."""
+    return tree.map_structure(
+        lambda spec, value: np.asarray(value, spec.dtype)[()], specs, values
+    )

@@ -219,7 +219,7 @@ class VectorPyEnvironment(batches.Batch):
             last &= ~first
         self._ended = last
         step_type, discount = self._mid_step_types.copy(), self._discounts.copy()
-        reward = rewards.as_float32(reward, (self._batch_size,), self._name)
+        reward = rewards.as_array(reward, (self._batch_size,), self._name)
         if _TRUE in last.tobytes():
             step_type[last] = ts.StepType.LAST
             discount[last & terminated] = 0.0

@@ -27,15 +27,18 @@ def conservative_penalty(
     `exp(T Q)` over all actions. Kumar et al. 2020, equation 4 and appendix F.
 
     Args:
-      data_q: The values of the recorded actions, `[B]`.
-      sampled_q: The values of `K` drawn actions of each state, `[K, B]`.
-      log_densities: The logarithms of the densities with which these were drawn, `[K,
-        B]`.
-      temperature: The factor `T`; the larger, the closer to a maximum.
+      data_q: The values of the recorded actions, `[B]`, or `[B, T]` for sequences.
+      sampled_q: The values of `K` drawn actions of each state, `[K, B]` or `[K, B, T]`.
+      log_densities: The logarithms of the densities with which these were drawn, like
+        `sampled_q`.
+      temperature: The factor `T` of the equation; the larger, the closer to a maximum.
+
+    Returns:
+      The penalties, like `data_q`.
     """
     data_q, sampled_q = tf.convert_to_tensor(data_q), tf.convert_to_tensor(sampled_q)
     log_densities = tf.convert_to_tensor(log_densities)
-    check_ranks((2,), sampled_q=sampled_q)
+    check_ranks((2, 3), sampled_q=sampled_q)
     check_same_shape(sampled_q=sampled_q, log_densities=log_densities)
     check_same_shape(data_q=data_q, one_sampled_q=sampled_q[0])
     exponents = temperature * sampled_q - log_densities

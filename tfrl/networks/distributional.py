@@ -22,8 +22,8 @@ class DiscreteValuedHead(recorded_layer.RecordedLayer):
     """Returns distributions over `num_atoms` evenly spaced values, as C51 does.
 
     See Bellemare et al., "A distributional perspective on reinforcement learning",
-    2017. The output is a `DiscreteValuedDistribution` of batch shape `[..., *S]`, where
-    `S` is the shape of the bounds: `[]` for one value function.
+    2017. The output is a `DiscreteValuedDistribution` of events of shape `S`, the shape
+    of the bounds: `[]` for one value function.
     """
 
     def __init__(
@@ -38,25 +38,31 @@ class DiscreteValuedHead(recorded_layer.RecordedLayer):
         """Creates the layer.
 
         Args:
-          vmin: The smallest value, a number or an array of shape `S`.
-          vmax: The largest value, of the same shape.
+          vmin: The smallest value, a number or an array.
+          vmax: The largest value; its shape and that of `vmin` broadcast to `S`.
           num_atoms: The number of values, at least 2.
           w_init: The initialiser of the kernel; by default `initializers.truncated`.
           b_init: The initialiser of the bias.
           **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:
-          ValueError: If there are fewer than two atoms, or `vmin` is not below `vmax`.
+          ValueError: If there are fewer than two atoms, `vmin` is not below `vmax`, or
+            their shapes do not broadcast.
         """
         super().__init__(**kwargs)
-        low, high = np.asarray(vmin, np.float32), np.asarray(vmax, np.float32)
         number_checks.check_integer(
             "num_atoms", num_atoms, 2, remedy="each bound is an atom, and C51 has 51"
         )
-        if low.shape != high.shape or np.any(low >= high):
+        low, high = np.asarray(vmin, np.float32), np.asarray(vmax, np.float32)
+        try:
+            low, high = np.broadcast_arrays(low, high)
+            fits = bool(np.all(low < high))
+        except ValueError:
+            fits = False
+        if not fits:
             raise ValueError(
-                f"vmin, vmax: got {vmin} and {vmax}, expected two numbers or two "
-                "arrays of one shape, vmin below vmax; swap or widen them."
+                f"vmin, vmax: got {vmin} and {vmax}, expected two numbers or arrays "
+                "whose shapes broadcast, vmin below vmax; swap or widen them."
             )
         self._values = np.linspace(low, high, num_atoms, axis=-1, dtype=np.float32)
         self._logits_layer = keras.layers.Dense(

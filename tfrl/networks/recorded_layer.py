@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import signatures
+from tfrl.savers import input_specs
 
 
 class RecordedLayer(signatures.Recorded, keras.layers.Layer):
@@ -22,6 +23,14 @@ class RecordedLayer(signatures.Recorded, keras.layers.Layer):
 
     # Whether inputs are [B, ...]; `Sequential` then folds the time of [B, T, ...].
     takes_one_outer_dim = False
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Applies the layer; the first call tells a `Snapshotter` of its inputs."""
+        was_built = self.built
+        outputs = super().__call__(*inputs, **kwargs)
+        if not was_built:
+            input_specs.remember(self, inputs)
+        return outputs
 
     def build(self, *input_shapes: Any, **named_shapes: Any) -> None:
         """Makes no variables, since the layers inside build themselves when called."""

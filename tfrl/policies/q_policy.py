@@ -180,9 +180,14 @@ def _check_network_action_spec(q_network: Any, action_spec: Any) -> None:
 
 def check_scalar_from_zero(spec: Any) -> None:
     """Raises ValueError unless `spec` is a bounded scalar with minimum 0."""
+    check_scalar(spec)
+    utils.check_zero_minimum(spec)
+
+
+def check_scalar(spec: Any) -> None:
+    """Raises ValueError unless `spec` is a bounded scalar."""
     if spec.shape.rank != 0 or not isinstance(spec, tensor_spec.BoundedTensorSpec):
         raise ValueError(_not_scalar(spec))
-    utils.check_zero_minimum(spec)
 
 
 def _not_scalar(action_spec: Any) -> str:

@@ -12,7 +12,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.savers import checkpoint_files, finite, unbuilt, whole_checkpoints
+from tfrl.savers import (
+    checkpoint_files,
+    finite,
+    input_specs,
+    unbuilt,
+    whole_checkpoints,
+)
 from tfrl.system import paths, throttle
 
 _NINETY_DAYS = int(datetime.timedelta(days=90).total_seconds())
@@ -47,7 +53,7 @@ class Snapshotter:
           objects_to_save: Networks and Keras layers by name. They need variables, which
             `tfrl.utils.tf2_utils.create_variables` makes; a layer without variables is
             saved once it has them. Networks have the input spec that they were given;
-            other layers have inputs `[B, ...]` of the shape with which they were built,
+            other layers have the inputs `[B, ...]` with which they were built, floats
             in their compute dtype.
           directory: The directory above `<unique_id>/snapshots/<name>`.
           time_delta_minutes: The least number of minutes between two snapshots.
@@ -133,9 +139,9 @@ class _Snapshot(tf.Module):
 def _make_snapshot(name: str, layer: Any) -> _Snapshot:
     """Traces a layer or network with the specs of its inputs."""
     state_spec = getattr(layer, "state_spec", None)
-    signature = [_input_signature(name, layer)]
+    signature = _input_signature(name, layer)
     if state_spec is None:
-        snapshot = _Snapshot(lambda inputs: layer(inputs))
+        snapshot = _Snapshot(layer.__call__)
     elif tf.nest.flatten(state_spec):
         snapshot = _Snapshot(lambda inputs, state: layer(inputs, network_state=state))
         signature.append(_batched(state_spec))
@@ -160,28 +166,19 @@ def _tf_variable(variable: Any) -> tf.Variable:
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _input_signature(name: str, layer: Any) -> Any:
-    """Returns the nest of specs of a layer's inputs, `[None, ...]`."""
+def _input_signature(name: str, layer: Any) -> list[Any]:
+    """Returns the nest of specs of each of a layer's inputs, `[None, ...]`."""
     spec = getattr(layer, "input_tensor_spec", None)
     if spec is not None:
-        return _batched(spec)
-    shape = (layer.get_build_config() or {}).get("input_shape")
-    if shape is None:
+        return [_batched(spec)]
+    specs = input_specs.recall(layer)
+    if specs is None:
         raise ValueError(
             f"objects_to_save: the shape of the inputs of {name!r} is not known, "
-            "expected a layer built with one input; put the layer into "
-            "tfrl.networks.Sequential([layer], input_spec=...)."
+            "expected a layer built by tfrl.utils.tf2_utils.create_variables("
+            f"{name}, [spec]); call it with the layer's specs before the first save."
         )
-    return _specs(shape, layer.compute_dtype)
-
-
-def _specs(shape: Any, dtype: str) -> Any:
-    """Returns the spec of a shape, with any batch size, or the nest of such specs."""
-    if isinstance(shape, dict):
-        return {key: _specs(value, dtype) for key, value in shape.items()}
-    if all(size is None or isinstance(size, int) for size in shape):
-        return tf.TensorSpec([None, *shape[1:]], dtype)
-    return type(shape)(_specs(item, dtype) for item in shape)
+    return list(specs)
 
 
 def _batched(specs: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import dm_env
 import numpy as np
 
-from tfrl.specs import array_spec, dm_env_specs
+from tfrl.specs import array_spec
 
 
 class EnvironmentSpec(NamedTuple):
@@ -21,9 +22,10 @@ class EnvironmentSpec(NamedTuple):
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
     """Returns the specs of an environment of tfrl, dm_env or Gymnasium.
 
-    They are array specs: dm_env's are converted, Gymnasium's are made from its spaces,
-    with a float32 reward and discount as `suite_gym` has them. Only the specs of a
-    `TFEnvironment` are tensor specs. Neither has a batch dimension.
+    The specs of an environment of dm_env are its own, as in Acme. Gymnasium's are array
+    specs made from its spaces, with a float32 reward and discount as `suite_gym` has
+    them. A `PyEnvironment` has array specs, too, and a `TFEnvironment` tensor specs.
+    None of them has a batch dimension.
 
     >>> import gymnasium
     >>> spec = make_environment_spec(gymnasium.make("CartPole-v1"))
@@ -33,7 +35,9 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
     Raises:
       TypeError: If the environment is of another kind.
     """
-    if hasattr(environment, "time_step_spec"):
+    # Asked first, since dm_env's wrappers also have the attributes of what they wrap.
+    is_dm_env = isinstance(environment, dm_env.Environment)
+    if hasattr(environment, "time_step_spec") and not is_dm_env:
         step = environment.time_step_spec()
         return EnvironmentSpec(
             observations=step.observation,
@@ -44,12 +48,7 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
     methods = ("observation_spec", "action_spec", "reward_spec", "discount_spec")
     missing = [name for name in methods if not hasattr(environment, name)]
     if not missing:
-        return EnvironmentSpec(
-            *(
-                dm_env_specs.from_dm_env_spec(getattr(environment, name)())
-                for name in methods
-            )
-        )
+        return EnvironmentSpec(*(getattr(environment, name)() for name in methods))
     # Only here, so that environments of other kinds need no import of Gymnasium.
     import gymnasium
 

@@ -28,8 +28,8 @@ def spec_from_gym_space(
       space: A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary`, or a `Tuple` or `Dict`
         of these.
       dtype_map: Maps classes of spaces to dtypes, such as `{gymnasium.spaces.Box:
-        np.float32}`. Without an entry, `Box` and `Discrete` keep their dtypes, and
-        `MultiDiscrete` and `MultiBinary` become int32.
+        np.float32}`; None keeps the dtype of a space. Without an entry, `Box` and
+        `Discrete` keep theirs, and `MultiDiscrete` and `MultiBinary` become int32.
       simplify_box_bounds: Whether bounds that are the same for all elements become a
         single number, which makes the printed spec shorter.
       name: The name of the spec, or the prefix of the names in a nest.
@@ -74,7 +74,8 @@ class _Options(NamedTuple):
     def dtype(self, space: gymnasium.Space[Any], default: Any) -> Any:
         for kind in type(space).__mro__:
             if kind in self.dtype_map:
-                return self.dtype_map[kind]
+                dtype = self.dtype_map[kind]
+                return space.dtype if dtype is None else dtype
         return default
 
     def child(self, key: str) -> _Options:

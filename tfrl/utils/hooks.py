@@ -32,11 +32,13 @@ class RefusesOverrides:
     A class lists in `_refused_overrides` the methods that its subclasses may not
     override, each with a remedy for the error text. Overrides inherited from a mixin
     are refused too. `_hook_arguments` lists hooks that are called with positional
-    arguments, and the names of these.
+    arguments, and the names of these; `_hook_keywords` hooks that are called with
+    keyword arguments. A subclass may list a hook anew.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}
     _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {}
+    _hook_keywords: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Checks a new subclass.
@@ -55,20 +57,33 @@ class RefusesOverrides:
                         f"{base.__name__} would ignore or break at, expected none of "
                         f"this name; {remedy}."
                     )
-            hooks: Mapping[str, Sequence[str]] = vars(base).get("_hook_arguments", {})
-            for name, arguments in hooks.items():
-                _check_arguments(cls, name, arguments)
+        for name, arguments in _listed(cls, "_hook_arguments").items():
+            _check_arguments(cls, name, arguments, arguments, {})
+        for name, arguments in _listed(cls, "_hook_keywords").items():
+            _check_arguments(cls, name, arguments, (), dict.fromkeys(arguments))
 
 
-def _check_arguments(cls: type, name: str, arguments: Sequence[str]) -> None:
+def _listed(cls: type, attribute: str) -> dict[str, Sequence[str]]:
+    """Returns the hooks that a class and its bases list, as the most derived does."""
+    listed: dict[str, Sequence[str]] = {}
+    for base in reversed(cls.__mro__):
+        listed |= vars(base).get(attribute, {})
+    return listed
+
+
+def _check_arguments(
+    cls: type, name: str, expected: Sequence[str], args: Any, kwargs: Any
+) -> None:
     override = vars(cls).get(name)
     if not inspect.isfunction(override):
         return
     signature = inspect.signature(override)
     try:
-        signature.bind(None, *arguments)
+        signature.bind(None, *args, **kwargs)
     except TypeError:
+        names = " by name" if kwargs else ""
         raise TypeError(
             f"{cls.__name__}.{name}: got an override with the arguments {signature}, "
-            f"expected {name}(self, {', '.join(arguments)}), with which it is called."
+            f"expected {name}(self, {', '.join(expected)}), with which it is "
+            f"called{names}."
         ) from None

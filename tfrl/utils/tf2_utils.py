@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.savers import checkpointer, snapshotter
+from tfrl.savers import checkpointer, input_specs, snapshotter
 from tfrl.system import paths
 from tfrl.utils import common, nest_utils
 
@@ -113,9 +114,11 @@ def create_variables(network: Any, input_spec: Any) -> Any:
         return tf.nest.map_structure(
             lambda leaf: leaf if isinstance(leaf, tf.TensorSpec) else None, outputs
         )
-    return tf.nest.map_structure(
-        _unbatched_spec, network(*(add_batch_dim(zeros_like(spec)) for spec in specs))
-    )
+    inputs = tuple(add_batch_dim(zeros_like(spec)) for spec in specs)
+    outputs = network(*inputs)
+    if isinstance(network, keras.Layer):
+        input_specs.remember(network, inputs)
+    return tf.nest.map_structure(_unbatched_spec, outputs)
 
 
 def _unbatched_spec(output: Any) -> tf.TensorSpec | None:

@@ -15,6 +15,17 @@ import tensorflow as tf
 from tfrl.utils import number_checks
 
 
+class VariableList(list[tf.Variable]):
+    """A list of variables that may be called, and returns itself then.
+
+    TF-Agents has `agent.variables` as a property, and `policy.variables()` as a method.
+    """
+
+    def __call__(self) -> VariableList:
+        """Returns the list."""
+        return self
+
+
 def as_tf_variable(variable: Any) -> tf.Variable:
     """Returns the `tf.Variable` behind a Keras variable, or the variable itself."""
     return variable.value if isinstance(variable, keras.Variable) else variable

@@ -10,6 +10,10 @@ import numpy as np
 
 from tfrl.environments import py_to_dm_wrapper
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
+from tfrl.specs import array_spec
+
+# Spaces whose dtypes a `PyEnvironment` does not keep unless it is told so.
+_SPACES = (gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary)
 
 
 class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
@@ -17,8 +21,10 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
 
     `terminated` becomes a LAST step with discount 0, with or without `truncated`;
     `truncated` alone becomes a LAST step with discount 1, `dm_env.truncation`. Rewards
-    and discounts are float32. `Discrete(n)` becomes a `DiscreteArray`; if it does not
-    start at 0, it and the other spaces become `BoundedArray`s, in tuples and dicts.
+    and discounts are float64 numbers, as dm_env and Acme have them;
+    `SinglePrecisionWrapper` makes them float32. `Discrete(n)` becomes a
+    `DiscreteArray`; if it does not start at 0, it and the other spaces become
+    `BoundedArray`s, in tuples and dicts. All keep the dtypes of the spaces.
 
     Attributes that are not found here are looked up in tfrl's `GymnasiumWrapper`
     (`seed`, `render`) and in the Gymnasium environment.
@@ -34,8 +40,14 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
           ValueError: If a space has no spec.
         """
         super().__init__(
-            gymnasium_wrapper.GymnasiumWrapper(environment, simplify_box_bounds=False)
+            gymnasium_wrapper.GymnasiumWrapper(
+                environment,
+                spec_dtype_map=dict.fromkeys(_SPACES),
+                simplify_box_bounds=False,
+                reward_spec=array_spec.ArraySpec((), np.float64, "reward"),
+            )
         )
+        self._discount_spec = dm_env.Environment.discount_spec(self)
         self._gym_env = environment
 
     @property

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from tfrl import agents, networks
 from tfrl.specs import tensor_spec
@@ -56,6 +57,52 @@ def test_cross_entropy_of_logits(outer):
     expected = -VALID * log_probs[range(4), CHOICES]
     np.testing.assert_allclose(extra.loss, expected.reshape(outer), rtol=1e-5)
     np.testing.assert_allclose(loss, expected.mean(), rtol=1e-5)
+
+
+def categorical_layer(logits):
+    return tfp.distributions.Categorical(logits=logits, dtype=tf.int64)
+
+
+def index_network():
+    """Gives a `Categorical` of the action's index, as TF-Agents' users write it."""
+    return networks.Sequential(
+        [keras.layers.Dense(3), keras.layers.Lambda(categorical_layer)],
+        input_spec=OBSERVATION,
+        seed=1,
+    )
+
+
+@pytest.mark.parametrize(
+    "make_network",
+    [
+        lambda spec: networks.QNetwork(OBSERVATION, spec, fc_layer_params=(), seed=1),
+        lambda spec: networks.ActorDistributionNetwork(OBSERVATION, spec, (), seed=1),
+        lambda spec: index_network(),
+    ],
+)
+@pytest.mark.parametrize("minimum", [0, 1, -2])
+def test_actions_may_begin_at_any_number(make_network, minimum):
+    """The loss depends on the index of an action, and the policies give the action."""
+    spec = tensor_spec.BoundedTensorSpec([], tf.int64, minimum, minimum + 2)
+    network = make_network(spec)
+    agent = make(spec, network, keras.optimizers.SGD(1.0))
+    # A boundary may hold anything.
+    recorded = np.where(VALID == 1, CHOICES + minimum, 99)
+    output = network(OBSERVATIONS)[0]
+    logits = getattr(output, "logits", output).numpy()
+    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    loss = agent.train(frames(recorded))
+    np.testing.assert_allclose(
+        loss.extra.loss, -VALID * log_probs[range(4), CHOICES], rtol=1e-5
+    )
+    assert agent.loss(frames(recorded)).loss < loss.loss
+    steps = ts.restart(np.repeat(OBSERVATIONS, 25, axis=0), batch_size=100)
+    output = network(OBSERVATIONS)[0]
+    best = np.argmax(getattr(output, "logits", output), axis=-1) + minimum
+    greedy = agent.policy.action(steps).action
+    np.testing.assert_array_equal(greedy, np.repeat(best, 25))
+    explored = agent.collect_policy.action(steps, seed=1).action
+    assert set(explored.numpy()) <= {minimum, minimum + 1, minimum + 2}
 
 
 def test_squared_error_of_actions():
@@ -134,6 +181,37 @@ def test_several_actions_need_a_loss():
         action={"choice": tf.constant(CHOICES), "force": tf.constant(FORCES)}
     )
     assert agent.loss(both).extra.loss.shape == [4]
+
+
+def test_a_loss_that_takes_training_is_called_as_tf_agents_calls_it():
+    calls = []
+
+    def loss_fn(experience, training=False):
+        calls.append(training)
+        values, _ = agent.cloning_network(
+            experience.observation, step_type=experience.step_type, training=training
+        )
+        errors = tf.square(tf.reduce_max(values, axis=-1) - experience.reward)
+        return errors + tf.cast(experience.action, tf.float32)
+
+    network = networks.QNetwork(OBSERVATION, CHOICE, fc_layer_params=(), seed=1)
+    agent = make(CHOICE, network, keras.optimizers.SGD(0.0), loss_fn=loss_fn)
+    assert agent.cloning_network is network
+    loss = agent.loss(frames(CHOICES)).extra.loss
+    np.testing.assert_array_equal(agent.train(frames(CHOICES)).extra.loss, loss)
+    assert calls == [False, True]
+    best = network(OBSERVATIONS)[0].numpy().max(axis=1)
+    np.testing.assert_allclose(loss, VALID * (best**2 + CHOICES), rtol=1e-5)
+
+
+def test_logits_have_to_fit_the_actions():
+    wide = tensor_spec.BoundedTensorSpec([], tf.int64, 1, 4)
+    network = keras.layers.Dense(3)
+    with pytest.raises(ValueError, match=r"inner dims \(4,\)"):
+        make(wide, network)
+    pair = tensor_spec.BoundedTensorSpec([2], tf.int64, 0, 2)
+    with pytest.raises(ValueError, match="only scalar actions"):
+        make(pair, network)
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,194 @@ def test_equal_seeds_give_equal_updates():
         np.testing.assert_array_equal(one, other)
 
 
+# --- Sequences.
+
+FIRST = 0
+# An episode that goes on, one that ends at a boundary before the next, and padding.
+SEQUENCES = np.array(
+    [[FIRST, MID, MID, MID], [MID, LAST, FIRST, MID], [FIRST, MID, LAST, LAST]]
+)
+SEEN = RNG.normal(size=[3, 4, 3])
+DONE = RNG.uniform([-1.9, 0.05], [1.9, 0.95], size=[3, 4, 2])
+
+
+def sequences():
+    return trajectory.Trajectory(
+        step_type=tf.constant(SEQUENCES, tf.int32),
+        observation=tf.constant(SEEN, tf.float32),
+        action=tf.constant(DONE, tf.float32),
+        policy_info=(),
+        next_step_type=tf.constant(
+            [[MID, MID, MID, MID], [LAST, FIRST, MID, MID], [MID, LAST, LAST, LAST]],
+            tf.int32,
+        ),
+        reward=tf.ones([3, 4]),
+        discount=tf.ones([3, 4]),
+    )
+
+
+def recurrent(kind=agents.CqlSacAgent, **kwargs):
+    specs = (OBSERVATION, ACTION)
+    agent = kind(
+        ts.time_step_spec(OBSERVATION),
+        ACTION,
+        networks.CriticRnnNetwork(
+            specs,
+            observation_fc_layer_params=None,
+            action_fc_layer_params=None,
+            joint_fc_layer_params=(4,),
+            lstm_size=(3,),
+            output_fc_layer_params=None,
+            seed=1,
+        ),
+        networks.ActorDistributionRnnNetwork(
+            *specs,
+            input_fc_layer_params=(4,),
+            lstm_size=(3,),
+            output_fc_layer_params=None,
+            continuous_projection_net=agents.sac.TanhNormalProjectionNetwork,
+            seed=1,
+        ),
+        *(keras.optimizers.SGD(0.1) for _ in range(3)),
+        gamma=0.9,
+        **kwargs,
+    )
+    agent.initialize()
+    return agent
+
+
+def recurrent_cql(**kwargs):
+    return recurrent(
+        cql_alpha=CQL_ALPHA,
+        num_cql_samples=1,
+        include_critic_entropy_term=True,
+        use_lagrange_cql_alpha=True,
+        cql_tau=TAU,
+        softmax_temperature=TEMPERATURE,
+        random_seed=3,
+        **kwargs,
+    )
+
+
+def weights_of(network):
+    return [np.float64(v.numpy()) for v in network.trainable_variables]
+
+
+def unrolled(weights, inputs):
+    """The outputs of a dense layer, an LSTM and a dense layer, `[3, 3, n]`."""
+    kernel, bias, of_input, of_state, of_gates, last_kernel, last_bias = weights
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    outputs = []
+    h = c = np.zeros([3, 3])
+    for t in range(3):
+        starts = SEQUENCES[:, t] == FIRST
+        if t:
+            starts |= SEQUENCES[:, t - 1] == LAST
+        h, c = (np.where(starts[:, np.newaxis], 0, x) for x in (h, c))
+        hidden = np.maximum(inputs[:, t] @ kernel + bias, 0)
+        gates = hidden @ of_input + h @ of_state + of_gates
+        i, f, g, o = np.split(gates, 4, axis=-1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h @ last_kernel + last_bias)
+    return np.stack(outputs, axis=1)
+
+
+def penalties_over_time(actor, critics):
+    """The penalties of the steps, and whether they count, `[3, 3]` each."""
+    mean, std = np.split(unrolled(actor, SEEN), 2, axis=-1)
+    std = np.exp(std)
+    x = mean + std * NOISE
+    log_prob = -(NOISE**2) / 2 - np.log(std) - np.log(2 * np.pi) / 2
+    log_prob += 2 * np.log(np.cosh(x)) - np.log(MAGNITUDE)
+    own = MIDDLE + MAGNITUDE * np.tanh(x)
+    uniform = MIDDLE + MAGNITUDE * (2 * np.full([3, 3, 2], SHARE) - 1)
+
+    def q_over_time(critic, actions):
+        return unrolled(critic, np.concatenate([SEEN[:, :3], actions], -1))[..., 0]
+
+    each = [
+        np.log(
+            np.exp(TEMPERATURE * q_over_time(w, own) - log_prob.sum(-1))
+            + np.exp(TEMPERATURE * q_over_time(w, uniform) + np.log(4 * 1))
+        )
+        / TEMPERATURE
+        - q_over_time(w, DONE[:, :3])
+        for w in critics
+    ]
+    return np.mean(each, axis=0), SEQUENCES[:, :3] != LAST
+
+
+@fixed_noise
+def test_the_penalty_of_sequences_is_summed_over_their_steps():
+    agent = recurrent_cql()
+    extra = agent.loss(sequences()).extra
+    actor, *critics = map(weights_of, [agent._actor_network, *agent._critic_networks])
+    values, counts = penalties_over_time(actor, critics)
+    np.testing.assert_allclose(
+        extra.cql_loss, (values * counts).sum(1).mean(), rtol=1e-5
+    )
+    excess = ((values - TAU) * counts).sum(1).mean()
+    np.testing.assert_allclose(extra.cql_alpha_loss, -CQL_ALPHA * excess, rtol=1e-4)
+
+
+@fixed_noise
+def test_an_update_of_recurrent_critics_by_the_penalty_alone():
+    agent = recurrent_cql(bc_debug_mode=True)
+    actor, *critics = map(weights_of, [agent._actor_network, *agent._critic_networks])
+    agent.train(sequences())
+
+    def loss(i, move):
+        moved = [w.copy() for w in critics[0]]
+        moved[i].flat[1] += move
+        values, counts = penalties_over_time(actor, [moved, critics[1]])
+        return CQL_ALPHA * (values * counts).sum(1).mean()
+
+    for i, new in enumerate(weights_of(agent._critic_networks[0])[:6]):
+        slope = (loss(i, 1e-6) - loss(i, -1e-6)) / 2e-6
+        np.testing.assert_allclose(
+            new.flat[1], critics[0][i].flat[1] - 0.1 * slope, rtol=1e-3, atol=1e-5
+        )
+
+
+@fixed_noise
+def test_recurrent_networks_have_sacs_other_losses():
+    extra = recurrent_cql().loss(sequences()).extra
+    other = recurrent(agents.SacAgent, seed=3).loss(sequences()).extra
+    for name in ("critic_loss", "actor_loss", "alpha_loss", "td_loss", "td_error"):
+        np.testing.assert_allclose(
+            getattr(extra, name), getattr(other, name), rtol=1e-5, err_msg=name
+        )
+
+
+def test_recurrent_updates_of_several_samples_that_clone_at_first():
+    agent = recurrent_cql(num_bc_steps=1)
+    agent._num_samples = 4
+    losses = [agent.train(sequences()).extra.actor_loss for _ in range(2)]
+    assert np.all(np.isfinite(losses))
+    boundary = sequences()._replace(step_type=tf.fill([3, 4], LAST))
+    extra = agent.loss(boundary).extra
+    assert (extra.cql_loss, extra.actor_loss, extra.critic_loss) == (0, 0, 0)
+
+
+# --- Errors.
+
+
+def test_the_public_critic_loss_leaves_out_the_penalty():
+    agent = make(reward_noise_variance=4.0)
+    squeezed = tf.nest.map_structure(
+        lambda x: tf.squeeze(x, 1), trajectory.to_transition(frames())
+    )
+    loss = agent.critic_loss(
+        squeezed.time_step, squeezed.action_step.action, squeezed.next_time_step
+    )
+    expected = agent.loss(frames()).extra.critic_loss
+    np.testing.assert_allclose(0.5 * loss, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

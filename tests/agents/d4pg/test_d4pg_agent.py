@@ -208,11 +208,18 @@ def test_an_observation_network_is_trained_by_the_critic():
 
 
 def test_networks_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"end with a DiscreteValuedHead\(vmin, vmax"):
-        make_agent(
-            critic_network=networks.CriticNetwork((OBSERVATION, ACTION)),
-            target_critic_network=None,
-        )
+    two_values = [
+        networks.CriticMultiplexer(),
+        networks.DiscreteValuedHead([0.0, 0.0], [1.0, 2.0], 3),
+    ]
+    for critic in (
+        networks.CriticNetwork((OBSERVATION, ACTION)),
+        networks.Sequential(two_values),
+    ):
+        with pytest.raises(
+            ValueError, match=r"end with a DiscreteValuedHead\(vmin, vmax"
+        ):
+            make_agent(critic_network=critic, target_critic_network=None)
     with pytest.raises(NotImplementedError, match="D4PG expects one without a state"):
         make_agent(
             actor_network=networks.ActorRnnNetwork(OBSERVATION, ACTION, lstm_size=(3,)),

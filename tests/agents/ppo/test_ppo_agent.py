@@ -277,6 +277,43 @@ def test_the_penalty_is_that_of_the_divergence_by_tfp():
     np.testing.assert_allclose(agent.adaptive_kl_beta, 0.7, rtol=1e-6)
 
 
+# The arguments of TF-Agents' methods.
+TF_AGENTS_LOSSES = {
+    "policy_gradient_loss": lambda self, time_steps, actions, sample_action_log_probs,
+    advantages, current_policy_distribution, weights, debug_summaries=False: 0.0,
+    "value_estimation_loss": lambda self, time_steps, returns, weights,
+    old_value_predictions=None, debug_summaries=False, training=False: 0.0,
+    "entropy_regularization_loss": lambda self, time_steps, entropy, weights,
+    debug_summaries=False: 0.0,
+    "kl_penalty_loss": lambda self, time_steps, action_distribution_parameters,
+    current_policy_distribution, weights, debug_summaries=False: 0.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TF_AGENTS_LOSSES)
+@pytest.mark.parametrize("kind", [agents.PPOAgent, agents.PPOClipAgent])
+def test_losses_with_tf_agents_arguments_are_refused(kind, name):
+    with pytest.raises(TypeError, match=f"Mine.{name}: .* called by name"):
+        type("Mine", (kind,), {name: TF_AGENTS_LOSSES[name]})
+
+
+def test_losses_may_be_overridden():
+    class Doubled(agents.PPOClipAgent):
+        def value_estimation_loss(
+            self, values, returns, weights, old_value_predictions, value_clipping
+        ):
+            return 2 * super().value_estimation_loss(
+                values, returns, weights, old_value_predictions, value_clipping
+            )
+
+    frames, _ = collect(make(), *ROWS)
+    plain, doubled = (
+        make(kind=kind).loss(frames).extra.value_estimation_loss
+        for kind in (agents.PPOClipAgent, Doubled)
+    )
+    np.testing.assert_allclose(doubled, 2 * plain, rtol=1e-6)
+
+
 def test_a_cutoff_without_a_factor_is_refused():
     with pytest.raises(ValueError, match="kl_cutoff_factor: got None"):
         make(

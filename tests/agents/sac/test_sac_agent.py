@@ -460,6 +460,51 @@ def test_nested_observations_and_actions_and_mixed_precision():
     assert np.all(np.isfinite(info.extra.td_error))
 
 
+# --- TF-Agents' methods for the three losses.
+
+
+def public_losses(agent, transition, **kwargs):
+    time_step, action_step, next_time_step = transition
+    return {
+        "critic_loss": agent.critic_loss(
+            time_step, action_step.action, next_time_step, **kwargs
+        ),
+        "actor_loss": agent.actor_loss(time_step),
+        "alpha_loss": agent.alpha_loss(time_step),
+    }
+
+
+def test_public_losses_are_those_of_the_parts_before_their_weights():
+    agent = worked(actor_loss_weight=2.0, alpha_loss_weight=3.0)
+    transition = tf.nest.map_structure(
+        lambda x: tf.squeeze(x, 1), trajectory.to_transition(FRAMES)
+    )
+    found = public_losses(agent, transition)
+    extra = agent.loss(FRAMES).extra
+    for name, weight in {"critic_loss": 0.5, "actor_loss": 2, "alpha_loss": 3}.items():
+        np.testing.assert_allclose(
+            weight * found[name], getattr(extra, name), rtol=1e-6, err_msg=name
+        )
+    same = {"td_errors_loss_fn": tf.math.squared_difference, "gamma": GAMMA}
+    assert (
+        public_losses(agent, transition, **same)["critic_loss"] == found["critic_loss"]
+    )
+    # Without discounting and without rewards, the target is the soft value, if any.
+    other = public_losses(agent, transition, gamma=1.0, reward_scale_factor=0.0)
+    plain = worked(gamma=1.0, reward_scale_factor=0.0).loss(FRAMES).extra
+    np.testing.assert_allclose(0.5 * other["critic_loss"], plain.critic_loss, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"td_errors_loss_fn: got .* constructor"):
+        public_losses(agent, transition, td_errors_loss_fn=tf.abs)
+
+
+def test_the_loss_of_a_fixed_temperature_can_be_had():
+    agent = worked(alpha_optimizer=None)
+    steps = trajectory.to_transition(FRAMES).time_step
+    steps = tf.nest.map_structure(lambda x: tf.squeeze(x, 1), steps)
+    assert agent.loss(FRAMES).extra.alpha_loss == 0
+    assert agent.alpha_loss(steps) != 0
+
+
 # --- Sequences.
 
 
@@ -525,9 +570,43 @@ def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
         [*pieces[0].td_error[0], 0, *pieces[1].td_error[0]],
         rtol=1e-5,
     )
+    found = public_losses(agent, trajectory.to_transition(both))
+    for name in ("critic_loss", "actor_loss", "alpha_loss"):
+        expected = sum(getattr(p, name) for p in pieces)
+        np.testing.assert_allclose(getattr(whole, name), expected, rtol=1e-5)
+        weight = 0.5 if name == "critic_loss" else 1
+        np.testing.assert_allclose(weight * found[name], expected, rtol=1e-5)
+
+
+@fixed_noise
+def test_recurrent_losses_leave_out_padding_of_several_frames():
+    agent = recurrent()
+    rng = np.random.default_rng(1)
+
+    def frames(step_types, next_step_types):
+        step_types, next_step_types = np.array([[step_types], [next_step_types]])
+        size = step_types.shape[1]
+        return trajectory.Trajectory(
+            step_type=tf.constant(step_types, tf.int32),
+            observation=tf.constant(observations[:, :size]),
+            action=tf.constant(actions[:, :size]),
+            policy_info=(),
+            next_step_type=tf.constant(next_step_types, tf.int32),
+            reward=tf.ones([1, size]),
+            discount=tf.ones([1, size]),
+        )
+
+    observations = rng.normal(size=[1, 6, 3]).astype(np.float32)
+    actions = rng.uniform(0.1, 0.9, size=[1, 6, 2]).astype(np.float32)
+    padded = frames([FIRST, MID, LAST, LAST, LAST, LAST], [MID, *[LAST] * 5])
+    extra = agent.loss(padded).extra
+    alone = agent.loss(frames([FIRST, MID, LAST], [MID, LAST, LAST])).extra
+    np.testing.assert_allclose(
+        extra.td_error[0], [*alone.td_error[0], 0, 0, 0], rtol=1e-5
+    )
     for name in ("critic_loss", "actor_loss", "alpha_loss"):
         np.testing.assert_allclose(
-            getattr(whole, name), sum(getattr(p, name) for p in pieces), rtol=1e-5
+            getattr(extra, name), getattr(alone, name), rtol=1e-5, err_msg=name
         )
 
 

@@ -8,7 +8,7 @@ from tfrl.environments.gymnasium import rewards
     "reward", [2.0, 2, True, np.float64(2), np.float32(2), np.int8(2), np.array(2.0)]
 )
 def test_a_number_becomes_a_float32_array_without_dimensions(reward):
-    array = rewards.as_float32(reward, (), "Env-v0")
+    array = rewards.as_array(reward, (), "Env-v0")
     assert type(array) is np.ndarray
     assert (array.dtype, array.shape) == (np.float32, ())
     assert array == float(reward)
@@ -16,7 +16,7 @@ def test_a_number_becomes_a_float32_array_without_dimensions(reward):
 
 def test_the_array_of_a_vector_is_a_copy():
     reward = np.ones(2, np.float32)
-    array = rewards.as_float32(reward, (2,), "Env-v0")
+    array = rewards.as_array(reward, (2,), "Env-v0")
     reward[:] = 5
     assert array.tolist() == [1.0, 1.0]
 
@@ -36,12 +36,12 @@ def test_numbers_are_finite_in_float32(reward, got):
     with pytest.raises(
         ValueError, match=rf"^reward: got {got} from Env-v0, expected a finite number; "
     ):
-        rewards.as_float32(reward, (), "Env-v0")
+        rewards.as_array(reward, (), "Env-v0")
 
 
 def test_of_a_vector_the_index_is_named():
     with pytest.raises(ValueError, match=r"got inf at index \[1\] from Env-v0"):
-        rewards.as_float32(np.array([0.0, np.inf, np.nan]), (3,), "Env-v0")
+        rewards.as_array(np.array([0.0, np.inf, np.nan]), (3,), "Env-v0")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_is_not_a_number_is_named_with_its_type(reward, got):
         match=rf"^reward: got {got} from Env-v0, expected one number; mend the second "
         "value that its step returns.$",
     ):
-        rewards.as_float32(reward, (), "Env-v0")
+        rewards.as_array(reward, (), "Env-v0")
 
 
 @pytest.mark.parametrize("reward", [[1.0], np.ones(2), np.ones((1, 1))])
@@ -69,7 +69,7 @@ def test_an_array_is_named_with_its_shape(reward):
         match=r"^reward: got .* of shape \(.+\) from Env-v0, expected one number; "
         r"return float\(reward\) from its step, or give the wrapper a reward_spec if ",
     ):
-        rewards.as_float32(reward, (), "Env-v0")
+        rewards.as_array(reward, (), "Env-v0")
 
 
 def test_a_vector_of_another_length_is_named_with_both_shapes():
@@ -77,4 +77,4 @@ def test_a_vector_of_another_length_is_named_with_both_shapes():
         ValueError,
         match=r"of shape \(3,\) from Env-v0, expected numbers of shape \(2,\)",
     ):
-        rewards.as_float32(np.ones(3), (2,), "Env-v0")
+        rewards.as_array(np.ones(3), (2,), "Env-v0")

@@ -6,7 +6,8 @@ For each frame (s, a) the loss is
     a network of distributions pi:      -log pi(a|s)
     continuous actions, plain outputs:  the mean over the action of (f(s) - a)^2
 
-or, if asked for, the squared error of pi's mode for continuous actions.
+or, if asked for, the squared error of pi's mode for continuous actions. The first logit
+is that of the least action; so is the first of a `Categorical`.
 
 Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
 (1988). Rewards are not used.
@@ -14,9 +15,11 @@ Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVIN
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl import losses
@@ -29,6 +32,7 @@ from tfrl.agents import (
 )
 from tfrl.distributions import recorded
 from tfrl.networks import network as network_lib
+from tfrl.networks import utils as network_utils
 from tfrl.policies import (
     actor_policy,
     epsilon_greedy_policy,
@@ -65,7 +69,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         optimizer: types.Optimizer | None,
         num_outer_dims: Literal[1, 2] = 1,
         epsilon_greedy: float = 0.1,
-        loss_fn: Callable[[Any, Any], tf.Tensor] | None = None,
+        loss_fn: Callable[..., tf.Tensor] | None = None,
         gradient_clipping: float | None = None,
         debug_summaries: bool = False,
         summarize_grads_and_vars: bool = False,
@@ -93,9 +97,11 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             one.
           epsilon_greedy: The probability of a random action of `collect_policy`, if the
             network gives logits.
-          loss_fn: A function of the network's output and the nest of actions, which
-            returns a loss for each frame, `[B]` or `[B, T]`; by default the losses
-            above, for one action spec.
+          loss_fn: A function that returns a loss for each frame, `[B]` or `[B, T]`;
+            by default the losses above, for one action spec. It is called with the
+            network's output and the nest of actions; or, if it takes an argument
+            `training`, as TF-Agents does: `loss_fn(experience, training=training)`,
+            with a `Trajectory`, to whose observations it applies `cloning_network`.
           gradient_clipping: The largest norm of each variable's gradient.
           loss: Which of the losses above the default one is, for one action spec:
             "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
@@ -140,6 +146,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             and tensor_spec.is_discrete(specs[0])
         )
         self._is_squared = self._check_loss(loss, loss_fn, specs)
+        if self._gives_logits:
+            _check_logits(specs[0], output, network)
         policy, collect_policy = self._make_policies(
             time_step_spec, action_spec, network, epsilon_greedy, seed
         )
@@ -158,7 +166,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             network.trainable_variables,
             optimizers.each_to_norm(gradient_clipping),
         )
-        self._loss_fn = loss_fn or self._default_loss
+        self._loss_fn: Callable[..., tf.Tensor] = loss_fn or self._default_loss
+        self._calls_network = not _takes_training(self._loss_fn)
         self._as_trajectory = data_converter.AsTrajectory(
             self.data_context, num_outer_dims=num_outer_dims
         )
@@ -198,15 +207,32 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         """Returns the greedy policy and the one that explores."""
         policy: tf_policy.TFPolicy
         if self._gives_logits:
-            policy = q_policy.QPolicy(time_step_spec, action_spec, network, seed=seed)
+            policy = q_policy.QPolicy(
+                time_step_spec,
+                action_spec,
+                network,
+                validate_action_spec_and_network=False,
+                seed=seed,
+            )
             exploring: tf_policy.TFPolicy = epsilon_greedy_policy.EpsilonGreedyPolicy(
                 policy, epsilon_greedy, seed=seed
             )
         else:
-            policy = exploring = actor_policy.ActorPolicy(
+            counts_from_zero = all(
+                np.all(spec.minimum == 0)
+                for spec in tf.nest.flatten(action_spec)
+                if tensor_spec.is_discrete(spec)
+            )
+            kind = actor_policy.ActorPolicy if counts_from_zero else _ShiftedPolicy
+            policy = exploring = kind(
                 time_step_spec, action_spec, actor_network=network, seed=seed
             )
         return greedy_policy.GreedyPolicy(policy), exploring
+
+    @property
+    def cloning_network(self) -> Any:
+        """The network that is trained, which normalizes observations by itself."""
+        return self._cloning_network
 
     def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
         """Returns the current learning rate."""
@@ -237,13 +263,19 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         training: bool = False,
     ) -> tf_agent.LossInfo:
         frames: trajectory.Trajectory = self._as_trajectory(experience)
-        output, _ = self._cloning_network(
-            frames.observation, step_type=frames.step_type, training=training
-        )
         # Masked before the loss, so that no gradient is NaN.
         boundary = frames.is_boundary()
-        zeros = tf.nest.map_structure(tf.zeros_like, frames.action)
-        loss = self._loss_fn(output, nest_utils.where(boundary, zeros, frames.action))
+        nothing = tf.nest.map_structure(_any_action, self.action_spec, frames.action)
+        frames = frames._replace(
+            action=nest_utils.where(boundary, nothing, frames.action)
+        )
+        if self._calls_network:
+            output, _ = self._cloning_network(
+                frames.observation, step_type=frames.step_type, training=training
+            )
+            loss = self._loss_fn(output, frames.action)
+        else:
+            loss = self._loss_fn(frames, training=training)
         if loss.shape.rank != frames.step_type.shape.rank:
             raise ValueError(
                 "loss_fn: expected a loss for each frame, shape "
@@ -263,15 +295,61 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     def _default_loss(self, output: Any, action: Any) -> tf.Tensor:
         """Returns the loss of each frame for one action spec, `[B]` or `[B, T]`."""
         if self._gives_distributions and not self._is_squared:
+            output = tf.nest.map_structure(_shifted, output, self.action_spec)
             return -recorded.log_probability(output, action, self.action_spec)
         (spec,) = tf.nest.flatten(self.action_spec)
         (action,), (output,) = tf.nest.flatten(action), tf.nest.flatten(output)
         if self._gives_logits:
             return tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=action, logits=output
+                labels=action - tf.cast(spec.minimum, action.dtype), logits=output
             )
         if self._gives_distributions:
             output = output.mode()
         error = tf.math.squared_difference(tf.cast(action, output.dtype), output)
         inner = list(range(error.shape.rank - spec.shape.rank, error.shape.rank))
         return tf.reduce_mean(error, axis=inner) if inner else error
+
+
+class _ShiftedPolicy(actor_policy.ActorPolicy):
+    """Lets each `Categorical` of its network count from the least action."""
+
+    def _apply_actor_network(self, *args: Any, **kwargs: Any) -> Any:
+        output, state = super()._apply_actor_network(*args, **kwargs)
+        return tf.nest.map_structure(_shifted, output, self.action_spec), state
+
+
+def _shifted(output: Any, spec: tensor_spec.BoundedTensorSpec) -> Any:
+    """Returns a `Categorical` of an action's index as one of the action itself."""
+    import tensorflow_probability as tfp
+
+    if type(output) is not tfp.distributions.Categorical or np.all(spec.minimum == 0):
+        return output
+    from tfrl.distributions import shifted_categorical
+
+    return shifted_categorical.ShiftedCategorical(
+        logits=output.logits_parameter(), dtype=output.dtype, shift=spec.minimum
+    )
+
+
+def _any_action(spec: tensor_spec.BoundedTensorSpec, action: tf.Tensor) -> tf.Tensor:
+    """Returns actions of the shape of `action` that have a likelihood."""
+    zeros = tf.zeros_like(action)
+    if tensor_spec.is_discrete(spec):
+        return zeros + tf.cast(spec.minimum, action.dtype)
+    return zeros
+
+
+def _check_logits(
+    spec: tensor_spec.BoundedTensorSpec, output: Any, network: Any
+) -> None:
+    """Raises a ValueError unless a network gives one logit for each action."""
+    q_policy.check_scalar(spec)
+    num_actions = int(spec.maximum) - int(spec.minimum) + 1
+    network_utils.check_single_floating_network_output(
+        output, (num_actions,), str(network)
+    )
+
+
+def _takes_training(loss_fn: Callable[..., Any]) -> bool:
+    """Returns whether a loss function is to be called as TF-Agents calls it."""
+    return "training" in inspect.signature(loss_fn).parameters

@@ -29,7 +29,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, updates
+from tfrl.agents import updates
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
@@ -51,12 +51,13 @@ class CqlSacLossInfo(NamedTuple):
       critic_loss: The critics' TD loss times `critic_loss_weight`, a scalar.
       actor_loss: The actor's loss times `actor_loss_weight`, a scalar.
       alpha_loss: The temperature's loss times `alpha_loss_weight`, a scalar.
-      cql_loss: The mean conservative penalty, before its weight, a scalar.
+      cql_loss: The mean conservative penalty, before its weight, a scalar; for
+        recurrent networks, of the sums over time.
       cql_alpha: The weight of the penalty.
       cql_alpha_loss: The loss of the Lagrange multiplier; 0 if the weight is fixed.
       td_loss: The critics' TD loss of each example, `[B]`; 0 where masked.
-      td_error: Target minus prediction, `[B]`, of the critic that is farthest off; 0
-        where masked.
+      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
+        farthest off; 0 where masked.
     """
 
     critic_loss: tf.Tensor
@@ -74,6 +75,10 @@ class CqlSacAgent(sac_agent.SacAgent):
 
     The densities are of actions in their own units, so the threshold `cql_tau`
     means what it means in TF-Agents.
+
+    Recurrent networks are trained on sequences, as in `SacAgent`. The penalty of a step
+    compares the recorded action after the recorded ones with drawn actions after drawn
+    ones, over which the critics are unrolled, too.
     """
 
     _info = CqlSacLossInfo
@@ -155,7 +160,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         Raises:
           ValueError: There are several actions, a number is out of range, or an
             argument of `SacAgent` is wrong.
-          NotImplementedError: A network is recurrent.
+          NotImplementedError: N-step updates with a recurrent network.
         """
         if len(tf.nest.flatten(action_spec)) != 1:
             raise ValueError(
@@ -199,9 +204,6 @@ class CqlSacAgent(sac_agent.SacAgent):
             seed=random_seed,
             observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
-        )
-        checks.check_not_recurrent(
-            [*self._critic_networks, self._actor_network], "CqlSacAgent"
         )
         self._num_samples = num_cql_samples
         self._include_entropy = include_critic_entropy_term
@@ -255,19 +257,10 @@ class CqlSacAgent(sac_agent.SacAgent):
         self, batch: updates.Batch
     ) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the critics' TD loss, times its weight, and the penalty's."""
-        for_targets, for_noise, for_penalty = seeds.split_seed(batch.seed, 3)
-        transitions = batch.transitions
-        if self._reward_noise:
-            noise = seeds.normal(for_noise, tf.shape(transitions.reward))
-            noisy = transitions.reward + self._reward_noise * noise
-            transitions = transitions._replace(
-                reward=tf.where(transitions.valid, noisy, 0.0)
-            )
-        td_loss, details = self._critic_loss(
-            batch._replace(transitions=transitions, seed=for_targets)
-        )
+        td_loss, details = self._critic_loss(batch)
         critic_loss = self._critic_loss_weight * td_loss
-        penalty = self._penalty(transitions, for_penalty)
+        *_, for_penalty = seeds.split_seed(batch.seed, 3)
+        penalty = self._penalty(batch.transitions, for_penalty)
         cql_loss = self._mean(penalty, batch)
         alpha = tf.stop_gradient(self._cql_alpha())
         bellman = 0.0 if self._penalty_alone else critic_loss
@@ -280,6 +273,20 @@ class CqlSacAgent(sac_agent.SacAgent):
             "excess": self._mean(penalty - self._cql_tau, batch),
         }
 
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the critics' TD loss, with noise in the rewards."""
+        for_targets, for_noise, _ = seeds.split_seed(batch.seed, 3)
+        transitions = batch.transitions
+        if self._reward_noise:
+            noise = seeds.normal(for_noise, tf.shape(transitions.reward))
+            noisy = transitions.reward + self._reward_noise * noise
+            transitions = transitions._replace(
+                reward=tf.where(transitions.valid, noisy, 0.0)
+            )
+        return super()._critic_loss(
+            batch._replace(transitions=transitions, seed=for_targets)
+        )
+
     def _multiplier_loss(
         self, batch: updates.Batch
     ) -> tuple[tf.Tensor, dict[str, Any]]:
@@ -288,8 +295,11 @@ class CqlSacAgent(sac_agent.SacAgent):
         return self._multiplier.loss(-batch.details["excess"]), {}
 
     def _penalty(self, transitions: updates.Transitions, seed: tf.Tensor) -> tf.Tensor:
-        """Returns the conservative penalty, a mean over the critics, `[B]`."""
-        batch_size = tf.shape(transitions.reward)[0]
+        """Returns the conservative penalty, a mean over the critics.
+
+        It is `[B]`, or `[B, T - 1]` for recurrent networks.
+        """
+        outer_shape = tf.shape(transitions.reward)
         for_policy, for_uniform = seeds.split_seed(seed, 2)
 
         def repeated(number: int) -> ts.TimeStep:
@@ -308,7 +318,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         log_uniform = -self._log_magnitude - num_dimensions * math.log(2)
         densities = [
             log_prob - self._log_magnitude,
-            tf.fill([tf.size(log_prob)], log_uniform),
+            tf.fill(tf.shape(log_prob), log_uniform),
         ]
         action = tf.nest.pack_sequence_as(
             self.action_spec, [tf.stop_gradient(tf.concat([own, uniform], axis=0))]
@@ -316,7 +326,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         sampled = self._values_of_all(
             self._critic_networks, repeated(2 * self._num_samples), action
         )
-        shape = [2 * self._num_samples, batch_size]
+        shape = tf.concat([[2 * self._num_samples], outer_shape], axis=0)
         log_densities = tf.stop_gradient(tf.reshape(tf.concat(densities, 0), shape))
         recorded_values = self._values_of_all(
             self._critic_networks, transitions.time_step, transitions.action
@@ -349,7 +359,7 @@ class CqlSacAgent(sac_agent.SacAgent):
     def _cloning_loss(
         self, transitions: updates.Transitions, seed: tf.Tensor, training: bool
     ) -> tf.Tensor:
-        """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]`."""
+        """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]` or `[B, T - 1]`."""
         time_step = transitions.time_step
         distributions = self._policies[training].distribution(time_step).action
         log_prob_of_record = recorded.log_probability(

@@ -27,6 +27,7 @@ from tfrl.agents import (
     checks,
     deterministic_actors,
     options,
+    part_losses,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -63,8 +64,8 @@ class D4pgAgent(actor_critic.DistributionalCritics):
 
     _info = D4pgInfo
     _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
-    critic_loss = deterministic_actors.critic_loss
-    actor_loss = deterministic_actors.actor_loss
+    critic_loss = part_losses.critic_loss
+    actor_loss = part_losses.actor_loss
     _clip_to = staticmethod(optimizers.all_to_norm)
 
     def __init__(

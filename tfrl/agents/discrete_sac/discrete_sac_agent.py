@@ -27,6 +27,7 @@ from tfrl.agents import (
     actor_critic_networks,
     checks,
     options,
+    part_losses,
     updates,
 )
 from tfrl.agents.sac import sac_agent
@@ -48,6 +49,10 @@ class DiscreteSacAgent(actor_critic.ActorCriticAgent):
     _info = sac_agent.SacLossInfo
     _refused_overrides = sac_agent.REFUSED_OVERRIDES
     _hook_arguments = sac_agent.HOOK_ARGUMENTS
+    critic_loss = part_losses.soft_critic_loss
+    actor_loss = part_losses.soft_actor_loss
+    alpha_loss = part_losses.alpha_loss
+    _alpha_loss = part_losses.mean_alpha_loss
 
     def __init__(
         self,

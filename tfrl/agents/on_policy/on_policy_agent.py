@@ -11,8 +11,8 @@ with one optimizer. `PPOAgent` and `A2CAgent` differ in the policy loss.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 
@@ -42,6 +42,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
     """
 
     _loss_info_type: Any
+    # TF-Agents' losses of these names take other arguments.
+    _hook_keywords: ClassVar[Mapping[str, Sequence[str]]] = {
+        "value_estimation_loss": ("values", "returns", "weights"),
+        "entropy_regularization_loss": ("distribution", "weights"),
+    }
 
     def __init__(
         self,
@@ -443,10 +448,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
                 log_probs * data.advantages, data.weights
             ),
             "value_estimation_loss": self.value_estimation_loss(
-                self._values(data, training), data.returns, data.weights
+                values=self._values(data, training),
+                returns=data.returns,
+                weights=data.weights,
             ),
             "entropy_regularization_loss": self.entropy_regularization_loss(
-                distribution, data.weights
+                distribution=distribution, weights=data.weights
             ),
         }
 

@@ -88,6 +88,18 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         "kl_cutoff_loss": "override kl_penalty_loss(dist_params, distribution, ...)",
     }
 
+    _hook_keywords: ClassVar[Mapping[str, Sequence[str]]] = {
+        "policy_gradient_loss": ("log_ratio", "advantages", "weights"),
+        "value_estimation_loss": (
+            "values",
+            "returns",
+            "weights",
+            "old_value_predictions",
+            "value_clipping",
+        ),
+        "kl_penalty_loss": ("dist_params", "distribution", "weights"),
+    }
+
     _loss_info_type = PPOLossInfo
 
     def __init__(
@@ -272,21 +284,23 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         log_ratio = self._log_ratio(distribution, data)
         parts = {
             "policy_gradient_loss": self.policy_gradient_loss(
-                log_ratio, data.advantages, data.weights
+                log_ratio=log_ratio, advantages=data.advantages, weights=data.weights
             ),
             "value_estimation_loss": self.value_estimation_loss(
-                self._values(data, training),
-                data.returns,
-                data.weights,
-                data.old_values,
-                _current(self._value_clipping),
+                values=self._values(data, training),
+                returns=data.returns,
+                weights=data.weights,
+                old_value_predictions=data.old_values,
+                value_clipping=_current(self._value_clipping),
             ),
             "l2_regularization_loss": self.l2_regularization_loss(),
             "entropy_regularization_loss": self.entropy_regularization_loss(
-                distribution, data.weights
+                distribution=distribution, weights=data.weights
             ),
             "kl_penalty_loss": self.kl_penalty_loss(
-                data.dist_params, distribution, data.weights
+                dist_params=data.dist_params,
+                distribution=distribution,
+                weights=data.weights,
             ),
         }
         measures = {

@@ -30,6 +30,7 @@ from tfrl.agents import (
     actor_critic_networks,
     checks,
     options,
+    part_losses,
     target_networks,
     updates,
 )
@@ -120,6 +121,10 @@ class SacAgent(actor_critic.ActorCriticAgent):
     _info: Any = SacLossInfo
     _refused_overrides = REFUSED_OVERRIDES
     _hook_arguments = HOOK_ARGUMENTS
+    critic_loss = part_losses.soft_critic_loss
+    actor_loss = part_losses.soft_actor_loss
+    alpha_loss = part_losses.alpha_loss
+    _alpha_loss = part_losses.mean_alpha_loss
 
     def __init__(
         self,
@@ -418,20 +423,11 @@ def soft_parts(
     """Returns the parts of a soft actor-critic's update.
 
     Args:
-      agent: The agent, with a `_temperature` and a `_compute_entropy`.
+      agent: The agent, with a `_temperature` and an `_alpha_loss`.
       agent_optimizers: The optimizers of the critics, the actor and the temperature; a
         temperature without one is fixed.
       weights: The weights of their losses.
     """
-
-    def alpha_loss(batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        entropy = agent._compute_entropy(
-            agent._embedding.target(batch.transitions.time_step),
-            batch.seed,
-            batch.training,
-        )
-        return agent._mean(agent._temperature.loss(entropy), batch), {}
-
     for_critics, for_actor, for_alpha = agent_optimizers
     parts = [
         agent._critic_part(for_critics, weight=weights[0]),
@@ -441,7 +437,9 @@ def soft_parts(
     if for_alpha is None:
         agent._untrained = modules
         return parts
-    alpha = agent._part("alpha", alpha_loss, modules, for_alpha, weight=weights[2])
+    alpha = agent._part(
+        "alpha", agent._alpha_loss, modules, for_alpha, weight=weights[2]
+    )
     return [*parts, alpha]
 
 

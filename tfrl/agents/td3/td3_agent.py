@@ -25,6 +25,7 @@ from tfrl.agents import (
     checks,
     deterministic_actors,
     options,
+    part_losses,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -63,8 +64,8 @@ class Td3Agent(actor_critic.ActorCriticAgent):
 
     _info = Td3Info
     _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
-    critic_loss = deterministic_actors.critic_loss
-    actor_loss = deterministic_actors.actor_loss
+    critic_loss = part_losses.critic_loss
+    actor_loss = part_losses.actor_loss
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reads the rewards of Gymnasium's environments as float32."""
+"""Reads the rewards of Gymnasium's environments."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from tfrl.specs import bounds
 _LEAST, _GREATEST = -bounds.FLOAT32_MAX, bounds.FLOAT32_MAX
 
 
-def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Returns a reward as a float32 array of `shape`.
+def as_array(
+    reward: Any, shape: tuple[int, ...], name: str, dtype: Any = np.float32
+) -> np.ndarray:
+    """Returns a reward as an array of `shape`.
 
     Args:
       reward: The reward that an environment returned.
       shape: The shape that it has to have, `()` for one number.
       name: The name of the environment, for the message.
+      dtype: The dtype of the array, of floats.
 
     Raises:
       ValueError: If the reward has another shape, or does not consist of numbers that
@@ -25,7 +28,7 @@ def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     """
     # The common case; np.float64 is a float, too. Comparisons with NaN are false.
     if shape == () and isinstance(reward, float) and _LEAST <= reward <= _GREATEST:
-        return np.array(reward, np.float32)
+        return np.array(reward, dtype)
     array = np.asarray(reward)
     if array.dtype.kind not in "biuf":
         raise ValueError(
@@ -50,7 +53,7 @@ def as_float32(reward: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
             f"{name}, expected a finite number; mend the environment's "
             "reward, or clip it in a wrapper."
         )
-    return array.astype(np.float32)
+    return array.astype(dtype)
 
 
 def _expected(shape: tuple[int, ...]) -> str:

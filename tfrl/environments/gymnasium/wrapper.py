@@ -44,7 +44,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         Args:
           gym_env: The environment to wrap.
           discount: The discount of every step but the first and a termination.
-          spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
+          spec_dtype_map: Maps classes of spaces to the dtypes of their specs; see
+            `spec_from_gym_space`.
           match_obs_space_dtype: Whether observations are copied and cast to the dtypes
             of their specs.
           auto_reset: Whether the step after a LAST step resets.
@@ -71,6 +72,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         )
         self._reward_spec = reward_spec or super().reward_spec()
         self._reward_shape = self._reward_spec.shape
+        self._reward_dtype = self._reward_spec.dtype
         self._discount = _read_only(np.float32(discount))
         self._match_dtype = match_obs_space_dtype
         # The dtype of a single array; None for a nest.
@@ -200,7 +202,9 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             observation, reward, terminated, truncated, self._info = result
         except (TypeError, ValueError):
             raise results.wrong_result("step", result, self._name) from None
-        reward = rewards.as_float32(reward, self._reward_shape, self._name)
+        reward = rewards.as_array(
+            reward, self._reward_shape, self._name, self._reward_dtype
+        )
         try:
             self._done = bool(terminated or truncated)
         except ValueError:

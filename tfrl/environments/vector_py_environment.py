@@ -13,10 +13,9 @@ import numpy as np
 import tree
 
 from tfrl.environments import batches, state_adapters, suite_gym
-from tfrl.environments.boundary import time_step_checker
+from tfrl.environments.boundary import action_arrays, copies, time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
-    observations,
     results,
     rewards,
     worker_watch,
@@ -98,6 +97,12 @@ class VectorPyEnvironment(batches.Batch):
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
         self._name = time_step_checker.environment_name(vector_env)
+        self._check_action = action_arrays.ActionChecker(
+            self._name, self._action_spec, (self._batch_size,)
+        )
+        self._copy_observation = copies.NestCopier(
+            self._name, "observation", self._observation_spec
+        )
         self._mid_step_types = np.full(self._batch_size, ts.StepType.MID)
         self._discounts = np.full(self._batch_size, discount, np.float32)
         self._ended = np.zeros(self._batch_size, np.bool_)
@@ -200,7 +205,9 @@ class VectorPyEnvironment(batches.Batch):
             self._explain(error, "reset")
             raise
         self._ended = np.zeros(self._batch_size, np.bool_)
-        return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
+        return ts.restart(
+            self._copy_observation(observation), batch_size=self._batch_size
+        )
 
     def _step(self, action: Any) -> ts.TimeStep:
         first = self._ended
@@ -212,9 +219,12 @@ class VectorPyEnvironment(batches.Batch):
         except _EXPLAINED as error:
             self._explain(error, "step")
             raise
+        terminated, truncated = results.ends(
+            terminated, truncated, first.shape, self._name
+        )
+        last = np.logical_or(terminated, truncated)
         # Members seldom begin or end, and a search in bytes takes the least time.
         some_begin = _TRUE in first.tobytes()
-        last = np.logical_or(terminated, truncated)
         if some_begin:
             last &= ~first
         self._ended = last
@@ -227,36 +237,20 @@ class VectorPyEnvironment(batches.Batch):
             step_type[first] = ts.StepType.FIRST
             discount[first] = 1.0
             reward[first] = 0.0
-        return ts.TimeStep(step_type, reward, discount, self._to_spec(observation))
-
-    def _to_spec(self, observation: Any) -> Any:
-        # Copies: vector environments made with copy=False reuse their arrays.
-        return observations.to_spec(observation, self._observation_spec)
+        return ts.TimeStep(
+            step_type, reward, discount, self._copy_observation(observation)
+        )
 
     def _to_gym_action(self, action: Any) -> Any:
-        spec = self._action_spec
-        if isinstance(spec, array_spec.ArraySpec):
-            return self._as_member_actions(action, spec, self._action_dtypes[0])
-        leaves = tree.flatten_up_to(spec, action)
-        arrays = [
-            self._as_member_actions(leaf, leaf_spec, dtype)
-            for leaf, leaf_spec, dtype in zip(
-                leaves, tree.flatten(spec), self._action_dtypes, strict=True
+        flat = [
+            array if array.dtype == dtype else array.astype(dtype)
+            for array, dtype in zip(
+                self._check_action(action), self._action_dtypes, strict=True
             )
         ]
-        return tree.unflatten_as(spec, arrays)
-
-    def _as_member_actions(
-        self, action: Any, spec: array_spec.ArraySpec, dtype: np.dtype[Any]
-    ) -> np.ndarray:
-        array = np.asarray(action, dtype)
-        if array.shape != (self._batch_size, *spec.shape):
-            raise ValueError(
-                f"{spec.name}: got an action of shape {array.shape}, expected "
-                f"{(self._batch_size, *spec.shape)}; give one action for each of the "
-                f"{self._batch_size} members."
-            )
-        return array
+        if isinstance(self._action_spec, array_spec.ArraySpec):
+            return flat[0]
+        return tree.unflatten_as(self._action_spec, flat)
 
     def _explain(self, error: BaseException, what: str) -> None:
         """Raises a better error for one of `vector_env`, if there is one.

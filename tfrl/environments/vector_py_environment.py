@@ -28,6 +28,7 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 _TRUE = np.True_.tobytes()
+_UNLIMITED = contextlib.nullcontext()
 _EXPLAINED = (
     AttributeError,
     TypeError,
@@ -46,6 +47,9 @@ class VectorPyEnvironment(batches.Batch):
     member's action and returns its FIRST step, while the other members step. So a reset
     is a boundary, never a transition. `terminated` becomes a LAST step with discount 0;
     `truncated` alone becomes a LAST step that keeps its discount.
+
+    If a worker of an `AsyncVectorEnv` dies or hangs, the call raises a `ChildError`,
+    and only `close` works afterwards. The workers end when this process ends.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class VectorPyEnvironment(batches.Batch):
         spec_dtype_map: Mapping[type, Any] | None = None,
         simplify_box_bounds: bool = True,
         drop_first_transitions: bool = False,
+        *,
+        step_timeout: float | None = 600.0,
     ):
         """Wraps `vector_env`, which must not be used directly from then on.
 
@@ -69,12 +75,23 @@ class VectorPyEnvironment(batches.Batch):
             transition of every episode but the first. These episodes then begin at
             their second observation, without their first reward.
 
+          step_timeout: The number of seconds in which the workers of an
+            `AsyncVectorEnv` must answer each call; None for no limit.
+
         Raises:
-          ValueError: If a space has no spec, `discount` is outside [0, 1], or the
-            autoreset mode is not accepted.
+          ValueError: If a space has no spec, `discount` is outside [0, 1], the
+            autoreset mode is not accepted, or `step_timeout` is not positive.
         """
         super().__init__(handle_auto_reset=False)
         wrapper.check_discount(discount)
+        number_checks.check_number(
+            "step_timeout",
+            step_timeout,
+            0.0,
+            optional=True,
+            remedy="give seconds, or None for no limit",
+        )
+        self._step_timeout = step_timeout
         self._vector_env = vector_env
         self._batch_size = int(vector_env.num_envs)
         self._observation_spec = spec_from_gym_space(
@@ -195,12 +212,15 @@ class VectorPyEnvironment(batches.Batch):
         if self._watch is not None and self._failure is not None:
             self._watch.end_all()
             self._vector_env.unwrapped.closed = True
+        if self._watch is not None:
+            self._watch.dismiss_guard()
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            observation, self._info = self._stepper.reset(seed, self._ended)
+            with self._limited():
+                observation, self._info = self._stepper.reset(seed, self._ended)
         except _EXPLAINED as error:
             self._explain(error, "reset")
             raise
@@ -213,9 +233,10 @@ class VectorPyEnvironment(batches.Batch):
         first = self._ended
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            observation, reward, terminated, truncated, self._info = self._stepper.step(
-                self._to_gym_action(action), first
-            )
+            actions = self._to_gym_action(action)
+            with self._limited():
+                result = self._stepper.step(actions, first)
+            observation, reward, terminated, truncated, self._info = result
         except _EXPLAINED as error:
             self._explain(error, "step")
             raise
@@ -240,6 +261,12 @@ class VectorPyEnvironment(batches.Batch):
         return ts.TimeStep(
             step_type, reward, discount, self._copy_observation(observation)
         )
+
+    def _limited(self) -> contextlib.AbstractContextManager[None]:
+        """Limits the time in which workers must answer, if there are any."""
+        if self._watch is None:
+            return _UNLIMITED
+        return self._watch.limited(self._step_timeout)
 
     def _to_gym_action(self, action: Any) -> Any:
         flat = [
@@ -285,6 +312,8 @@ def load(
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
     vector_kwargs: Mapping[str, Any] | None = None,
+    *,
+    step_timeout: float | None = 600.0,
 ) -> VectorPyEnvironment:
     """Makes a batch of a registered environment.
 
@@ -303,6 +332,7 @@ def load(
       gym_kwargs: Keyword arguments for the members' constructors.
       render_kwargs: Options of rendering, also passed to the members' constructors.
       vector_kwargs: Keyword arguments for `SyncVectorEnv` or `AsyncVectorEnv`.
+      step_timeout: See `VectorPyEnvironment`.
 
     Raises:
       ValueError: If no environment of that name is registered, there is no such mode,
@@ -329,7 +359,9 @@ def load(
             **kwargs,
         )
     try:
-        return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
+        return VectorPyEnvironment(
+            vector_env, discount, spec_dtype_map, step_timeout=step_timeout
+        )
     except BaseException:
         vector_env.close()
         raise

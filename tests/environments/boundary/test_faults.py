@@ -227,7 +227,7 @@ GYMNASIUM_FAULTS = {
     "objects": ({0: floats(1, 2, 3, dtype=object)}, "observation: got a ndarray of P"),
     "None": ({0: None}, "observation: got None, expected an array of dtype float32"),
     "too large": ({0: [1e39, 0, 0]}, r"observation: got 1e\+39 at index \[0\]"),
-    "reward NaN": ({1: np.nan}, "reward: got NaN"),
+    "reward NaN": ({1: np.nan}, "reward: got (NaN|nan)"),
     "reward complex": ({1: 1j}, "reward: got 1j of type complex from"),
     "reward None": ({1: None}, "reward: got None of type NoneType from"),
     "NaN for an end": ({2: np.nan}, "step: got terminated=nan and truncated=.*False"),
@@ -282,7 +282,9 @@ def test_a_fault_of_a_gymnasium_environment_is_named(kind, fault):
     else:
         environment = vector_py_environment.VectorPyEnvironment(inner)
     environment.reset()
-    with pytest.raises(ValueError, match=rf"(?s)^{message}.*{kind.__name__}.*; mend "):
+    with pytest.raises(
+        ValueError, match=rf"(?s)^{message}.*{kind.__name__}.*; (mend|return) "
+    ):
         environment.step(np.zeros(FORCE.shape if kind is Gym else (1, 2), np.float32))
 
 

@@ -189,7 +189,7 @@ def test_time_steps_that_do_not_fit_together_name_the_member():
     environment = batched_py_environment.BatchedPyEnvironment([Counter(), odd], False)
     with pytest.raises(
         ValueError,
-        match=r"envs\[1\]: got observation/count of shape \(3,\), expected \(1,\)",
+        match=r"^observation/count: got shape \(3,\), expected \(1,\), .* envs\[1\]; ",
     ):
         environment.reset()
 

@@ -300,7 +300,7 @@ def test_a_closed_environment_says_so():
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (np.ones(3, np.int64), r"action: got an action of shape \(3,\), expected \(2,"),
+        (np.ones(3, np.int64), r"action: got shape \(3,\), expected \(2,"),
         (np.array([1, 2]), "action: got 2 for member 1 of CartPole-v1, expected an in"),
         (np.array([-1, 1]), "action: got -1 for member 0 of CartPole-v1"),
     ],
@@ -330,10 +330,56 @@ def test_wrong_actions_are_refused(action, message):
             {"envpool_kwargs": {"frameskip": 3}},
             "envpool_kwargs: got frameskip, expected options of CartPole-v1; choose",
         ),
-        ("Pong-v5", {"envpool_kwargs": {"noop_max": 0}}, "got noop_max=0, expected at"),
+        (
+            "CartPole-v1",
+            {"envpool_kwargs": {"base_path": 5}},
+            "envpool_kwargs: got 5 of type int for 'base_path', expected a str",
+        ),
+        (
+            "Pong-v5",
+            {"envpool_kwargs": {"task": "tetris"}},
+            "envpool_kwargs: got 'task', expected .*; give load the argument envi",
+        ),
         ("Go9x9-v1", {}, "got 'Go9x9-v1', (a task of 2 players|expected a task)"),
     ],
 )
 def test_what_cannot_be_loaded_is_an_error(name, kwargs, message):
     with pytest.raises(ValueError, match=message):
         suite_envpool.load(name, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "message"),
+    [
+        ("CartPole-v1", "num_threads", -1, "expected an integer of at least 0, got -1"),
+        ("CartPole-v1", "num_threads", 10**6, "got 1000000, expected at most 1000; "),
+        ("Pong-v5", "num_threads", np.int64(-1), "expected .* at least 0, got -1"),
+        ("Pong-v5", "stack_num", 0, "expected an integer of at least 1, got 0; .* 4"),
+        ("Pong-v5", "stack_num", -1, "expected an integer of at least 1, got -1; .* 4"),
+        ("Pong-v5", "noop_max", 0, "expected an integer of at least 1, got 0; .* 30"),
+        ("Pong-v5", "img_height", 0, "expected an integer of at least 1, got 0; .* 84"),
+        ("Pong-v5", "img_width", -3, "expected an integer of at least 1, got -3"),
+        ("Pong-v5", "frame_skip", 0, "expected an integer of at least 1, got 0; .* 4"),
+        ("Pong-v5", "base_path", "/nowhere", "got '/nowhere', expected a folder with"),
+        (
+            "Pong-v5",
+            "base_path",
+            "",
+            "got '', expected a folder with .* atari/roms/.*b",
+        ),
+        ("HalfCheetah-v5", "base_path", "/nowhere", "got '/nowhere', expected a fold"),
+    ],
+)
+def test_options_of_which_the_process_would_die_are_refused(
+    name, option, value, message
+):
+    with pytest.raises(ValueError, match=rf"^envpool_kwargs\['{option}'\]: {message}"):
+        suite_envpool.load(name, envpool_kwargs={option: value})
+
+
+def test_the_files_of_a_task_may_lie_elsewhere(tmp_path):
+    import envpool
+
+    own = envpool.make_spec("Pong-v5").config.base_path
+    (tmp_path / "copy").symlink_to(own)
+    load("Pong-v5", envpool_kwargs={"base_path": str(tmp_path / "copy")}).reset()

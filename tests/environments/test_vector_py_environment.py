@@ -359,7 +359,7 @@ def test_load_ends_the_workers_of_a_mode_that_is_refused():
 def test_actions_of_another_batch_are_refused():
     environment = VectorPyEnvironment(sync())
     environment.reset()
-    with pytest.raises(ValueError, match=r"action: got an action of shape \(2,\).*3"):
+    with pytest.raises(ValueError, match=r"action: got shape \(2,\), expected \(3,\)"):
         environment.step(np.zeros(2, np.int64))
 
 
@@ -478,6 +478,84 @@ def test_a_worker_killed_in_mid_step_is_an_error_and_does_not_hang(
         environment.step(action)
     assert _call_on_thread(environment.close) is None
     assert not any(process.is_alive() for process in vector_env.processes)
+
+
+class Deaf(Walk):
+    """Hangs at action 2, and hears no SIGTERM."""
+
+    lengths = (4, 4)
+
+    def step(self, action):
+        if action == 2:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(600)
+        return super().step(action)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_member_that_hangs_is_ended_at_the_time_limit():
+    vector_env = async_(env=Deaf, num_envs=2)
+    environment = VectorPyEnvironment(vector_env, step_timeout=10.0)
+    environment.reset()
+    environment.step(np.zeros(2, np.int64))
+    error = _call_on_thread(lambda: environment.step(np.array([0, 2])), 60.0)
+    assert isinstance(error, child_errors.ChildTimeoutError)
+    assert "vector_env: a member: got no answer to step within 10 s" in str(error)
+    assert "raise step_timeout" in str(error)
+    with pytest.raises(RuntimeError, match="vector_env: the environment is broken"):
+        environment.step(np.zeros(2, np.int64))
+    environment.close()
+    assert not any(process.is_alive() for process in vector_env.processes)
+
+
+def test_a_time_limit_is_positive():
+    with pytest.raises(ValueError, match=r"step_timeout: expected .*, got -1"):
+        vector_py_environment.load("CartPole-v1", step_timeout=-1)
+
+
+HANGS = """
+import sys, threading, time
+import cloudpickle, numpy as np
+from tfrl.environments.vector_py_environment import VectorPyEnvironment
+from gymnasium.vector import AsyncVectorEnv
+make = cloudpickle.loads(bytes.fromhex(sys.argv[1]))
+vector_env = AsyncVectorEnv([make, make], context=sys.argv[2])
+environment = VectorPyEnvironment(vector_env)
+environment.reset()
+step = threading.Thread(target=environment.step, args=(np.array([0, 2]),), daemon=True)
+step.start()
+time.sleep(1)
+print(*(process.pid for process in vector_env.processes), flush=True)
+step.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_members_that_hang_end_with_their_parent(context, number):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", HANGS, cloudpickle.dumps(Deaf).hex(), context],
+        stdout=subprocess.PIPE,
+    )
+    pids = list(map(int, parent.stdout.readline().split()))
+    assert len(pids) == 2
+    os.kill(parent.pid, number)
+    parent.communicate()
+    for pid in pids:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and _is_running(pid):
+            time.sleep(0.05)
+        assert not _is_running(pid)
+
+
+def _is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

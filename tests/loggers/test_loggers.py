@@ -1,5 +1,7 @@
 """Loggers that print, keep, filter, dispatch and write for TensorBoard."""
 
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -232,6 +234,15 @@ def test_summaries_without_a_step_key_count_writes(tmp_path):
     logger.write({"a": 2})
     logger.close()
     assert scalars(tmp_path) == {"a": [(0, 1), (1, 2)]}
+
+
+def test_a_step_is_not_kept_by_tensorflow(tmp_path):
+    logger = loggers.TFSummaryLogger(tmp_path, steps_key="step")
+    step = int("123456789")
+    before = sys.getrefcount(step)
+    logger.write({"step": step, "loss": 0.5})
+    logger.close()
+    assert sys.getrefcount(step) == before
 
 
 def test_summaries_miss_their_step_key(tmp_path):

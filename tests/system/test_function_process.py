@@ -1,7 +1,10 @@
 """Functions in processes of their own: how they stop, and how they end."""
 
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -81,3 +84,38 @@ def test_an_exception_while_stopping_is_raised():
     process = FunctionProcess(fail_at_the_end, "late")
     with pytest.raises(child_errors.ChildRaisedError, match="no space left"):
         process.stop(PATIENCE)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_processes_that_a_function_leaves_behind_end_with_it(tmp_path, is_asked):
+    def work(is_stopped):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (tmp_path / "unnamed").write_text(str(child.pid))
+        (tmp_path / "unnamed").rename(tmp_path / "pid")
+        if is_asked:
+            until_stopped(is_stopped)
+
+    process = FunctionProcess(work, "careless")
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pid = int((tmp_path / "pid").read_text())
+    if not is_asked:
+        assert ending_of(process).has_finished
+    process.stop(PATIENCE)
+    assert wait_for_end(pid)
+
+
+def wait_for_end(pid):
+    """Whether a process, which is no child of this one, has ended; waits for it."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        # An ended process may be kept as a zombie until its new parent asks for it.
+        status = pathlib.Path(f"/proc/{pid}/stat")
+        if (
+            not status.exists()
+            or status.read_text().rpartition(")")[2].split()[0] == "Z"
+        ):
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,5 +1,7 @@
 """What is written for TensorBoard, read back from the event file."""
 
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -155,3 +157,10 @@ def test_without_a_writer_nothing_happens():
 def test_step_becomes_int64():
     assert summaries.as_step(None) is None
     assert summaries.as_step(tf.Variable(3)).dtype == tf.int64
+
+
+def test_a_step_is_not_kept_by_tensorflow():
+    step = int("123456789")
+    before = sys.getrefcount(step)
+    assert summaries.as_step(step).numpy() == step
+    assert sys.getrefcount(step) == before

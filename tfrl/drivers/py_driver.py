@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.drivers import driver
+from tfrl.environments.boundary import action_arrays, time_step_checker
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
@@ -15,6 +16,9 @@ from tfrl.typing import types
 
 class PyDriver(driver.Driver):
     """Steps a `PyEnvironment`, batched or not, and hands NumPy values to observers.
+
+    Every time step and action is checked against the environment's specs before an
+    observer sees it, and gets the dtypes of the specs.
 
     With a batched environment, collecting until `max_episodes` have ended favours short
     episodes; `tfrl.eval.Evaluator` is free of that bias.
@@ -55,6 +59,10 @@ class PyDriver(driver.Driver):
         self._max_steps = max_steps or np.inf
         self._max_episodes = max_episodes or np.inf
         self._end_episode_on_boundary = end_episode_on_boundary
+        self._check_time_step = time_step_checker.TimeStepChecker.of(env)
+        self._check_action = action_arrays.ActionChecker.of(env)
+        self._num_checks = 0
+        self._last_checked: Any = None
 
     def run(
         self, time_step: ts.TimeStep, policy_state: Any = ()
@@ -66,13 +74,22 @@ class PyDriver(driver.Driver):
 
         Returns:
           The final time step and policy state, to continue from.
+
+        Raises:
+          ValueError: A time step or an action breaks its spec, or has numbers that are
+            not finite; it names the environment and the field.
+          TypeError: An action has a dtype of another kind than its spec.
         """
+        if time_step is not self._last_checked:
+            time_step = self._checked(time_step)
         num_steps = num_episodes = 0
         while num_steps < self._max_steps and num_episodes < self._max_episodes:
             if num_episodes and not self.env.batched and time_step.is_first():
                 policy_state = self.policy.get_initial_state(self.env.batch_size or 1)
             action_step = self.policy.action(time_step, policy_state)
-            next_time_step = self.env.step(action_step.action)
+            action = self._check_action.conform(action_step.action)
+            action_step = action_step._replace(action=action)
+            next_time_step = self._checked(self.env.step(action))
 
             traj = self._observe(
                 time_step, action_step._replace(state=policy_state), next_time_step
@@ -83,6 +100,11 @@ class PyDriver(driver.Driver):
             num_steps += int(np.count_nonzero(~traj.is_boundary()))
             time_step, policy_state = next_time_step, action_step.state
         return time_step, policy_state
+
+    def _checked(self, time_step: ts.TimeStep) -> ts.TimeStep:
+        self._num_checks += 1
+        self._last_checked = self._check_time_step.conform(time_step, self._num_checks)
+        return self._last_checked
 
     def _observe(
         self, time_step: ts.TimeStep, action_step: Any, next_time_step: ts.TimeStep

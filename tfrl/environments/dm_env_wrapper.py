@@ -12,7 +12,8 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.specs import array_spec, dm_env_specs
+from tfrl.environments.boundary import action_arrays, copies, time_step_checker
+from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
 
@@ -60,6 +61,16 @@ class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
         self._dm_action_spec = env.action_spec()
         self._reward_spec = _as_float32(env.reward_spec())
         self._discount_spec = _as_float32(env.discount_spec())
+        name = time_step_checker.environment_name(env)
+        self._check_action = action_arrays.ActionChecker(name, self._action_spec)
+        self._copiers = [
+            copies.NestCopier(name, field, spec)
+            for field, spec in (
+                ("reward", self._reward_spec),
+                ("discount", self._discount_spec),
+                ("observation", self._observation_spec),
+            )
+        ]
 
     @property
     def dm_env(self) -> Any:
@@ -118,11 +129,12 @@ class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
             # Scalars, not arrays without dimensions, which cannot be hashed.
             lambda spec, value: np.array(value, spec.dtype)[()],
             self._dm_action_spec,
-            action,
+            self._check_action.conform(action),
         )
         return self._convert(self._env.step(action))
 
     def _convert(self, time_step: Any) -> ts.TimeStep:
+        copy_reward, copy_discount, copy_observation = self._copiers
         step_type = STEP_TYPES[int(time_step.step_type)]
         if step_type is ts.StepType.FIRST:
             reward = tree.map_structure(
@@ -130,11 +142,9 @@ class DmEnvWrapper(forwarding.Forwards, py_environment.PyEnvironment):
             )
             discount = np.ones(self._discount_spec.shape, self._discount_spec.dtype)
         else:
-            reward = _to_spec("reward", self._reward_spec, time_step.reward)
-            discount = _to_spec("discount", self._discount_spec, time_step.discount)
-        observation = _to_spec(
-            "observation", self._observation_spec, time_step.observation
-        )
+            reward = copy_reward(time_step.reward)
+            discount = copy_discount(time_step.discount)
+        observation = copy_observation(time_step.observation)
         return ts.TimeStep(step_type, reward, discount, observation)
 
 
@@ -166,21 +176,3 @@ def _as_float32(specs: Any) -> Any:
         lambda spec: spec.replace(dtype=np.float32),
         dm_env_specs.from_dm_env_spec(specs),
     )
-
-
-def _to_spec(field: str, specs: Any, values: Any) -> Any:
-    """Copies `values` into arrays of the structure and dtypes of `specs`.
-
-    A copy is necessary, because the environment may change its arrays in place.
-    """
-
-    def convert(spec: array_spec.ArraySpec, value: Any) -> np.ndarray:
-        if value is None:
-            raise ValueError(
-                f"{field}: got None after the FIRST step, expected an array of "
-                f"{spec}; mend the dm_env environment, which may leave out only the "
-                "reward and the discount of a FIRST step."
-            )
-        return np.array(value, spec.dtype)
-
-    return tree.map_structure_up_to(specs, convert, specs, values)

@@ -72,6 +72,9 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         self._end_probability = episode_end_probability
         self._batch_size = batch_size
         self._outer_shape = () if batch_size is None else (batch_size,)
+        self._flat_action = action_arrays.ActionChecker(
+            type(self).__name__, self._action_spec, self._outer_shape
+        )
         self._discount = np.asarray(discount, np.float32)
         if self._discount.shape == ():
             self._discount = np.full(self._outer_shape, self._discount)
@@ -175,8 +178,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         specs = tree.flatten(self._action_spec)
         if not specs:
             return
-        arrays = action_arrays.flatten(action, self._action_spec, self._outer_shape)
-        for spec, array in zip(specs, arrays, strict=True):
+        for spec, array in zip(specs, self._flat_action(action), strict=True):
             if array_spec.is_bounded(spec) and not (
                 np.all(array >= spec.minimum) and np.all(array <= spec.maximum)
             ):

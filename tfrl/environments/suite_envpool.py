@@ -12,14 +12,20 @@ control takes less time than its call.
 from __future__ import annotations
 
 import difflib
+import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from tfrl.environments import extras, vector_py_environment
 from tfrl.environments.gymnasium import envpool_vector_env
 from tfrl.utils import number_checks
 
 _EXTRA = "pip install 'tfrl[envpool]'"
+_MOST_THREADS = 1000
+_PROGRAMS = (".py", ".pyc", ".pyi", ".so", ".pyd")
 
 # Options of EnvPool that are not for users, and what to do instead.
 _REMEDIES = {
@@ -31,6 +37,7 @@ _REMEDIES = {
     "num_envs": "give load the argument num_envs",
     "render_mode": "leave it out for 'rgb_array'",
     "seed": "call seed(...) of the environment",
+    "task": "give load the argument environment_name",
 }
 
 
@@ -107,12 +114,12 @@ def _make_spec(name: str, num_envs: int, options: Mapping[str, Any]) -> Any:
     import envpool
 
     _check_task(name)
-    _check_options(options)
+    _check_options(name, options)
     try:
         with envpool_vector_env.quiet():
             pool_spec = envpool.make_spec(name, num_envs=num_envs, **options)
     except TypeError as error:
-        known = set(envpool.make_spec(name).config._fields) - _REMEDIES.keys()
+        known = _defaults(name).keys() - _REMEDIES.keys()
         unknown = sorted(options.keys() - known)
         if not unknown:
             raise
@@ -147,16 +154,60 @@ def _check_task(name: str) -> None:
     )
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _defaults(name: str) -> dict[str, Any]:
+    """Returns the options of a task and their defaults."""
+    import envpool
+
+    with envpool_vector_env.quiet():
+        return envpool.make_spec(name).config._asdict()
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raises for options that are not for users, or of which the process would die."""
     for option in options:
         if option in _REMEDIES:
             raise ValueError(
                 f"envpool_kwargs: got {option!r}, expected options of the task; "
                 f"{_REMEDIES[option]}."
             )
-    # The process would die of it.
-    if options.get("noop_max", 1) < 1:
+    if not options:
+        return
+    defaults = _defaults(name)
+    for option, value in options.items():
+        default = defaults.get(option)
+        if isinstance(default, str) and not isinstance(value, str):
+            raise ValueError(
+                f"envpool_kwargs: got {value!r} of type {type(value).__name__} for "
+                f"{option!r}, expected a str; leave it out for {default!r}."
+            )
+        if isinstance(value, int | np.integer) and isinstance(default, int):
+            # EnvPool ends the process at the number of a size or a period below 1.
+            number_checks.check_integer(
+                f"envpool_kwargs[{option!r}]",
+                int(value),
+                min(default, 1),
+                remedy=f"leave it out for {default}",
+            )
+    if options.get("num_threads", 0) > _MOST_THREADS:
         raise ValueError(
-            f"envpool_kwargs: got noop_max={options['noop_max']}, expected at least 1, "
-            "because EnvPool begins every game with a no-op; leave it out for 30."
+            f"envpool_kwargs['num_threads']: got {options['num_threads']}, expected "
+            f"at most {_MOST_THREADS}; leave it out for one for each member or core."
         )
+    if "base_path" in options:
+        _check_base_path(name, options["base_path"], defaults["base_path"])
+
+
+def _check_base_path(name: str, base_path: Any, default: str) -> None:
+    """Raises if files of a task are missing; EnvPool would exit the process."""
+    folder = envpool_vector_env.folder(name)
+    for file in sorted(pathlib.Path(default, folder).rglob("*")):
+        relative = file.relative_to(default)
+        if (
+            file.is_file()
+            and file.suffix not in _PROGRAMS
+            and not os.path.isfile(os.path.join(base_path, relative))
+        ):
+            raise ValueError(
+                f"envpool_kwargs['base_path']: got {base_path!r}, expected a folder "
+                f"with EnvPool's files, such as {relative}; leave it out for {default}."
+            )

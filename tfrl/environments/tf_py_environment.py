@@ -96,16 +96,15 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             tensor_spec.from_spec(environment.action_spec()),
             environment.batch_size or 1,
         )
-        checker = time_step_checker.TimeStepChecker(environment)
+        checker = time_step_checker.TimeStepChecker.of(environment)
         self._name = checker.environment_name
         self._py_action_spec = environment.action_spec()
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
         # What remains of an action without the batch that was added: all of its axes.
         self._without_batch = ... if environment.batched else (0, ...)
-        self._action_shapes = [
-            (self._batch_size, *spec.shape)
-            for spec in tree.flatten(self._py_action_spec)
-        ]
+        self._check_action = action_arrays.ActionChecker(
+            self._name, self._py_action_spec, (self._batch_size,)
+        )
         flat_specs = tf.nest.flatten(self._time_step_spec)
         self._is_flat = not any(map(tf.nest.is_nested, self._time_step_spec))
         # Each output of a Python call takes as long as a step of a small environment.
@@ -219,7 +218,10 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         return self._run(self._py_reset, [], "reset")
 
     def _step(self, action: Any) -> ts.TimeStep:
-        return self._run(self._py_step, self._flatten_action(action), "step")
+        if tf.executing_eagerly():
+            return self._run(self._py_step, self._check_action(action), "step")
+        flat = action_tensors.flatten(action, self._action_spec, self._batch_size)
+        return self._run(self._py_checked_step, flat, "step")
 
     def _run(self, function: _Advance, inputs: list[Any], name: str) -> ts.TimeStep:
         """Calls `function`, eagerly or in the graph; returns the latest time step."""
@@ -283,10 +285,15 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
     def _py_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
         return self._advance(self._env.step, flat_action)
 
+    def _py_checked_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
+        # A graph knows no numbers, and not all shapes.
+        return self._advance(self._env.step, flat_action, self._check_action.check_flat)
+
     def _advance(
         self,
         function: Callable[..., ts.TimeStep],
         flat_action: tuple[np.ndarray, ...] | None = None,
+        check_action: Callable[[tuple[np.ndarray, ...]], None] | None = None,
     ) -> list[np.ndarray]:
         """Calls the environment, then checks and keeps the time step.
 
@@ -304,6 +311,8 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
                     "after the other, because an environment has one state; chain the "
                     "calls, or use one environment for each."
                 )
+            if check_action is not None:
+                check_action(flat_action or ())
             arguments = (
                 () if flat_action is None else (self._unflatten_action(flat_action),)
             )
@@ -321,30 +330,12 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             if alone:
                 self._lock.release()
 
-    def _flatten_action(self, action: Any) -> list[Any]:
-        """Returns the flat actions: arrays if eager, else tensors."""
-        if tf.executing_eagerly():
-            outer_shape = (self._batch_size,)
-            return action_arrays.flatten(action, self._py_action_spec, outer_shape)
-        return action_tensors.flatten(action, self._action_spec, self._batch_size)
-
     def _unflatten_action(self, flat: tuple[np.ndarray, ...]) -> Any:
-        if self._has_single_action and flat[0].shape == self._action_shapes[0]:
+        # Copies: the environment may keep them, and TensorFlow reuses the memory.
+        if self._has_single_action:
             return flat[0][self._without_batch].copy()
-        actions = [self._copied_action(array, i) for i, array in enumerate(flat)]
+        actions = [array[self._without_batch].copy() for array in flat]
         return tree.unflatten_as(self._py_action_spec, actions)
-
-    def _copied_action(self, array: np.ndarray, index: int) -> np.ndarray:
-        """Returns a copy of an action `[B, ...]`, without a batch that was added."""
-        if array.shape != self._action_shapes[index]:
-            # Only possible in a graph that did not know the shape.
-            raise ValueError(
-                f"action: got shape {array.shape}, expected "
-                f"{self._action_shapes[index]}; take actions that follow the action "
-                "spec, with the batch in front."
-            )
-        # A copy: the environment may keep it, and TensorFlow reuses the memory.
-        return array[self._without_batch].copy()
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         if self._pool is None:

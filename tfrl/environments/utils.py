@@ -59,7 +59,7 @@ def validate_py_environment(
         step.
     """
     splitter = observation_and_action_constraint_splitter
-    check = time_step_checker.TimeStepChecker(environment)
+    check = time_step_checker.TimeStepChecker.of(environment)
     name = time_step_checker.environment_name(environment)
     rng = np.random.default_rng()
     finished = 0

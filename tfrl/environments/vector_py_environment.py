@@ -13,10 +13,9 @@ import numpy as np
 import tree
 
 from tfrl.environments import batches, state_adapters, suite_gym
-from tfrl.environments.boundary import time_step_checker
+from tfrl.environments.boundary import action_arrays, copies, time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
-    observations,
     results,
     rewards,
     worker_watch,
@@ -29,6 +28,7 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 _TRUE = np.True_.tobytes()
+_UNLIMITED = contextlib.nullcontext()
 _EXPLAINED = (
     AttributeError,
     TypeError,
@@ -47,6 +47,9 @@ class VectorPyEnvironment(batches.Batch):
     member's action and returns its FIRST step, while the other members step. So a reset
     is a boundary, never a transition. `terminated` becomes a LAST step with discount 0;
     `truncated` alone becomes a LAST step that keeps its discount.
+
+    If a worker of an `AsyncVectorEnv` dies or hangs, the call raises a `ChildError`,
+    and only `close` works afterwards. The workers end when this process ends.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class VectorPyEnvironment(batches.Batch):
         spec_dtype_map: Mapping[type, Any] | None = None,
         simplify_box_bounds: bool = True,
         drop_first_transitions: bool = False,
+        *,
+        step_timeout: float | None = 600.0,
     ):
         """Wraps `vector_env`, which must not be used directly from then on.
 
@@ -70,12 +75,23 @@ class VectorPyEnvironment(batches.Batch):
             transition of every episode but the first. These episodes then begin at
             their second observation, without their first reward.
 
+          step_timeout: The number of seconds in which the workers of an
+            `AsyncVectorEnv` must answer each call; None for no limit.
+
         Raises:
-          ValueError: If a space has no spec, `discount` is outside [0, 1], or the
-            autoreset mode is not accepted.
+          ValueError: If a space has no spec, `discount` is outside [0, 1], the
+            autoreset mode is not accepted, or `step_timeout` is not positive.
         """
         super().__init__(handle_auto_reset=False)
         wrapper.check_discount(discount)
+        number_checks.check_number(
+            "step_timeout",
+            step_timeout,
+            0.0,
+            optional=True,
+            remedy="give seconds, or None for no limit",
+        )
+        self._step_timeout = step_timeout
         self._vector_env = vector_env
         self._batch_size = int(vector_env.num_envs)
         self._observation_spec = spec_from_gym_space(
@@ -98,6 +114,12 @@ class VectorPyEnvironment(batches.Batch):
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
         self._name = time_step_checker.environment_name(vector_env)
+        self._check_action = action_arrays.ActionChecker(
+            self._name, self._action_spec, (self._batch_size,)
+        )
+        self._copy_observation = copies.NestCopier(
+            self._name, "observation", self._observation_spec
+        )
         self._mid_step_types = np.full(self._batch_size, ts.StepType.MID)
         self._discounts = np.full(self._batch_size, discount, np.float32)
         self._ended = np.zeros(self._batch_size, np.bool_)
@@ -190,31 +212,40 @@ class VectorPyEnvironment(batches.Batch):
         if self._watch is not None and self._failure is not None:
             self._watch.end_all()
             self._vector_env.unwrapped.closed = True
+        if self._watch is not None:
+            self._watch.dismiss_guard()
 
     def _reset(self) -> ts.TimeStep:
         seed, self._next_seed = self._next_seed, None
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            observation, self._info = self._stepper.reset(seed, self._ended)
+            with self._limited():
+                observation, self._info = self._stepper.reset(seed, self._ended)
         except _EXPLAINED as error:
             self._explain(error, "reset")
             raise
         self._ended = np.zeros(self._batch_size, np.bool_)
-        return ts.restart(self._to_spec(observation), batch_size=self._batch_size)
+        return ts.restart(
+            self._copy_observation(observation), batch_size=self._batch_size
+        )
 
     def _step(self, action: Any) -> ts.TimeStep:
         first = self._ended
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            observation, reward, terminated, truncated, self._info = self._stepper.step(
-                self._to_gym_action(action), first
-            )
+            actions = self._to_gym_action(action)
+            with self._limited():
+                result = self._stepper.step(actions, first)
+            observation, reward, terminated, truncated, self._info = result
         except _EXPLAINED as error:
             self._explain(error, "step")
             raise
+        terminated, truncated = results.ends(
+            terminated, truncated, first.shape, self._name
+        )
+        last = np.logical_or(terminated, truncated)
         # Members seldom begin or end, and a search in bytes takes the least time.
         some_begin = _TRUE in first.tobytes()
-        last = np.logical_or(terminated, truncated)
         if some_begin:
             last &= ~first
         self._ended = last
@@ -227,36 +258,26 @@ class VectorPyEnvironment(batches.Batch):
             step_type[first] = ts.StepType.FIRST
             discount[first] = 1.0
             reward[first] = 0.0
-        return ts.TimeStep(step_type, reward, discount, self._to_spec(observation))
+        return ts.TimeStep(
+            step_type, reward, discount, self._copy_observation(observation)
+        )
 
-    def _to_spec(self, observation: Any) -> Any:
-        # Copies: vector environments made with copy=False reuse their arrays.
-        return observations.to_spec(observation, self._observation_spec)
+    def _limited(self) -> contextlib.AbstractContextManager[None]:
+        """Limits the time in which workers must answer, if there are any."""
+        if self._watch is None:
+            return _UNLIMITED
+        return self._watch.limited(self._step_timeout)
 
     def _to_gym_action(self, action: Any) -> Any:
-        spec = self._action_spec
-        if isinstance(spec, array_spec.ArraySpec):
-            return self._as_member_actions(action, spec, self._action_dtypes[0])
-        leaves = tree.flatten_up_to(spec, action)
-        arrays = [
-            self._as_member_actions(leaf, leaf_spec, dtype)
-            for leaf, leaf_spec, dtype in zip(
-                leaves, tree.flatten(spec), self._action_dtypes, strict=True
+        flat = [
+            array if array.dtype == dtype else array.astype(dtype)
+            for array, dtype in zip(
+                self._check_action(action), self._action_dtypes, strict=True
             )
         ]
-        return tree.unflatten_as(spec, arrays)
-
-    def _as_member_actions(
-        self, action: Any, spec: array_spec.ArraySpec, dtype: np.dtype[Any]
-    ) -> np.ndarray:
-        array = np.asarray(action, dtype)
-        if array.shape != (self._batch_size, *spec.shape):
-            raise ValueError(
-                f"{spec.name}: got an action of shape {array.shape}, expected "
-                f"{(self._batch_size, *spec.shape)}; give one action for each of the "
-                f"{self._batch_size} members."
-            )
-        return array
+        if isinstance(self._action_spec, array_spec.ArraySpec):
+            return flat[0]
+        return tree.unflatten_as(self._action_spec, flat)
 
     def _explain(self, error: BaseException, what: str) -> None:
         """Raises a better error for one of `vector_env`, if there is one.
@@ -291,6 +312,8 @@ def load(
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
     vector_kwargs: Mapping[str, Any] | None = None,
+    *,
+    step_timeout: float | None = 600.0,
 ) -> VectorPyEnvironment:
     """Makes a batch of a registered environment.
 
@@ -309,6 +332,7 @@ def load(
       gym_kwargs: Keyword arguments for the members' constructors.
       render_kwargs: Options of rendering, also passed to the members' constructors.
       vector_kwargs: Keyword arguments for `SyncVectorEnv` or `AsyncVectorEnv`.
+      step_timeout: See `VectorPyEnvironment`.
 
     Raises:
       ValueError: If no environment of that name is registered, there is no such mode,
@@ -335,7 +359,9 @@ def load(
             **kwargs,
         )
     try:
-        return VectorPyEnvironment(vector_env, discount, spec_dtype_map)
+        return VectorPyEnvironment(
+            vector_env, discount, spec_dtype_map, step_timeout=step_timeout
+        )
     except BaseException:
         vector_env.close()
         raise

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
@@ -69,7 +70,8 @@ class TFSummaryLogger:
 
     def _write_summary(self, summary: Any, step: int) -> None:
         with self._writer.as_default():
-            self._write_raw(summary.SerializeToString(), step=step)
+            # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+            self._write_raw(summary.SerializeToString(), step=np.int64(step))
         self._writer.flush()
 
     def close(self) -> None:

@@ -204,10 +204,10 @@ class ChildProcess:
                 with contextlib.suppress(OSError):
                     os.killpg(self.pid, signum)
                 deadline = time.monotonic() + _MERCY
-        if self._process.wait():
-            # The child was killed or failed. It may have left processes behind.
-            with contextlib.suppress(OSError):
-                os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        # However it has ended, it may have left processes behind.
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
         os.close(self._lifeline)
         self._stack.close()
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
@@ -172,7 +173,10 @@ class StepPerSecondLogTrigger(interval_trigger.IntervalTrigger):
         if self._log_to_terminal:
             _logger.info("Step: %d, %.3f steps/sec", step, rate)
         with tf.summary.record_if(True):
-            tf.summary.scalar("RunTime/train_steps_per_sec", rate, step=step)
+            # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+            tf.summary.scalar(
+                "RunTime/train_steps_per_sec", np.float32(rate), np.int64(step)
+            )
 
 
 class ReverbCheckpointTrigger(interval_trigger.IntervalTrigger):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.utils import variables as variables_lib
@@ -21,6 +22,9 @@ def as_step(step: Any) -> tf.Tensor | None:
 
     A train step counter may have any integer dtype.
     """
+    if isinstance(step, int):
+        # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+        step = np.int64(step)
     return None if step is None else tf.cast(step, tf.int64)
 
 

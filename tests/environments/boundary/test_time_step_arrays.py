@@ -19,7 +19,7 @@ ACTIONS = array_spec.BoundedArraySpec((), np.int32, 0, 1)
 @pytest.fixture
 def arrays():
     environment = random_py_environment.RandomPyEnvironment(OBSERVATIONS, ACTIONS)
-    checker = time_step_checker.TimeStepChecker(environment)
+    checker = time_step_checker.TimeStepChecker.of(environment)
     specs = tf.nest.flatten(tensor_spec.from_spec(environment.time_step_spec()))
     layout = words.WordLayout(tensor_spec.add_outer_dim(specs, 1), pads=True)
     return time_step_arrays.TimeStepArrays(checker, layout)

@@ -48,7 +48,7 @@ class Constant(py_environment.PyEnvironment):
 
 
 def check(spec, observation, batch_size=None, step=7):
-    checker = time_step_checker.TimeStepChecker(Constant(spec, batch_size))
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec, batch_size))
     return checker(ts.restart(observation, batch_size=batch_size), step)
 
 
@@ -69,11 +69,11 @@ def test_numbers_without_a_dtype_get_the_specs():
     assert check(array_spec.ArraySpec((), np.uint8), 3)[3].dtype == np.uint8
     assert check(array_spec.ArraySpec((2,), np.float32), [1, 2])[3].dtype == np.float32
     with pytest.raises(
-        ValueError, match="dtype float64, expected an array of dtype int"
+        ValueError, match=r"dtype float64 with 0\.5, expected an array of dtype int"
     ):
         check(array_spec.ArraySpec((), np.int32), 0.5)
     with pytest.raises(
-        ValueError, match="dtype int64, expected an array of dtype uint8"
+        ValueError, match="dtype int64 with 300, expected an array of dtype uint8"
     ):
         check(array_spec.ArraySpec((), np.uint8), 300)
 
@@ -102,7 +102,7 @@ def test_a_number_that_is_infinite_in_float32_is_refused():
 @pytest.mark.filterwarnings("error")
 def test_rewards_and_discounts_are_finite_in_float32(reward):
     spec = array_spec.ArraySpec((), np.float32)
-    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec))
     time_step = ts.restart(np.float32(0))
     with pytest.raises(ValueError, match=r"^reward: got .*, expected a finite number"):
         checker(time_step._replace(reward=reward), 1)
@@ -113,7 +113,7 @@ def test_rewards_and_discounts_are_finite_in_float32(reward):
 @pytest.mark.parametrize("reward", [None, "1", "abc", 1j])
 def test_rewards_that_are_not_numbers_are_refused(reward):
     spec = array_spec.ArraySpec((), np.float32)
-    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec))
     with pytest.raises(
         ValueError, match=r"^reward: got .*, expected an array of dtype"
     ):
@@ -124,7 +124,7 @@ def test_rewards_that_are_not_numbers_are_refused(reward):
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_the_first_observation_out_of_bounds_makes_one_warning(dtype, batch_size):
     spec = array_spec.BoundedArraySpec((3,), dtype, 1, [5, 6, 7])
-    checker = time_step_checker.TimeStepChecker(Constant(spec, batch_size))
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec, batch_size))
     shape = (3,) if batch_size is None else (batch_size, 3)
 
     def observe(last):
@@ -150,7 +150,7 @@ def test_the_first_observation_out_of_bounds_makes_one_warning(dtype, batch_size
 
 
 def test_a_discount_above_1_makes_a_warning():
-    checker = time_step_checker.TimeStepChecker(
+    checker = time_step_checker.TimeStepChecker.of(
         Constant(array_spec.ArraySpec((), np.float32))
     )
     with pytest.warns(RuntimeWarning, match=r"^discount: got 2.0, .*\[0.0, 1.0\]"):
@@ -160,7 +160,7 @@ def test_a_discount_above_1_makes_a_warning():
 def test_bounds_are_checked_at_every_16th_step_after_the_first_thousand():
     spec = array_spec.BoundedArraySpec((1,), np.float32, 0, 1)
     outside = ts.restart(np.array([2], np.float32))
-    checker = time_step_checker.TimeStepChecker(Constant(spec))
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for step in range(1009, 1024):
@@ -199,7 +199,7 @@ def test_fields_in_a_nest_are_named_by_their_path():
     check(spec, {"a": (1,), "b": ()})
     with pytest.raises(ValueError, match=r"observation/a/0: got shape \(1,\)"):
         check(spec, {"a": (np.zeros(1, np.int32),), "b": ()})
-    with pytest.raises(ValueError, match="observation: got another structure than"):
+    with pytest.raises(ValueError, match=r"observation: got .*another structure than"):
         check(spec, {"a": (1,)})
 
 

@@ -7,6 +7,7 @@ from multiprocessing import connection
 import pytest
 
 from tfrl.environments.gymnasium.worker_watch import WorkerWatch
+from tfrl.system import child_errors
 
 
 @pytest.fixture
@@ -73,3 +74,30 @@ def test_a_worker_that_ignores_the_request_to_end_is_killed(start):
     receiver.recv()
     WorkerWatch([process]).end_all()
     assert process.exitcode == -signal.SIGKILL
+
+
+def test_a_call_that_takes_too_long_ends_all(start):
+    processes = [start(time.sleep, 60) for _ in range(2)]
+    watch = WorkerWatch(processes)
+    with watch.limited(0.1):
+        # Unlike a join, this leaves the exit codes to the thread that watches.
+        for process in processes:
+            connection.wait([process.sentinel])
+    assert watch.has_found_death
+    error = watch.death("step")
+    assert isinstance(error, child_errors.ChildTimeoutError)
+    assert str(error).startswith(
+        "vector_env: a member: got no answer to step within 0.1 s, expected one; fix "
+        "what hangs, or raise step_timeout"
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.1, None])
+def test_time_between_calls_does_not_count(start, seconds):
+    running = start(time.sleep, 60)
+    watch = WorkerWatch([running])
+    with watch.limited(seconds):
+        pass
+    running.join(1.0)
+    assert not watch.has_found_death
+    watch.end_all()

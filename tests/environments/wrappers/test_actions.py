@@ -153,7 +153,7 @@ def test_one_hot_refuses_plain_actions_and_floats(scripted):
     environment.reset()
     with pytest.raises(ValueError, match=r"action: got shape \(\), expected \(2,\)"):
         environment.step(1)
-    with pytest.raises(TypeError, match="action: got dtype float64, expected int32"):
+    with pytest.raises(TypeError, match=r"action: got dtype float64 with 0.2, exp"):
         environment.step([0.2, 0.8])
 
 

@@ -1,6 +1,7 @@
 """What a run writes for TensorBoard and for loggers."""
 
 import csv
+import sys
 
 import keras
 import numpy as np
@@ -16,6 +17,7 @@ from tfrl.eval import evaluate
 from tfrl.loggers import in_memory
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
+from tfrl.train.runs import run_log
 
 CONFIG = {"env": "Counting", "network": {"layers": [4], "bias": True}, "gamma": 0.9}
 
@@ -204,3 +206,13 @@ def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys)
         "iteration 0 of 8: collecting initial experience, then tracing the training "
         "loop\niteration 0 of 8: training\n"
     )
+
+
+def test_the_seconds_of_a_call_are_not_kept_by_tensorflow(tmp_path):
+    loop = make_loop()
+    log = run_log.RunLog(loop, train.RunDirectory(tmp_path, CONFIG), [])
+    seconds = float("123.25")
+    before = sys.getrefcount(seconds)
+    log.called(loop.info(0.5), 3, seconds)
+    assert log.seconds.numpy() == seconds
+    assert sys.getrefcount(seconds) == before

@@ -1,37 +1,96 @@
-"""Flattens actions to arrays and checks them; in graphs, use `action_tensors`."""
+"""`ActionChecker`: checks actions of arrays; in graphs, use `action_tensors`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import tree
 
+from tfrl.environments import py_environment
+from tfrl.environments.boundary import leaf_checks, time_step_checker
 from tfrl.specs import array_spec
 
 
-def flatten(
-    action: Any, spec: Any, outer_shape: tuple[int, ...] = ()
-) -> list[np.ndarray]:
-    """Returns the arrays of `action` in the order and with the dtypes of its specs.
+class ActionChecker:
+    """Checks the actions that an environment gets against its action spec.
 
-    Args:
-      action: A nest like `spec`.
-      spec: A nest of `ArraySpec`s.
-      outer_shape: The dimensions in front of the specs' shapes, such as `(B,)`.
-
-    Raises:
-      ValueError: If the structure or a shape differs.
-      TypeError: If a dtype is of another kind, such as floats for integers.
+    Integers of any size and floating numbers are cast to the dtypes of their specs.
+    Floating numbers must be finite in float32. Bounds are not checked, because many
+    environments clip actions themselves.
     """
-    if isinstance(spec, array_spec.ArraySpec):
-        return [_as_array("action", action, spec, outer_shape)]
-    return [
-        _as_array("/".join(("action", *map(str, path))), leaf, leaf_spec, outer_shape)
-        for (path, leaf_spec), leaf in zip(
-            tree.flatten_with_path(spec), leaves(action, spec), strict=True
+
+    def __init__(self, name: str, spec: Any, outer_shape: tuple[int, ...] = ()):
+        """Prepares the checks.
+
+        Args:
+          name: The name of the environment, for messages.
+          spec: A nest of `ArraySpec`s.
+          outer_shape: The dimensions in front of the specs' shapes, such as `(B,)`.
+        """
+        self._name = name
+        self._spec = spec
+        self._is_single = isinstance(spec, array_spec.ArraySpec)
+        self._checks = [
+            leaf_checks.make(
+                ("action", *path),
+                leaf,
+                outer_shape,
+                leaf_checks.keeps_kind,
+                must_be_finite=True,
+            )
+            for path, leaf in tree.flatten_with_path(spec)
+        ]
+
+    @classmethod
+    def of(cls, environment: py_environment.PyEnvironment) -> Self:
+        """Returns the checker for an environment, which may be unbatched."""
+        size = environment.batch_size
+        return cls(
+            time_step_checker.environment_name(environment),
+            environment.action_spec(),
+            () if size is None else (size,),
         )
-    ]
+
+    def __call__(self, action: Any) -> list[np.ndarray]:
+        """Returns the arrays of `action`, in the order and dtypes of the specs.
+
+        Raises:
+          ValueError: If the structure or a shape differs, or a number is not finite;
+            it names environment and field.
+          TypeError: If a dtype is of another kind, such as floats for integers.
+        """
+        try:
+            if self._is_single:
+                return [self._checks[0](action)]
+            return leaf_checks.flatten("action", action, self._spec, self._checks)
+        except leaf_checks.BrokenSpecError as error:
+            raise self._explain(error) from None
+
+    def check_flat(self, flat: Sequence[np.ndarray]) -> None:
+        """Checks arrays in the order of the specs; for errors see `__call__`."""
+        if self._is_single:
+            self(flat[0])
+            return
+        try:
+            for check, array in zip(self._checks, flat, strict=True):
+                check(array)
+        except leaf_checks.BrokenSpecError as error:
+            raise self._explain(error) from None
+
+    def conform(self, action: Any) -> Any:
+        """Returns `action` as a nest like the spec; for errors see `__call__`."""
+        if self._is_single:
+            return self(action)[0]
+        return tree.unflatten_as(self._spec, self(action))
+
+    def _explain(self, error: leaf_checks.BrokenSpecError) -> Exception:
+        is_dtype = isinstance(error, leaf_checks.WrongDtypeError)
+        return (TypeError if is_dtype else ValueError)(
+            f"{error.where}: got {error.problem} for environment {self._name}; "
+            f"{_remedy(error.problem)}."
+        )
 
 
 def leaves(action: Any, spec: Any) -> list[Any]:
@@ -60,20 +119,12 @@ def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
     return np.can_cast(dtype, to, "same_kind")
 
 
-def _as_array(
-    where: str, value: Any, spec: array_spec.ArraySpec, outer_shape: tuple[int, ...]
-) -> np.ndarray:
-    array = np.asarray(value)
-    expected = outer_shape + spec.shape
-    if array.shape != expected:
-        raise ValueError(
-            f"{where}: got shape {array.shape}, expected {expected}; take actions that "
-            f"follow {spec}{', with the batch in front' if outer_shape else ''}."
+def _remedy(problem: str) -> str:
+    if problem.endswith("a finite number,"):
+        return (
+            "mend the policy, whose network may have diverged: lower its learning "
+            "rate, or clip its gradients"
         )
-    if array.dtype == spec.dtype:
-        return array
-    if not can_cast(array.dtype, spec.dtype):
-        raise TypeError(
-            f"{where}: got dtype {array.dtype}, expected {spec.dtype}; cast the action."
-        )
-    return array.astype(spec.dtype)
+    if "expected an array of dtype" in problem:
+        return "cast the action"
+    return "take actions that follow the action spec, a batch in front if there is one"

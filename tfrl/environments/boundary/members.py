@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tree
 
+from tfrl.environments.boundary import time_step_checker
 from tfrl.trajectories import time_step as ts
 
 
@@ -82,9 +83,11 @@ def stack_time_steps(
     try:
         return tree.map_structure(lambda *leaves: np.stack(leaves), *time_steps)
     except (TypeError, ValueError):
-        for index, time_step in enumerate(time_steps):
-            _check_shapes(name(index), time_step, spec)
-        raise
+        flat = [
+            time_step_checker.TimeStepChecker(name(index), spec).conform(time_step)
+            for index, time_step in enumerate(time_steps)
+        ]
+        return tree.map_structure(lambda *leaves: np.stack(leaves), *flat)
 
 
 def stack_infos(infos: list[Any]) -> Any:
@@ -118,24 +121,6 @@ def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> 
         f"{where}: got specs packed as {type(got).__name__}, expected those of the "
         f"first member, {expected}; wrap the members so that they agree."
     )
-
-
-def _check_shapes(where: str, time_step: ts.TimeStep, spec: ts.TimeStep) -> None:
-    try:
-        leaves = tree.flatten_up_to(spec, time_step)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{where}: got a time step of another structure than its spec {spec} "
-            f"({error}); mend the environment, or its spec."
-        ) from None
-    for (path, leaf_spec), leaf in zip(
-        tree.flatten_with_path(spec), leaves, strict=True
-    ):
-        if np.shape(leaf) != leaf_spec.shape:
-            raise ValueError(
-                f"{where}: got {_join((), path)} of shape {np.shape(leaf)}, expected "
-                f"{leaf_spec.shape}; mend the environment, or its spec."
-            )
 
 
 def _join(root: tuple[str, ...], path: tuple[Any, ...]) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
 import tree
 
 from tfrl.environments import py_environment
+from tfrl.environments.boundary import leaf_checks
 from tfrl.specs import array_spec, bounds
 from tfrl.trajectories import time_step as ts
 
 # Bounds are checked at each of the first steps, and later at each step of a period,
 # because the check takes as long as all others.
 _ALWAYS, _PERIOD = 1000, 16
+_LAST = int(ts.StepType.LAST)
 
 
 class TimeStepChecker:
@@ -29,40 +31,52 @@ class TimeStepChecker:
     makes one warning; after a thousand steps, every 16th step is checked for that.
     """
 
-    def __init__(self, environment: py_environment.PyEnvironment):
-        """Prepares the checks.
+    def __init__(self, name: str, spec: ts.TimeStep, batch_size: int | None = None):
+        """Prepares the checks; `of` does it for an environment.
 
         Args:
-          environment: The environment whose specs to check against; it may be
-            unbatched, and its time steps then get a batch dimension of 1.
+          name: The name of the environment, for messages.
+          spec: The `TimeStep` of array specs, without the batch.
+          batch_size: The size of the batch. Time steps without one, for None, get a
+            batch dimension of 1.
         """
-        spec = environment.time_step_spec()
-        batch_size = environment.batch_size if environment.batched else None
-        self._name = environment_name(environment)
+        self._name = name
         self._observation_spec = spec.observation
         self._reward_spec = spec.reward
+        self._spec = spec
         outer = () if batch_size is None else (batch_size,)
-        self._is_batched = environment.batched
+        self._is_batched = batch_size is not None
         # For each array that has bounds, by its index in the flat result.
         self._bounds_checks = _bounds_checks(spec)
 
-        def make_checks(field: str, leaves: Any, cast: bool) -> list[_LeafCheck]:
+        def make_checks(field: str, rule: leaf_checks.CastRule) -> list[Any]:
             return [
-                _make_leaf_check((field, *path), leaf, outer, cast)
-                for path, leaf in tree.flatten_with_path(leaves)
+                leaf_checks.make((field, *path), leaf, outer, rule)
+                for path, leaf in tree.flatten_with_path(getattr(spec, field))
             ]
 
-        (self._as_step_type,) = make_checks("step_type", spec.step_type, True)
-        (self._as_discount,) = make_checks("discount", spec.discount, True)
-        self._reward_checks = make_checks("reward", spec.reward, True)
-        self._observation_checks = make_checks("observation", spec.observation, False)
+        (self._as_step_type,) = make_checks("step_type", leaf_checks.is_integer)
+        (self._as_discount,) = make_checks("discount", leaf_checks.is_number)
+        self._reward_checks = make_checks("reward", leaf_checks.is_number)
+        self._observation_checks = make_checks("observation", leaf_checks.has_no_dtype)
         self._is_flat = all(isinstance(leaf, array_spec.ArraySpec) for leaf in spec)
-        # The index and the path of each floating leaf.
+        # Members seldom begin or end, and a comparison of bytes takes the least time.
+        self._all_mid = np.full(outer, ts.StepType.MID).tobytes()
+        # The index and the path of each floating leaf, and whether it is finite.
         self._floats = [
-            (index, where)
+            (index, where, bounds.finite_test(leaf.dtype, outer + leaf.shape))
             for index, (where, leaf) in enumerate(_paths(spec))
             if array_spec.is_continuous(leaf)
         ]
+
+    @classmethod
+    def of(cls, environment: py_environment.PyEnvironment) -> Self:
+        """Returns the checker for an environment, which may be unbatched."""
+        return cls(
+            environment_name(environment),
+            environment.time_step_spec(),
+            environment.batch_size if environment.batched else None,
+        )
 
     def __call__(self, time_step: ts.TimeStep, step: int) -> list[np.ndarray]:
         """Returns copies of the arrays of `time_step`, flat, each `[B, ...]`.
@@ -75,16 +89,23 @@ class TimeStepChecker:
           ValueError: If the time step breaks its spec; it names environment, field and
             step.
         """
-        try:
-            leaves = self._leaves(time_step)
-            self._check_finite(leaves)
-        except _BrokenSpecError as error:
-            raise self._explain(error, step) from None
-        flat = [leaf.copy() for leaf in leaves]
-        if not self._is_batched:
-            flat = [leaf[np.newaxis] for leaf in flat]
-        self._check_bounds(flat, step)
-        return flat
+        flat = [leaf.copy() for leaf in self._checked_leaves(time_step, step)]
+        return flat if self._is_batched else [leaf[np.newaxis] for leaf in flat]
+
+    def conform(self, time_step: ts.TimeStep, step: int | None = None) -> ts.TimeStep:
+        """Returns `time_step` with arrays of the specs' dtypes, copied only if cast.
+
+        Args:
+          time_step: See `__call__`.
+          step: See `__call__`; None if it is not known.
+
+        Raises:
+          ValueError: See `__call__`.
+        """
+        leaves = self._checked_leaves(time_step, step)
+        if self._is_flat:
+            return ts.TimeStep(*leaves)
+        return tree.unflatten_as(self._spec, leaves)
 
     def write(
         self,
@@ -112,11 +133,16 @@ class TimeStepChecker:
             else:
                 for array, leaf in zip(arrays, self._leaves(time_step), strict=True):
                     array[...] = leaf
+            if arrays[0].tobytes() != self._all_mid:
+                _check_step_type(arrays[0])
             for is_finite in finite_checks:
                 if not is_finite():
                     self._check_finite(self._leaves(time_step))
-        except _BrokenSpecError as error:
+        except leaf_checks.BrokenSpecError as error:
             raise self._explain(error, step) from None
+        except AttributeError:
+            self._check_is_time_step(time_step, step)
+            raise
         if step < _ALWAYS or step % _PERIOD == 0:
             self._check_bounds(arrays, step)
 
@@ -128,26 +154,65 @@ class TimeStepChecker:
         discount[...] = self._as_discount(time_step.discount)
         observation[...] = self._observation_checks[0](time_step.observation)
 
-    def _explain(self, error: _BrokenSpecError, step: int) -> ValueError:
+    def _checked_leaves(
+        self, time_step: ts.TimeStep, step: int | None
+    ) -> list[np.ndarray]:
+        """Returns the leaves after all checks, not copied."""
+        try:
+            leaves = self._leaves(time_step)
+            if leaves[0].tobytes() != self._all_mid:
+                _check_step_type(leaves[0])
+            self._check_finite(leaves)
+        except leaf_checks.BrokenSpecError as error:
+            raise self._explain(error, step) from None
+        except AttributeError:
+            self._check_is_time_step(time_step, step)
+            raise
+        if step is not None and (step < _ALWAYS or step % _PERIOD == 0):
+            self._check_bounds(leaves, step)
+        return leaves
+
+    def _explain(
+        self, error: leaf_checks.BrokenSpecError, step: int | None
+    ) -> ValueError:
         return ValueError(
-            f"{error.where}: got {error.problem} from environment {self._name} at "
-            f"step {step}; mend the environment, or its spec."
+            f"{error.where}: got {error.problem} from {self._source(step)}; mend the "
+            "environment, or its spec."
         )
 
+    def _check_is_time_step(self, value: Any, step: int | None) -> None:
+        if not all(hasattr(value, field) for field in ts.TimeStep._fields):
+            raise ValueError(
+                f"time_step: got a {type(value).__name__} from {self._source(step)}, "
+                "expected a TimeStep; return ts.restart, ts.transition, "
+                "ts.termination or ts.truncation."
+            ) from None
+
+    def _source(self, step: int | None) -> str:
+        at = "" if step is None else f" at step {step}"
+        return f"environment {self._name}{at}"
+
     def _check_finite(self, leaves: Sequence[np.ndarray]) -> None:
-        for index, where in self._floats:
-            if not bounds.is_finite_in_float32(leaves[index]):
-                raise _not_finite(where, leaves[index])
+        for index, where, is_finite in self._floats:
+            if not is_finite(leaves[index]):
+                raise leaf_checks.not_finite(where, leaves[index])
 
     def _leaves(self, time_step: ts.TimeStep) -> list[np.ndarray]:
         """Returns the leaves with the structure, shapes and dtypes of the spec."""
+        if self._is_flat:
+            return [
+                self._as_step_type(time_step.step_type),
+                self._reward_checks[0](time_step.reward),
+                self._as_discount(time_step.discount),
+                self._observation_checks[0](time_step.observation),
+            ]
         return [
             self._as_step_type(time_step.step_type),
-            *_flatten(
+            *leaf_checks.flatten(
                 "reward", time_step.reward, self._reward_spec, self._reward_checks
             ),
             self._as_discount(time_step.discount),
-            *_flatten(
+            *leaf_checks.flatten(
                 "observation",
                 time_step.observation,
                 self._observation_spec,
@@ -157,12 +222,12 @@ class TimeStepChecker:
 
     def _check_bounds(self, flat: Sequence[np.ndarray], step: int) -> None:
         """Warns of the first number out of bounds, and checks no later ones."""
-        if not self._bounds_checks or (step >= _ALWAYS and step % _PERIOD):
-            return
         for index, (where, spec, leaves_bounds) in self._bounds_checks.items():
             if leaves_bounds(flat[index]):
                 self._bounds_checks = {}
-                value = flat[index] if self._is_batched else flat[index][0]
+                value = flat[index]
+                if not self._is_batched and value.ndim > len(spec.shape):
+                    value = value[0]
                 warnings.warn(
                     f"{_describe_outlier(where, value, spec)} from environment "
                     f"{self._name} at step {step}; mend the bounds in its spec (or its "
@@ -202,58 +267,19 @@ def environment_name(environment: Any) -> str:
     return type(environment).__name__
 
 
-class _BrokenSpecError(Exception):
-    """The leaf at `where` does not match its spec."""
-
-    def __init__(self, where: str, problem: str):
-        super().__init__(where, problem)
-        self.where = where
-        self.problem = problem
-
-
-_LeafCheck = Callable[[Any], np.ndarray]
-
-
-def _flatten(
-    field: str, value: Any, spec: Any, checks: Sequence[_LeafCheck]
-) -> list[np.ndarray]:
-    if isinstance(spec, array_spec.ArraySpec):
-        return [checks[0](value)]
-    try:
-        leaves = tree.flatten_up_to(spec, value)
-    except (TypeError, ValueError) as error:
-        raise _BrokenSpecError(
-            field, f"another structure than the spec {spec} ({error})"
-        ) from None
-    return [check(leaf) for check, leaf in zip(checks, leaves, strict=True)]
-
-
-def _make_leaf_check(
-    path: tuple[Any, ...],
-    spec: array_spec.ArraySpec,
-    outer: tuple[int, ...],
-    cast: bool,
-) -> _LeafCheck:
-    """Returns a function that checks one leaf's shape and casts it to its dtype."""
-    where = "/".join(map(str, path))
-    dtype = spec.dtype
-    shape = outer + spec.shape
-
-    def check(value: Any) -> np.ndarray:
-        if type(value) is not np.ndarray or value.dtype != dtype:
-            value = _coerce(where, value, dtype, cast)
-        if value.shape != shape:
-            _check_shape(where, value.shape, shape)
-        return value
-
-    return check
+def _check_step_type(array: np.ndarray) -> None:
+    wrong = array[(array < 0) | (array > _LAST)]
+    if wrong.size:
+        raise leaf_checks.BrokenSpecError(
+            "step_type", f"{wrong[0]}, expected 0 (FIRST), 1 (MID) or 2 (LAST),"
+        )
 
 
 def _paths(spec: ts.TimeStep) -> list[tuple[str, Any]]:
     """Returns the path and the spec of each leaf, in flat order."""
     fields = ("step_type", "reward", "discount", "observation")
     return [
-        ("/".join(map(str, (field, *path))), leaf)
+        (leaf_checks.join((field, *path)), leaf)
         for field in fields
         for path, leaf in tree.flatten_with_path(getattr(spec, field))
     ]
@@ -297,50 +323,3 @@ def _describe_outlier(where: str, value: np.ndarray, spec: Any) -> str:
         f"{where}: got {value[index]}{at}, expected a number in "
         f"[{low[index]}, {high[index]}], the bounds of its spec,"
     )
-
-
-def _not_finite(where: str, value: np.ndarray) -> _BrokenSpecError:
-    """Returns the error for an array with a number that is not finite in float32."""
-    what = bounds.describe_not_finite_in_float32(value)
-    return _BrokenSpecError(where, f"{what}, expected a finite number,")
-
-
-def _coerce(where: str, value: Any, dtype: np.dtype[Any], cast: bool) -> np.ndarray:
-    """Returns `value` as an array of `dtype`, if that is allowed."""
-    try:
-        array = np.asarray(value)
-        if array.dtype == dtype:
-            return array
-        # A value that has a dtype must have the spec's.
-        castable = array.dtype.kind in ("b", "i", "u", "f", dtype.kind)
-        if castable and (
-            cast or (not hasattr(value, "dtype") and _holds(array, dtype))
-        ):
-            if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
-                # Before the cast, which would turn a large number into infinity.
-                raise _not_finite(where, array)
-            return array.astype(dtype)
-    except (TypeError, ValueError) as error:
-        raise _BrokenSpecError(
-            where, f"{value!r}, expected an array of dtype {dtype} ({error}),"
-        ) from None
-    got = f"dtype {array.dtype}"
-    if array.dtype == np.object_:
-        got = f"a {type(value).__name__}"
-    raise _BrokenSpecError(where, f"{got}, expected an array of dtype {dtype},")
-
-
-def _holds(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether `array` can be cast to `dtype`, without loss if it holds integers."""
-    if array.dtype.kind in "iu" and dtype.kind in "iu":
-        return bool(np.all(array.astype(dtype) == array))
-    return np.can_cast(array.dtype, dtype, "same_kind")
-
-
-def _check_shape(where: str, got: tuple[int, ...], expected: tuple[Any, ...]) -> None:
-    if len(got) == len(expected) and all(
-        wanted is None or wanted == size
-        for size, wanted in zip(got, expected, strict=True)
-    ):
-        return
-    raise _BrokenSpecError(where, f"shape {got}, expected {expected},")

@@ -68,7 +68,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
         self._pool: Any = None
         self._at_limit = np.zeros(num_envs, np.bool_)
         self._has_planes = _is_planes(observation_space)
-        self._draws = not _is_mujoco(task)
+        self._draws = folder(task) != "mujoco"
         self.spec = registration.EnvSpec(task, max_episode_steps=self._limit)
         self.num_envs = num_envs
         self.render_mode = "rgb_array"
@@ -262,8 +262,9 @@ def _integer_bounds(space: gymnasium.Space[Any]) -> tuple[Any, Any] | None:
     return None
 
 
-def _is_mujoco(task: str) -> bool:
+def folder(task: str) -> str:
+    """Returns the folder of a task's files in EnvPool's package, such as "atari"."""
     from envpool import registration as envpool_registration
 
     module, *_ = envpool_registration.registry.specs[task]
-    return module.startswith("envpool.mujoco")
+    return module.split(".")[1]

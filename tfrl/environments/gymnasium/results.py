@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 _EXPECTED = {
     "reset": "the two values (observation, info)",
     "step": "the five values (observation, reward, terminated, truncated, info)",
@@ -25,20 +27,31 @@ def wrong_result(what: str, result: Any, name: str) -> ValueError:
     return _wrong(what, _describe(result), name)
 
 
-def wrong_ends(terminated: Any, truncated: Any, name: str) -> ValueError:
-    """Returns the error for ends of an episode that are not two bools."""
-    return ValueError(
-        f"step: got terminated={terminated!r} and truncated={truncated!r} from {name}, "
-        "expected two bools; mend the third and the fourth value that its step returns."
-    )
+def ends(
+    terminated: Any, truncated: Any, shape: tuple[int, ...], name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the two ends of an episode as arrays of bools.
 
+    Numbers that are 0 or 1 count as bools.
 
-def wrong_observation(observation: Any, space: Any, name: str) -> ValueError:
-    """Returns the error for an observation that cannot be converted to its spec."""
-    return ValueError(
-        f"observation: got {_describe(observation)} from {name}, expected an element "
-        f"of its observation space, {space}; mend the observation, or the space."
-    )
+    Args:
+      terminated: The third value that a step returned.
+      truncated: The fourth value.
+      shape: The shape of both, `()` or `(B,)`.
+      name: The name of the environment.
+
+    Raises:
+      ValueError: If one of them is anything else.
+    """
+    first, second = _as_bools(terminated, shape), _as_bools(truncated, shape)
+    if first is None or second is None:
+        expected = f"bools of shape {shape}" if shape else "two bools"
+        raise ValueError(
+            f"step: got terminated={terminated!r} and truncated={truncated!r} from "
+            f"{name}, expected {expected}; mend the third and the fourth value that "
+            "its step returns."
+        )
+    return first, second
 
 
 def explain(error: Exception, what: str, name: str) -> Exception | None:
@@ -70,6 +83,16 @@ def explain(error: Exception, what: str, name: str) -> Exception | None:
             "clearer."
         )
     return None
+
+
+def _as_bools(value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    array = np.asarray(value)
+    if array.shape != shape:
+        return None
+    if array.dtype == np.bool_:
+        return array
+    is_flag = array.dtype.kind in "iuf" and np.all((array == 0) | (array == 1))
+    return array.astype(np.bool_) if is_flag else None
 
 
 def _wrong(what: str, got: str, name: str) -> ValueError:

@@ -2,29 +2,34 @@
 
 Gymnasium waits for its workers without a limit and one after the other, so that after
 the death of one of them `close` can wait for ever. A thread therefore waits for the
-processes themselves: when one dies, the thread ends the others, which ends every wait.
+processes themselves: when one dies, or a call takes too long, the thread ends the
+others, which ends every wait. Another process ends them if this one is killed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
-from tfrl.system import child_errors
+from tfrl.system import child_errors, orphan_guard
 
 # multiprocessing gives 255 if another thread has taken the exit code.
 _ORDERLY = (0, 255)
 _GRACE = 1.0  # Seconds between the request to end and the kill.
+_POLL = 0.5  # Seconds between looks at the time.
 
 
 class WorkerWatch:
     """Ends all workers when one of them dies, and says which one died first.
+
+    It also ends them at the `deadline` of a call, and when this process has ended.
 
     A worker that ends with exit code 0 does not count as dead: Gymnasium's workers end
     so after an exception of their environment, which they report before.
@@ -39,25 +44,52 @@ class WorkerWatch:
         self._processes = list(processes)
         self._exit_codes: list[int | None] = []
         self._found = threading.Event()
+        self._limit = _Limit()
+        self._guard = (
+            orphan_guard.OrphanGuard([process.pid for process in self._processes])
+            if os.name == "posix"
+            else None
+        )
         receiver, sender = connection.Pipe(duplex=False)
         # The thread must not keep the environment alive, whose end stops the thread.
         self._thread = threading.Thread(
             target=_watch,
-            args=(self._processes, receiver, self._exit_codes, self._found),
+            args=(
+                self._processes,
+                receiver,
+                self._exit_codes,
+                self._found,
+                self._limit,
+            ),
             name="worker_watch",
             daemon=True,
         )
         self._thread.start()
         self._stop = weakref.finalize(self, _send_stop, sender)
 
-    def death(self, what: str) -> child_errors.ChildDiedError | None:
+    @contextlib.contextmanager
+    def limited(self, seconds: float | None) -> Iterator[None]:
+        """Ends the workers if the context takes longer; None is no limit."""
+        self._limit.seconds = seconds
+        if seconds is not None:
+            self._limit.deadline = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._limit.deadline = math.inf
+
+    def death(self, what: str) -> child_errors.ChildError | None:
         """Returns the error for the worker that died first; None if none did.
 
         Args:
-          what: The call during which it died.
+          what: The call during which it died, or which took too long.
         """
         # A process closes its pipes shortly before it has an exit code.
         self._found.wait(_GRACE)
+        if self._limit.has_passed:
+            return child_errors.timed_out(
+                "vector_env: a member", what, self._limit.seconds, "step_timeout", ""
+            )
         codes = self._exit_codes or [process.exitcode for process in self._processes]
         dead = [index for index, code in enumerate(codes) if code is not None]
         if not dead:
@@ -80,7 +112,7 @@ class WorkerWatch:
 
     @property
     def has_found_death(self) -> bool:
-        """Whether a worker has died."""
+        """Whether a worker has died, or a call has taken too long."""
         return self._found.is_set()
 
     def end_all(self) -> None:
@@ -88,18 +120,38 @@ class WorkerWatch:
         self.stop()
         _end_all(self._processes)
 
+    def dismiss_guard(self) -> None:
+        """Leaves the workers, which have ended, alone when this process ends."""
+        if self._guard is not None:
+            self._guard.dismiss()
+
+
+class _Limit:
+    """When a call that is running has to return; shared by two threads."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self.deadline = math.inf  # As `time.monotonic`.
+        self.has_passed = False
+
 
 def _watch(
     processes: list[Any],
     stop_receiver: Any,
     exit_codes: list[int | None],
     found: threading.Event,
+    limit: _Limit,
 ) -> None:
     parent = os.getpid()
     running = {process.sentinel: process for process in processes}
     while running:
-        ended = connection.wait([stop_receiver, *running])
+        ended = connection.wait([stop_receiver, *running], _POLL)
         if stop_receiver in ended or os.getpid() != parent:
+            return
+        if not ended and time.monotonic() > limit.deadline:
+            limit.has_passed = True
+            found.set()
+            _end_all(processes)
             return
         for sentinel in ended:
             if _exit_code(running.pop(sentinel)) not in _ORDERLY:

@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 
 from tfrl.environments import py_environment, state_adapters
-from tfrl.environments.boundary import time_step_checker
-from tfrl.environments.gymnasium import observations, results, rewards
+from tfrl.environments.boundary import action_arrays, copies, time_step_checker
+from tfrl.environments.gymnasium import results, rewards
 from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
@@ -75,13 +75,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._reward_dtype = self._reward_spec.dtype
         self._discount = _read_only(np.float32(discount))
         self._match_dtype = match_obs_space_dtype
-        # The dtype of a single array; None for a nest.
-        self._observation_dtype = getattr(self._observation_spec, "dtype", None)
         self._action_is_discrete = isinstance(
             gym_env.action_space, gymnasium.spaces.Discrete
         )
         self._render_kwargs = dict(render_kwargs or {})
         self._name = time_step_checker.environment_name(gym_env)
+        self._check_action = action_arrays.ActionChecker(self._name, self._action_spec)
+        self._action_dtype = getattr(self._action_spec, "dtype", None)
+        self._copy_observation = copies.NestCopier(
+            self._name, "observation", self._observation_spec
+        )
         self._info: dict[str, Any] | None = None
         self._done = True
         self._was_reset = False
@@ -190,9 +193,13 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         return ts.restart(self._to_spec(observation), reward_spec=self._reward_spec)
 
     def _step(self, action: Any) -> ts.TimeStep:
-        if self._action_is_discrete:
+        if not self._action_is_discrete:
+            action = self._check_action.conform(action)
+        elif getattr(action, "dtype", None) == self._action_dtype and not action.shape:
             # Some environments use the action as a key, and an array has no hash.
-            action = action.item() if hasattr(action, "item") else int(action)
+            action = action.item()
+        else:
+            action = self._check_action.conform(action).item()
         try:
             result = self._stepped_env.step(action)
         except (TypeError, ValueError) as error:
@@ -205,10 +212,9 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         reward = rewards.as_array(
             reward, self._reward_shape, self._name, self._reward_dtype
         )
-        try:
-            self._done = bool(terminated or truncated)
-        except ValueError:
-            raise results.wrong_ends(terminated, truncated, self._name) from None
+        if type(terminated) not in _BOOLS or type(truncated) not in _BOOLS:
+            terminated, truncated = results.ends(terminated, truncated, (), self._name)
+        self._done = bool(terminated or truncated)
         return ts.TimeStep(
             ts.StepType.LAST if self._done else ts.StepType.MID,
             reward,
@@ -217,15 +223,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         )
 
     def _to_spec(self, observation: Any) -> Any:
-        if not self._match_dtype:
-            return observation
-        try:
-            if self._observation_dtype is not None:
-                return np.array(observation, self._observation_dtype)
-            return observations.to_spec(observation, self._observation_spec)
-        except (TypeError, ValueError) as error:
-            space = self._gym_env.observation_space
-            raise results.wrong_observation(observation, space, self._name) from error
+        return self._copy_observation(observation) if self._match_dtype else observation
 
     def _explain(self, error: Exception, what: str) -> None:
         """Raises a better error for one of Gymnasium's wrappers, if there is one."""
@@ -272,5 +270,6 @@ def _storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
+_BOOLS = (bool, np.bool_)
 # The time steps share their constants.
 _ZERO = _read_only(np.float32(0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -48,9 +49,12 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
         """The nest of specs of the actions that this wrapper takes."""
         return self._outer_spec
 
+    @functools.cached_property
+    def _check_action(self) -> action_arrays.ActionChecker:
+        return action_arrays.ActionChecker.of(self)
+
     def _step(self, action: Any) -> ts.TimeStep:
-        flat = action_arrays.flatten(action, self._outer_spec, self._outer_shape)
-        inner = self._convert(flat)
+        inner = self._convert(self._check_action(action))
         return self._env.step(tree.unflatten_as(self._env.action_spec(), inner))
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:

@@ -61,6 +61,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         self._observation_spec = self._make_spec()
         self._observations = self._zeros(self._inner_observation_spec)
         self._actions = self._zeros(env.action_spec())
+        self._check_action = action_arrays.ActionChecker.of(env)
 
     def observation_spec(self) -> Any:
         """The specs of the history; their bounds allow 0 if zeros fill it up."""
@@ -106,7 +107,7 @@ class HistoryWrapper(base.PyEnvironmentBaseWrapper):
         return self._observe(self._env.reset(), no_action)
 
     def _step(self, action: Any) -> ts.TimeStep:
-        flat = action_arrays.flatten(action, self._env.action_spec(), self._outer_shape)
+        flat = self._check_action(action)
         return self._observe(self._env.step(action), flat)
 
     def _observe(self, time_step: ts.TimeStep, action: list[np.ndarray]) -> Any:

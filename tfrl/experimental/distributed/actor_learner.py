@@ -102,6 +102,12 @@ class Experiment:
         agent.initialize()
         return environment, agent
 
+    def build_agent(self) -> tf_agent.TFAgent:
+        """Makes the agent alone; the environment that shows its specs is closed."""
+        environment, agent = self.build(self.seed)
+        environment.close()
+        return agent
+
 
 def run(
     experiment: Experiment,
@@ -184,7 +190,7 @@ def run(
 
 def make_tables(experiment: Experiment) -> list[replay_service.Table]:
     """Makes the tables of sequences, weights and reports, for a server."""
-    _, agent = experiment.build(experiment.seed)
+    agent = experiment.build_agent()
     variables = _shared_variables(agent)
     return [
         experiment.make_table(
@@ -249,7 +255,7 @@ def act(
     variables = _shared_variables(agent)
     reporter = reports.Reporter(client, number)
     pulled = -1
-    with _one_message_of_all_writers():
+    with contextlib.closing(environment), _one_message_of_all_writers():
         while not is_stopped():
             weights = client.server_info()[variables_lib.DEFAULT_TABLE]
             pushed = weights.rate_limiter_info.insert_stats.completed
@@ -280,7 +286,7 @@ def learn(
       num_iterations: See `run`.
       is_stopped: Returns whether to stop before that.
     """
-    _, agent = experiment.build(experiment.seed)
+    agent = experiment.build_agent()
     client = replay_service.Client(address)
     replay_buffer = replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,

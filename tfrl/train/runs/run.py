@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
@@ -397,7 +398,7 @@ class Run:
 
     def _save_if_best(self, mean: float) -> None:
         if mean >= float(self._best_return):
-            self._best_return.assign(mean)
+            self._best_return.assign(np.float32(mean))
             self._policies.save(self._directory.policy)
 
     def _save_last_policy(self) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.eval import evaluate
@@ -134,7 +135,8 @@ class RunLog:
         new_steps = info.environment_steps - self._known_steps
         self._known_steps = info.environment_steps
         if num_iterations:
-            self.seconds.assign_add(seconds)
+            # TensorFlow keeps each Python number that becomes a tensor, no arrays.
+            self.seconds.assign_add(np.asarray(seconds, np.float64))
             self.loss.add(info.loss, num_iterations)
             steps, interval = self._interval
             self._interval = steps + new_steps, interval + seconds
@@ -220,8 +222,8 @@ class _Mean(tf.Module):
         self._weight = tf.Variable(0.0, dtype=tf.float64, trainable=False)
 
     def add(self, value: float, weight: float) -> None:
-        self._sum.assign_add(value * weight)
-        self._weight.assign_add(weight)
+        self._sum.assign_add(np.asarray(value * weight, np.float64))
+        self._weight.assign_add(np.asarray(weight, np.float64))
 
     def take(self) -> float | None:
         """Returns the mean, or None without values."""

@@ -1,0 +1,89 @@
+"""`OrphanGuard`: ends processes that outlive this one.
+
+The children of `child_process` end with their parent by themselves. This is for the
+children of other libraries, which may hang while their parent is killed. No handler of
+this process could end them then, so a small process of its own waits for the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Sequence
+
+from tfrl.system import interpreter
+
+_CODE = (
+    "from tfrl.system import orphan_guard; orphan_guard.main(*map(int, sys.argv[1:]))"
+)
+_POLL_MILLISECONDS = 1000
+_GRACE = 1.0  # Seconds in which processes may end by themselves.
+
+
+class OrphanGuard:
+    """Kills processes a second after this process has ended, on POSIX systems."""
+
+    def __init__(self, pids: Sequence[int]):
+        """Starts the process that waits.
+
+        Args:
+          pids: The ids of the processes.
+
+        Raises:
+          OSError: If the process cannot be started.
+        """
+        process = interpreter.start(
+            _CODE,
+            [os.getpid(), *pids],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        self._dismiss = weakref.finalize(self, _end, process, os.getpid())
+        # The end of the program is what the guard waits for.
+        self._dismiss.atexit = False
+
+    def dismiss(self) -> None:
+        """Ends the guard, and leaves the processes alone."""
+        self._dismiss()
+
+
+def main(parent: int, *pids: int) -> None:
+    """Waits for the end of the parent, and then kills the processes that are left.
+
+    Args:
+      parent: The process id of the parent, which holds the other end of stdin.
+      *pids: The ids of the processes.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handles = [_open(pid) for pid in pids]
+    poller = select.poll()
+    poller.register(sys.stdin.fileno(), select.POLLIN)
+    # Looks at the process id, too: a fork of the parent would keep the pipe open.
+    while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
+        pass
+    time.sleep(_GRACE)
+    for pid, handle in zip(pids, handles, strict=True):
+        with contextlib.suppress(OSError):
+            if handle is None:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+
+
+def _open(pid: int) -> int | None:
+    """Returns a handle of a process, so that its number may be used again; or None."""
+    with contextlib.suppress(AttributeError, OSError):  # Only Linux has them.
+        return os.pidfd_open(pid)
+    return None
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner:  # Not in a fork.
+        process.kill()
+        process.communicate()

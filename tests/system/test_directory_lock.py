@@ -31,9 +31,15 @@ def start():
     """Starts processes that lock a directory until their stdin closes."""
     processes = []
 
-    def start(directory, script=HOLD, host=socket.gethostname(), answer="locked\n"):
+    def start(directory, script=HOLD, host=None, answer="locked\n"):
         process = subprocess.Popen(
-            [sys.executable, "-c", script, str(directory), host],
+            [
+                sys.executable,
+                "-c",
+                script,
+                str(directory),
+                host or socket.gethostname(),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

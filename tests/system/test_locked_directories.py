@@ -39,10 +39,10 @@ def test_a_directory_is_abandoned_when_its_process_is_killed(tmp_path):
 
 
 def test_a_directory_is_abandoned_although_a_fork_of_its_process_runs(tmp_path):
-    fork = MAKE.replace("print(", "import os; os.fork() or print(")
+    script = MAKE.replace("print(", "import os; os.fork() or print(")
+    script = script.replace("time.sleep(100)", "sys.stdin.read()")
     process = subprocess.Popen(
-        [sys.executable, "-c", fork.replace("time.sleep(100)", "sys.stdin.read()")]
-        + [str(tmp_path)],
+        [sys.executable, "-c", script, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -7,7 +7,7 @@ import io
 import os
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from tfrl.loggers import base
@@ -123,8 +123,9 @@ class CSVLogger:
     def _open(self, path: pathlib.Path) -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            self._fields = next(iter(read_rows(path)), [])
-            _drop_cut_line(path)
+            rows, size = _read_whole_rows(path)
+            self._fields = next(iter(rows), [])
+            os.truncate(path, size)
         return path.open("a", encoding="utf-8", newline="")
 
     def _add_columns(self, new: list[str]) -> None:
@@ -171,20 +172,56 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Returns the rows of a CSV file with its header, without an incomplete last line.
+    """Returns the rows of a CSV file with its header, without an incomplete last row.
+
+    Warns if more than a line is left out, because a quoted field does not end.
 
     Raises:
       ValueError: If it is not a file of text.
     """
+    return _read_whole_rows(path)[0]
+
+
+def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int]:
+    """Returns the rows that an interrupted write did not cut, and their bytes."""
     try:
         content = pathlib.Path(path).read_bytes()
         text = content[: content.rfind(b"\n") + 1].decode()
-        return list(csv.reader(io.StringIO(text, newline="")))
+        rows, end = _split_rows(text)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{path}: cannot be read ({error}), expected a CSV file of text in UTF-8; "
             "restore it, or remove it to go on without its rows."
         ) from None
+    rest = text[end:]
+    if rest:
+        warnings.warn(
+            f"CSV FILE CUT: {path} ends within a quoted field of row {len(rows) + 1}; "
+            f"the last {len(rest.splitlines()):,} lines, from {rest[:40]!r} on, are "
+            "left out. If they were whole rows, restore the file from a copy.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return rows, len(text[:end].encode())
+
+
+def _split_rows(text: str) -> tuple[list[list[str]], int]:
+    """Returns the rows of whole lines, and where the last whole row ends."""
+    lines = io.StringIO(text, newline="")
+    rows: list[list[str]] = []
+    end, has_ended = 0, False
+
+    def read() -> Iterator[str]:
+        nonlocal has_ended
+        yield from lines
+        has_ended = True
+
+    for row in csv.reader(read()):
+        if has_ended:  # The reader asked for more, to end a quoted field.
+            break
+        rows.append(row)
+        end = lines.tell()
+    return rows, end
 
 
 def _file_path(
@@ -226,12 +263,6 @@ def _replace_rows(path: pathlib.Path, rows: Iterable[Iterable[Any]]) -> None:
         file.flush()
         os.fsync(file.fileno())
     replacement.replace(path)
-
-
-def _drop_cut_line(path: pathlib.Path) -> None:
-    """Removes an incomplete last line, which an interrupted write left."""
-    with path.open("rb+") as file:
-        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _number(row: list[str], index: int) -> float:

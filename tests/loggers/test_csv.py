@@ -175,6 +175,14 @@ def test_rows_after_the_checkpoint_are_dropped(path):
     assert [p.name for p in path.parent.iterdir()] == ["metrics.csv"]
 
 
+def test_rows_without_a_number_are_dropped_with_a_warning(path):
+    path.parent.mkdir()
+    path.write_text("step,loss\n1,0.5\n\n2x,0.25\n3,0.125\n")
+    with pytest.warns(RuntimeWarning, match=r"has 1 rows .* column 'step'.*'2x'"):
+        assert drop_rows_after(path, "step", 3) == 2
+    assert lines(path) == ["step,loss", "1,0.5", "3,0.125"]
+
+
 def test_dropping_rows_removes_a_cut_line_too(path):
     write(path, {"step": 10, "loss": 0.5})
     with path.open("a") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import pathlib
 import warnings
@@ -146,7 +147,7 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
 
     A resumed run calls this function with its checkpoint's step, before it opens a
     `CSVLogger`, so that no step appears twice. Rows without a number in that column are
-    removed too. The file is replaced as a whole, or not at all.
+    removed too, with a warning. The file is replaced as a whole, or not at all.
 
     Returns:
       The number of rows removed; 0 if the file does not exist.
@@ -166,6 +167,15 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
             "remove the file if it does not belong there."
         )
     index = header.index(column)
+    lost = [row for row in rows if row and math.isnan(_number(row, index))]
+    if lost:
+        warnings.warn(
+            f"CSV FILE DAMAGED: {path} has {len(lost)} rows without a number in its "
+            f"column {column!r}, such as {lost[0]}, which are removed. Restore it from "
+            "a copy if you have one.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     kept = [row for row in rows if _number(row, index) <= last]
     _replace_rows(path, [header, *kept])
     return len(rows) - len(kept)
@@ -269,4 +279,4 @@ def _number(row: list[str], index: int) -> float:
     try:
         return float(row[index])
     except (IndexError, ValueError):
-        return float("inf")
+        return float("nan")

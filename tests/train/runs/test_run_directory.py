@@ -164,11 +164,14 @@ def test_a_folder_may_be_copied_while_it_is_locked(tmp_path):
     directory = run_directory.RunDirectory(tmp_path / "run", CONFIG)
     directory.lock()
     shutil.copytree(directory.path, tmp_path / "copy")
-    assert "locked by process" in subprocess.run(
-        [sys.executable, "-c", LOCK, str(directory.path)],
-        input=b"",
-        capture_output=True,
-    ).stderr.decode()
+    assert (
+        "locked by process"
+        in subprocess.run(
+            [sys.executable, "-c", LOCK, str(directory.path)],
+            input=b"",
+            capture_output=True,
+        ).stderr.decode()
+    )
     directory.check_intact(5)
     directory.unlock()
 

@@ -275,6 +275,15 @@ def test_damage_is_refused(filled, tmp_path, file, damage):
         server_checkpoint.restore_latest(make_service(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "content", ["[", "[1]", '{"files": {"meta.json": [1e999, 1]}}', '{"files": [1]}']
+)
+def test_a_damaged_list_of_files_is_refused(filled, tmp_path, content):
+    (save(filled) / "DONE").write_text(content)
+    with pytest.raises(ValueError, match="its file DONE cannot be read"):
+        server_checkpoint.restore_latest(make_service(tmp_path))
+
+
 def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog):
     path = save(filled)
     older = kept(path)

@@ -227,7 +227,14 @@ def _problem(directory: Path) -> str | None:
         expected = {str(name): (int(s[0]), int(s[1])) for name, s in sums.items()}
     except FileNotFoundError:
         return "its file DONE, which is written last, is missing"
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:
         return f"its file DONE cannot be read ({error!r})"
     for name, (size, expected_sum) in expected.items():
         try:

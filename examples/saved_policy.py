@@ -23,8 +23,9 @@ def load(path: pathlib.Path) -> Any:
     try:
         return saved_model.load_saved_model(str(path))
     except (OSError, ValueError) as error:
+        reason = error.__cause__ or error
         raise ValueError(
-            f"--policy: {str(path)!r} cannot be loaded ({error}); restore it from a "
+            f"--policy: {str(path)!r} cannot be loaded ({reason}); restore it from a "
             "copy, or run the command that trained it again, which writes it again."
         ) from error
 

@@ -13,7 +13,6 @@ see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
@@ -22,6 +21,7 @@ from absl import flags
 from examples import cli, saved_policy
 from tfrl import datasets, environments, replay_buffers
 from tfrl.system import quiet
+from tfrl.train.runs import run_config
 
 _NUM_EPISODES = flags.DEFINE_integer(
     "num_episodes", 100, "Episodes to record.", lower_bound=1
@@ -109,7 +109,7 @@ def copy_replay(
     from tfrl.savers import whole_checkpoints
     from tfrl.utils import example_encoding_dataset
 
-    settings = json.loads((run / "config.json").read_text())
+    settings = run_config.read(run / "config.json")
     if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "

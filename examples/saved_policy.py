@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 from absl import flags
 
 from examples import cli
+from tfrl.train.runs import run_config
 
 POLICY = flags.DEFINE_string(
     "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
@@ -17,13 +17,15 @@ POLICY = flags.DEFINE_string(
 
 def load(path: pathlib.Path) -> Any:
     """Returns the saved policy; raises a ValueError if it is damaged."""
-    import tensorflow as tf  # Not at the top: --help does not wait for it.
+    # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.saving import saved_model
 
     try:
-        return tf.saved_model.load(str(path))
-    except (LookupError, OSError, tf.errors.OpError) as error:
+        return saved_model.load_saved_model(str(path))
+    except (OSError, ValueError) as error:
+        reason = error.__cause__ or error
         raise ValueError(
-            f"--policy: {str(path)!r} cannot be loaded ({error}); restore it from a "
+            f"--policy: {str(path)!r} cannot be loaded ({reason}); restore it from a "
             "copy, or run the command that trained it again, which writes it again."
         ) from error
 
@@ -47,7 +49,7 @@ def find() -> tuple[pathlib.Path, str, int, int]:
         )
     # Without --logdir the run's folder is the one that the policy is in, if any.
     config = pathlib.Path(cli.LOGDIR.value or path.parent, "config.json")
-    settings = json.loads(config.read_text()) if config.exists() else {}
+    settings = run_config.read(config) if config.exists() else {}
     name = cli.ENV.value or settings.get("env")
     if name is None:
         raise ValueError(

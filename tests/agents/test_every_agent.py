@@ -4,10 +4,13 @@
 policies, dict observations and prioritized replay.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import re
+import traceback
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -24,6 +27,7 @@ from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import seeds
 
 OBSERVATION = {
     "place": tensor_spec.BoundedTensorSpec([], tf.int64, 0, 4),
@@ -51,12 +55,32 @@ ARRAYS = {
 
 # The variables of int32 of each agent that was made.
 MADE_OF_INT32 = {}
+# The random generators without a seed of each agent that was made.
+MADE_WITHOUT_SEED = {}
+
+
+@contextlib.contextmanager
+def generators_without_seed():
+    """Yields a list that gets a line for each generator that is made without a seed."""
+    found = []
+
+    def make_generator(seed=None):
+        if seed is None:
+            found.append("".join(traceback.format_stack(limit=8)))
+        return original(seed)
+
+    original = seeds.make_generator
+    with mock.patch.object(seeds, "make_generator", make_generator):
+        yield found
 
 
 @functools.cache
 def made(name):
     """One agent of each kind, which the tests train as they like."""
-    with int32_handles.recorded() as MADE_OF_INT32[name]:
+    with (
+        int32_handles.recorded() as MADE_OF_INT32[name],
+        generators_without_seed() as MADE_WITHOUT_SEED[name],
+    ):
         agent = KINDS[name].make(ts.time_step_spec(OBSERVATION))
         agent.collect_policy.prepare(BATCH_SIZE)
     return agent
@@ -66,6 +90,13 @@ def made(name):
 def test_no_variable_is_of_int32_which_no_gpu_can_hold(name):
     made(name)
     assert not MADE_OF_INT32[name]
+
+
+# The state of a generator is in every checkpoint of its agent.
+@pytest.mark.parametrize("name", [n for n, k in KINDS.items() if not k.without_weights])
+def test_the_seed_decides_all_random_generators(name):
+    made(name)
+    assert not MADE_WITHOUT_SEED[name]
 
 
 def experience(name, seed=0):

@@ -71,6 +71,35 @@ def test_a_cut_last_line_is_removed_at_the_restart(path, cut):
     assert lines(path) == ["loss,step", "1.0,0", "3.0,13"]
 
 
+@pytest.mark.filterwarnings("ignore:CSV FILE CUT")
+@pytest.mark.parametrize("text", ["one\ntwo\n\nthree", 'a "b\n", c\r\nd'])
+def test_a_cut_row_of_several_lines_is_removed_at_the_restart(path, text):
+    write(path, {"note": "x\ny", "step": 0})
+    start = len(path.read_bytes())
+    write(path, {"note": text, "step": 1})
+    content = path.read_bytes()
+    for cut in range(start, len(content)):
+        path.write_bytes(content[:cut])
+        write(path, {"note": "whole", "step": 2})
+        assert csv.read_rows(path) == [
+            ["note", "step"],
+            ["x\ny", "0"],
+            ["whole", "2"],
+        ]
+        path.write_bytes(content[:cut])
+        assert drop_rows_after(path, "step", 5) == 0
+        assert path.read_bytes() == content[:start]
+
+
+def test_lines_that_are_left_out_are_told(path):
+    path.parent.mkdir()
+    path.write_text('step,note\n0,a\n1,"b\n2,c\n3,d\n')
+    with pytest.warns(
+        RuntimeWarning, match=r"metrics.csv ends within .* row 3; the last 3 lines, f"
+    ):
+        assert csv.read_rows(path) == [["step", "note"], ["0", "a"]]
+
+
 def test_a_cut_header_is_written_anew(path):
     path.parent.mkdir()
     path.write_text("step,lo")
@@ -144,6 +173,14 @@ def test_rows_after_the_checkpoint_are_dropped(path):
     write(path, {"step": 30, "loss": 0.25})
     assert lines(path) == ["loss,step", "0.5,10", "0.5,20", "0.25,30"]
     assert [p.name for p in path.parent.iterdir()] == ["metrics.csv"]
+
+
+def test_rows_without_a_number_are_dropped_with_a_warning(path):
+    path.parent.mkdir()
+    path.write_text("step,loss\n1,0.5\n\n2x,0.25\n3,0.125\n")
+    with pytest.warns(RuntimeWarning, match=r"has 1 rows .* column 'step'.*'2x'"):
+        assert drop_rows_after(path, "step", 3) == 2
+    assert lines(path) == ["step,loss", "1,0.5", "3,0.125"]
 
 
 def test_dropping_rows_removes_a_cut_line_too(path):

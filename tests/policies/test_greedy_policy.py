@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ import tensorflow as tf
 
 from tfrl.networks import network
 from tfrl.policies import greedy_policy, q_policy, tf_policy
+from tfrl.savers import whole_checkpoints
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import seeds
 
 OBSERVATION = tf.TensorSpec([3], tf.float32)
 DISCRETE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)
@@ -140,3 +143,15 @@ def test_certain_distributions_know_their_probabilities_for_integers_too():
     np.testing.assert_array_equal(log_probability, [0.0, -np.inf])
     with pytest.raises(AttributeError, match="no attribute 'Missing'"):
         _ = greedy_policy.Missing
+
+
+def test_a_checkpoint_of_when_it_had_a_generator_is_restored(tmp_path):
+    policies = [greedy_policy.GreedyPolicy(make_q_policy(seed=i)) for i in range(2)]
+    policies[0]._generator = seeds.make_generator(0)
+    whole_checkpoints.Checkpointer(tmp_path, policy=policies[0]).save(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole_checkpoints.Checkpointer(tmp_path, policy=policies[1])
+    states = [p.wrapped_policy._generator.state for p in policies]
+    np.testing.assert_array_equal(*states)
+    assert not hasattr(policies[1], "_generator")

@@ -49,6 +49,22 @@ def test_loads_the_policy_with_the_weights_of_a_checkpoint(saved, tmp_path):
     check_equal(loaded.variables(), saved.variables())
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "saved_model.pb",
+        "policy_specs.pbtxt",
+        "variables/variables.index",
+        "variables/variables.data-00000-of-00001",
+    ],
+)
+def test_a_damaged_policy_is_named(saved, tmp_path, name):
+    file = tmp_path / "policy" / name
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(ValueError, match=rf"{tmp_path}/policy.* cannot be (loaded|re)"):
+        policy_loader.load(str(tmp_path / "policy"))
+
+
 def test_a_materialized_policy_has_the_weights_of_the_checkpoint(saved, tmp_path):
     output = str(tmp_path / "whole")
     policy_loader.materialize_saved_model(

@@ -115,6 +115,15 @@ def test_unknown_tags_are_damage():
         serialization.from_bytes(header + serialization.pack_arrays({"nest": nest}))
 
 
+def test_an_array_whose_bytes_are_lost_is_damage():
+    data = serialization.to_bytes({"a": np.arange(9)})
+    # The size and the checksum of the first array in the directory of the npz file.
+    entry = data.index(b"PK\1\2")
+    zeros = data[: entry + 16] + bytes(12) + data[entry + 28 :]
+    with pytest.raises(serialization.UnreadableBytesError, match="is not an array"):
+        serialization.from_bytes(zeros)
+
+
 def test_a_named_tuple_of_an_unknown_class_has_its_name_and_fields():
     data = serialization.to_bytes(Place(1, 2))
     gone = globals().pop("Place")

@@ -1,6 +1,9 @@
 """Specs in files."""
 
+import re
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl.specs import array_spec, tensor_spec
@@ -34,3 +37,32 @@ def test_a_file_without_a_folder_is_written_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     common.save_spec([tf.TensorSpec([2])], "spec.pb")
     assert common.load_spec("spec.pb") == [tf.TensorSpec([2])]
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [
+        (lambda spec, path: common.save_spec(spec, path), common.load_spec),
+        (
+            lambda spec, path: tensor_spec.to_pbtxt_file(path, spec),
+            tensor_spec.from_pbtxt_file,
+        ),
+    ],
+)
+def test_a_damaged_file_gives_specs_or_an_error_that_names_it(tmp_path, write, read):
+    path = tmp_path / "spec"
+    write(SPEC, str(path))
+    content, messages = path.read_bytes(), []
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(content), size=200):
+        damaged = bytearray(content)
+        damaged[place] ^= rng.integers(1, 256)
+        for bad in (bytes(damaged), content[:place]):
+            path.write_bytes(bad)
+            try:
+                read(str(path))
+            except ValueError as error:
+                messages.append(str(error))
+    assert len(messages) > 200
+    pattern = re.compile(rf"{path}: cannot be read .*, expected a", re.DOTALL)
+    assert all(map(pattern.match, messages))

@@ -1,22 +1,25 @@
 """The lock of a directory, between processes."""
 
 import errno
-import fcntl
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+from concurrent import futures
 
 import pytest
 
-from tfrl.system import directory_lock
+from tfrl.system import directory_lock, file_lock
 
+# Locks a directory on a host of this name.
 HOLD = """
-import sys
+import socket, sys
 from tfrl.system import directory_lock
+socket.gethostname = lambda: sys.argv[2]
 directory_lock.lock(sys.argv[1])
 print("locked", flush=True)
 sys.stdin.read()
@@ -28,15 +31,22 @@ def start():
     """Starts processes that lock a directory until their stdin closes."""
     processes = []
 
-    def start(directory):
+    def start(directory, script=HOLD, host=None, answer="locked\n"):
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(directory)],
+            [
+                sys.executable,
+                "-c",
+                script,
+                str(directory),
+                host or socket.gethostname(),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         processes.append(process)
-        assert process.stdout.readline() == "locked\n"
+        assert process.stdout.readline() == answer
         return process
 
     yield start
@@ -102,7 +112,7 @@ def test_the_lock_of_a_killed_process_is_taken_over_with_a_line(
         lock()
     (line,) = caplog.messages
     assert f"locked by process {process.pid}" in line
-    assert f"has ended; process {os.getpid()} takes over" in line
+    assert f"does not hold it any more; process {os.getpid()} takes over" in line
     assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
 
 
@@ -122,15 +132,65 @@ def test_a_process_that_ends_removes_its_file(tmp_path, start, lock, caplog):
     assert caplog.messages == []
 
 
-def test_a_file_of_another_host_is_left_and_the_remedy_told(tmp_path, lock):
-    write(tmp_path, pid=5, host="elsewhere", since="long ago")
-    with pytest.raises(
-        directory_lock.DirectoryLockedError,
-        match=f"process 5 on host elsewhere since long ago.*rm '{tmp_path / 'lock'}'",
-    ):
+def test_the_process_may_open_and_close_the_file(tmp_path, start, lock):
+    held = lock()
+    (tmp_path / "lock").read_bytes()
+    shutil.copytree(tmp_path, tmp_path.with_name("copy"))
+    assert held.is_intact
+    refused = start(tmp_path, answer="")
+    assert f"locked by process {os.getpid()}" in refused.communicate()[1]
+
+
+# As in a container, which has another host name each time.
+def test_the_lock_of_a_killed_process_on_another_host_is_taken_over(
+    tmp_path, start, lock, caplog
+):
+    process = start(tmp_path, host="container-1")
+    with pytest.raises(directory_lock.DirectoryLockedError, match="host container-1"):
         lock()
-    (tmp_path / "lock").unlink()
+    process.kill()
+    process.wait()
     lock()
+    assert f"locked by process {process.pid} on host container-1" in caplog.text
+
+
+def test_a_lock_that_another_host_has_taken_is_lost(tmp_path, lock):
+    held = lock()
+    # Its file system does not show that this process holds the lock.
+    write(tmp_path, pid=5, host="elsewhere", since="now")
+    assert not held.is_intact
+    assert held.loss().startswith("it is locked by process 5 on host elsewhere since")
+    held.release()
+    assert json.loads((tmp_path / "lock").read_text())["pid"] == 5
+
+
+def test_a_damaged_file_does_not_end_the_lock(tmp_path, lock):
+    held = lock()
+    (tmp_path / "lock").write_text("{")
+    assert held.is_intact
+
+
+def test_a_copy_of_a_locked_directory_may_be_locked(tmp_path, start, lock):
+    (tmp_path / "run").mkdir()
+    start(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert lock(tmp_path / "copy").is_intact
+
+
+def test_threads_may_lock_a_directory_at_once(tmp_path, lock):
+    with futures.ThreadPoolExecutor(8) as threads:
+        locks = list(threads.map(lambda _: lock(), range(32)))
+    assert len(set(map(id, locks))) == 1
+
+
+def test_a_lock_for_a_while_leaves_one_that_was_held_before(tmp_path, lock):
+    with directory_lock.locked(tmp_path):
+        assert directory_lock.is_held(tmp_path)
+    assert not (tmp_path / "lock").exists()
+    held = lock()
+    with directory_lock.locked(tmp_path):
+        pass
+    assert held.is_intact
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "5"', "\0\xff"])
@@ -153,19 +213,11 @@ def test_a_forked_child_does_not_hold_the_lock(tmp_path, lock):
 
 def test_a_lock_outlives_no_process_but_its_own(tmp_path, start, lock):
     # A child of the killed process, such as an environment's worker, still runs.
-    script = HOLD.replace("sys.stdin.read()", "import os; os.fork(); sys.stdin.read()")
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "locked\n"
+    script = HOLD.replace("print(", "import os; os.fork() or print(")
+    process = start(tmp_path, script)
     process.kill()
     process.wait()
     lock()
-    process.stdin.close()
-    process.stdout.close()
 
 
 def test_a_removed_directory_is_seen_and_may_be_locked_again(tmp_path, lock):
@@ -186,7 +238,7 @@ def no_locks(monkeypatch):
     def refuse(descriptor, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "lockf", refuse)
+    monkeypatch.setattr(file_lock.fcntl, "flock", refuse)
 
 
 def test_without_locks_a_process_that_runs_is_respected(
@@ -211,5 +263,19 @@ def test_without_locks_a_new_directory_is_locked_by_the_file(tmp_path, lock, no_
 
 def test_without_locks_another_host_is_respected(tmp_path, lock, no_locks):
     write(tmp_path, pid=os.getpid(), host="elsewhere", since="long ago")
-    with pytest.raises(directory_lock.DirectoryLockedError, match="host elsewhere"):
+    with pytest.raises(
+        directory_lock.DirectoryLockedError,
+        match=f"host elsewhere since long ago.*rm '{tmp_path / 'lock'}'",
+    ):
         lock()
+    (tmp_path / "lock").unlink()
+    lock()
+
+
+def test_without_fcntl_a_directory_is_locked_by_the_file(tmp_path, lock, start):
+    script = "import sys; sys.modules['fcntl'] = None" + HOLD
+    start(tmp_path, script).communicate()
+    assert not (tmp_path / "lock").exists()
+    start(tmp_path, script)
+    refused = start(tmp_path, script, answer="")
+    assert "on a file system without locks" in refused.communicate()[1]

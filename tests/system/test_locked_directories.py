@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tfrl.system import locked_directories
+from tfrl.system import file_lock, locked_directories
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks directories")
 
@@ -38,11 +38,28 @@ def test_a_directory_is_abandoned_when_its_process_is_killed(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_directory_is_abandoned_although_a_fork_of_its_process_runs(tmp_path):
+    script = MAKE.replace("print(", "import os; os.fork() or print(")
+    script = script.replace("time.sleep(100)", "sys.stdin.read()")
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    path = process.stdout.readline().strip()
+    assert locked_directories.abandoned(str(tmp_path), "mine-*") == []
+    process.kill()
+    process.wait()
+    assert locked_directories.abandoned(str(tmp_path), "mine-*") == [path]
+    process.communicate()
+
+
 def test_a_lock_keeps_others_of_the_same_process_out_too(tmp_path):
     path = str(tmp_path / "made")
     lock = locked_directories.make(path)
     with pytest.raises(OSError, match="temporarily unavailable"):
-        locked_directories.Lock(path)
+        locked_directories.lock(path)
     assert locked_directories.abandoned(str(tmp_path), "*") == []
     lock.release()
     assert locked_directories.abandoned(str(tmp_path), "*") == [path]
@@ -67,7 +84,7 @@ def test_where_nothing_can_be_locked_nothing_counts_as_abandoned(tmp_path, monke
     def refuse(*_):
         raise OSError("No locks available")
 
-    monkeypatch.setattr(locked_directories.fcntl, "flock", refuse)
+    monkeypatch.setattr(file_lock.fcntl, "flock", refuse)
     path, lock = locked_directories.make_temporary("x-", str(tmp_path))
     assert lock is None
     assert os.listdir(tmp_path) == [os.path.basename(path)]

@@ -17,6 +17,7 @@ from tfrl.environments import TFPyEnvironment, native, suite_gym
 from tfrl.eval import evaluate
 from tfrl.networks import ActorDistributionNetwork, QNetwork, QRnnNetwork
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
+from tfrl.system import directory_lock, file_lock
 from tfrl.utils import common, variables
 
 ITERATIONS = 30
@@ -422,6 +423,14 @@ def test_a_hyperparameter_that_is_in_no_variable_is_refused():
         match=r"hyperparameters\['tau'\]: no variable.*0.1, 0.2.*tf.Variable\(tau\)",
     ):
         sweep(lambda seed, tau: make_loop(seed), hyperparameters={"tau": [0.1, 0.2]})
+
+
+def test_a_directory_that_another_process_uses_is_refused(tmp_path):
+    # A lock belongs to an open file, so this is as one of another process.
+    held = file_lock.FileLock(os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT))
+    with pytest.raises(directory_lock.DirectoryLockedError, match="by another process"):
+        sweep(never, directory=tmp_path)
+    held.release()
 
 
 def test_loops_with_other_variables_are_refused():

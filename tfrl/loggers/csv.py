@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from tfrl.loggers import base
@@ -123,8 +124,9 @@ class CSVLogger:
     def _open(self, path: pathlib.Path) -> TextIO:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            self._fields = next(iter(read_rows(path)), [])
-            _drop_cut_line(path)
+            rows, size = _read_whole_rows(path)
+            self._fields = next(iter(rows), [])
+            os.truncate(path, size)
         return path.open("a", encoding="utf-8", newline="")
 
     def _add_columns(self, new: list[str]) -> None:
@@ -145,7 +147,7 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
 
     A resumed run calls this function with its checkpoint's step, before it opens a
     `CSVLogger`, so that no step appears twice. Rows without a number in that column are
-    removed too. The file is replaced as a whole, or not at all.
+    removed too, with a warning. The file is replaced as a whole, or not at all.
 
     Returns:
       The number of rows removed; 0 if the file does not exist.
@@ -165,26 +167,71 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
             "remove the file if it does not belong there."
         )
     index = header.index(column)
+    lost = [row for row in rows if row and math.isnan(_number(row, index))]
+    if lost:
+        warnings.warn(
+            f"CSV FILE DAMAGED: {path} has {len(lost)} rows without a number in its "
+            f"column {column!r}, such as {lost[0]}, which are removed. Restore it from "
+            "a copy if you have one.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     kept = [row for row in rows if _number(row, index) <= last]
     _replace_rows(path, [header, *kept])
     return len(rows) - len(kept)
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Returns the rows of a CSV file with its header, without an incomplete last line.
+    """Returns the rows of a CSV file with its header, without an incomplete last row.
+
+    Warns if more than a line is left out, because a quoted field does not end.
 
     Raises:
       ValueError: If it is not a file of text.
     """
+    return _read_whole_rows(path)[0]
+
+
+def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int]:
+    """Returns the rows that an interrupted write did not cut, and their bytes."""
     try:
         content = pathlib.Path(path).read_bytes()
         text = content[: content.rfind(b"\n") + 1].decode()
-        return list(csv.reader(io.StringIO(text, newline="")))
+        rows, end = _split_rows(text)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{path}: cannot be read ({error}), expected a CSV file of text in UTF-8; "
             "restore it, or remove it to go on without its rows."
         ) from None
+    rest = text[end:]
+    if rest:
+        warnings.warn(
+            f"CSV FILE CUT: {path} ends within a quoted field of row {len(rows) + 1}; "
+            f"the last {len(rest.splitlines()):,} lines, from {rest[:40]!r} on, are "
+            "left out. If they were whole rows, restore the file from a copy.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return rows, len(text[:end].encode())
+
+
+def _split_rows(text: str) -> tuple[list[list[str]], int]:
+    """Returns the rows of whole lines, and where the last whole row ends."""
+    lines = io.StringIO(text, newline="")
+    rows: list[list[str]] = []
+    end, has_ended = 0, False
+
+    def read() -> Iterator[str]:
+        nonlocal has_ended
+        yield from lines
+        has_ended = True
+
+    for row in csv.reader(read()):
+        if has_ended:  # The reader asked for more, to end a quoted field.
+            break
+        rows.append(row)
+        end = lines.tell()
+    return rows, end
 
 
 def _file_path(
@@ -228,14 +275,8 @@ def _replace_rows(path: pathlib.Path, rows: Iterable[Iterable[Any]]) -> None:
     replacement.replace(path)
 
 
-def _drop_cut_line(path: pathlib.Path) -> None:
-    """Removes an incomplete last line, which an interrupted write left."""
-    with path.open("rb+") as file:
-        file.truncate(file.read().rfind(b"\n") + 1)
-
-
 def _number(row: list[str], index: int) -> float:
     try:
         return float(row[index])
     except (IndexError, ValueError):
-        return float("inf")
+        return float("nan")

@@ -79,6 +79,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
             ),
             validate_args=policy.validate_args,
             stationary_mask=exploration_mask,
+            seed=seed,
         )
         self._info_fields_to_inherit_from_greedy = tuple(
             info_fields_to_inherit_from_greedy

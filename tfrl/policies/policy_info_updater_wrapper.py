@@ -45,9 +45,9 @@ class PolicyInfoUpdaterWrapper(wrapper_policy.WrapperPolicy):
         """
         _check_dict("policy.info_spec", policy.info_spec or {})
         _check_dict("info_spec", info_spec)
+        self._needs_seed = policy._needs_seed
         super().__init__(policy, name, info_spec=info_spec)
         self._updater_fn = updater_fn
-        self._needs_seed = policy._needs_seed
 
     def apply_value_network(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the wrapped policy's `apply_value_network`, which must exist."""

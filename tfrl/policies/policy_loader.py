@@ -17,6 +17,10 @@ def load(
     Args:
       saved_model_path: A directory that `PolicySaver.save` wrote.
       checkpoint_path: A directory that `PolicySaver.save_checkpoint` wrote.
+
+    Raises:
+      FileNotFoundError: There is no saved policy.
+      ValueError: A file of the policy is damaged.
     """
     policy = py_tf_eager_policy.SavedModelPyTFEagerPolicy(
         saved_model_path, load_specs_from_pbtxt=True

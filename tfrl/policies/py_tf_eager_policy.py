@@ -174,7 +174,7 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
 
         Raises:
           ValueError: There is no `time_step_spec`, and `load_specs_from_pbtxt` is
-            False.
+            False; or a file of the policy is damaged.
           FileNotFoundError: `model_path` holds no saved policy.
         """
         model_path = os.fspath(model_path)

@@ -49,6 +49,7 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
             1,
             remedy="0 does not smooth at all",
         )
+        self._needs_seed = policy._needs_seed
         super().__init__(
             policy,
             name,
@@ -59,7 +60,6 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
             automatic_state_reset=True,
         )
         self._smoothing_coefficient = smoothing_coefficient
-        self._needs_seed = policy._needs_seed
         # The average begins at 0, which may be outside the bounds.
         self._greedy_action_needs_clip = True
 

@@ -46,7 +46,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     # `_distribution` but not these gets the methods of `TFPolicy`, which call it.
     _shortcuts: ClassVar[tuple[str, ...]] = ("_greedy_action",)
 
-    # Whether `_action` uses its seed. With False no seed is drawn from the stream.
+    # Whether `_action` uses its seed. With False the policy has no stream of its own.
     _needs_seed: bool = True
     # Whether `_greedy_action` can leave the bounds of the action spec.
     _greedy_action_needs_clip: bool = True
@@ -128,9 +128,10 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         )
         self._validate_args = validate_args
         self._set_untracked("_traced_action", traced_action.TracedAction())
-        # Made here, because a `tf.function` that calls `action` may create no variable.
-        with tf.init_scope():
-            self._generator = seeds.make_generator(seed)
+        if self._needs_seed:
+            # Made here, since a `tf.function` that calls `action` may make no variable.
+            with tf.init_scope():
+                self._generator = seeds.make_generator(seed)
 
     @final
     def action(

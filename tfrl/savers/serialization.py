@@ -128,10 +128,14 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray]:
     """Returns the arrays of an npz file, by name.
 
     Raises:
-      ValueError: If an array holds objects, which are pickles.
+      ValueError: If an array holds objects, which are pickles, or is damaged.
     """
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays.items())
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = dict(file.items())
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # NumPy returns other files as bytes.
+            raise ValueError(f"{name!r} is not an array")
+    return arrays
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], path: _Path) -> Any:

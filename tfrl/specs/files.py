@@ -33,7 +33,11 @@ def load_spec(file_path: str) -> Any:
 
     A named tuple is read as a new class with the same name and fields. For example,
     `Trajectory(*load_spec(path))` converts the result to a `Trajectory`.
+
+    Raises:
+      ValueError: If the file does not hold specs, because it is damaged, say.
     """
     with tf.io.gfile.GFile(file_path, "rb") as file:
-        proto = internals.structured_value().FromString(file.read())
-    return spec_proto.from_proto(proto)
+        content = file.read()
+    with spec_proto.explained(file_path):
+        return spec_proto.from_proto(internals.structured_value().FromString(content))

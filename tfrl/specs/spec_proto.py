@@ -8,12 +8,13 @@ fields, which `tf.nest` treats as equal to the original.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf import text_format
+from google.protobuf import message, text_format
 
 from tfrl.compilation import internals
 from tfrl.specs import array_spec, nest_levels
@@ -64,9 +65,32 @@ def to_pbtxt_file(output_path: str, spec: Any) -> None:
 
 
 def from_pbtxt_file(spec_path: str) -> Any:
-    """Reads a nest of tensor specs from a file that `to_pbtxt_file` wrote."""
-    with tf.io.gfile.GFile(spec_path, "r") as file:
+    """Reads a nest of tensor specs from a file that `to_pbtxt_file` wrote.
+
+    Raises:
+      ValueError: If the file does not hold specs, because it is damaged, say.
+    """
+    with tf.io.gfile.GFile(spec_path, "r") as file, explained(spec_path):
         return from_proto(text_format.Parse(file.read(), internals.structured_value()))
+
+
+@contextlib.contextmanager
+def explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises errors of reading a file of specs as a ValueError with its path."""
+    try:
+        yield
+    except (
+        message.DecodeError,
+        text_format.ParseError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise ValueError(
+            f"{os.fspath(path)}: cannot be read ({type(error).__name__}: {error}), "
+            "expected a nest of tensor specs; restore the file from a copy, or write "
+            "it again."
+        ) from error
 
 
 def _encode(spec: Any, value: Any) -> None:

@@ -1,34 +1,43 @@
 """Locks a directory for one process, so that two processes do not write to it.
 
-The lock is one of the operating system on the file `lock`, which the kernel releases
-when the process ends in any way. The file says which process holds the lock, for
-people, and for file systems without such locks. It is removed with the lock.
+The lock is a `file_lock` on the file `lock`, which the kernel releases when the process
+ends in any way. The file says which process holds the lock, for people, and for file
+systems without locks. It is removed with the lock.
+
+Where the kernel grants the lock, the process that the file names is taken to have
+ended, on whichever host it ran: a container has another host name each time. On a file
+system that does not show its locks to other hosts that may be wrong. The earlier
+process then finds another name in the file, and its `DirectoryLock.loss` says so.
+
+On a file system without locks, and on Windows, nothing is locked: the file alone says
+who uses the directory. A process that starts there at the same moment is not seen, and
+the file of a killed process must be removed by hand if it was on another host or on
+Windows.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
-import errno
 import json
 import logging
 import os
 import pathlib
 import socket
+import threading
+from collections.abc import Iterator
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks.
-    fcntl = None  # type: ignore[assignment]
+from tfrl.system import file_lock
 
 NAME = "lock"
 
 _LOGGER = logging.getLogger("tfrl.system")
-_HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
 # The locks of this process, by the real paths of their directories.
 _held: dict[str, DirectoryLock] = {}
+_mutex = threading.RLock()
 
 
 class DirectoryLockedError(RuntimeError):
@@ -38,32 +47,57 @@ class DirectoryLockedError(RuntimeError):
 class DirectoryLock:
     """The lock of a directory, held by this process until `release`."""
 
-    def __init__(self, path: pathlib.Path, descriptor: int) -> None:
-        """Keeps the locked file.
+    def __init__(
+        self,
+        path: pathlib.Path,
+        lock: file_lock.FileLock | None,
+        identity: tuple[int, int],
+        content: dict[str, Any],
+    ) -> None:
+        """Keeps the lock.
 
         Args:
           path: The path of the file.
-          descriptor: The open file.
+          lock: The lock of the file; None on a file system without locks.
+          identity: The device and the number of the file.
+          content: What this process has written to it.
         """
         self._path = path
-        self._descriptor = descriptor
+        self._lock = lock
+        self._identity = identity
+        self._content = content
         self._process = os.getpid()
 
     @property
     def is_intact(self) -> bool:
         """Whether this process holds the lock, and the file is still there."""
-        return self._process == os.getpid() and _is_same_file(
-            self._path, self._descriptor
-        )
+        return self.loss() is None
+
+    def loss(self) -> str | None:
+        """Returns how this process has lost the lock; None while it holds it."""
+        if self._process != os.getpid():
+            return f"its lock belongs to process {self._process}, which forked this one"
+        if self._lock is not None and not self._lock.is_held:
+            return "its lock was released"
+        if _identity(self._path) != self._identity:
+            return f"the file of its lock was removed or replaced ({self._path})"
+        # The file is opened again, since an NFS client then asks the server for it.
+        named = _read(self._path)
+        if named.get("pid") is not None and named != self._content:
+            return f"it is {_locked(self._path, named)}"
+        return None
 
     def release(self) -> None:
         """Removes the file and releases the lock; does nothing if that is done."""
-        if _held.get(_key(self._path.parent)) is not self:
-            return
-        del _held[_key(self._path.parent)]
-        if self.is_intact:
-            self._path.unlink()
-        os.close(self._descriptor)
+        with _mutex:
+            if _held.get(_key(self._path.parent)) is not self:
+                return
+            del _held[_key(self._path.parent)]
+            # Removed first: a file that is not locked could be another process's.
+            if self.is_intact:
+                self._path.unlink()
+            if self._lock is not None:
+                self._lock.release()
 
 
 def lock(directory: str | os.PathLike) -> DirectoryLock:
@@ -75,37 +109,19 @@ def lock(directory: str | os.PathLike) -> DirectoryLock:
       directory: An existing directory.
 
     Raises:
-      DirectoryLockedError: Another process holds the lock, or may hold it: on another
-        host, or on a file system without locks.
+      DirectoryLockedError: Another process holds the lock, or may hold it, on a file
+        system without locks.
       OSError: The file cannot be written.
     """
     path = pathlib.Path(directory) / NAME
-    held = _held.get(_key(path.parent))
-    if held is not None:
-        if held.is_intact:
-            return held
-        held.release()
-    descriptor = _open_and_lock(path)
-    try:
-        before = _read(descriptor)
-        if before and before.get("host") != socket.gethostname():
-            raise DirectoryLockedError(
-                f"{_locked(path, before)}. Whether that process still runs cannot be "
-                f"seen from this host; if it does not, remove the file: rm '{path}'"
-            )
-        _write(descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    if before:
-        _LOGGER.warning(
-            "directory %r: %s, which has ended; process %d takes over.",
-            str(path.parent),
-            _locked(path, before),
-            os.getpid(),
-        )
-    _held[_key(path.parent)] = result = DirectoryLock(path, descriptor)
-    return result
+    with _mutex:
+        held = _held.get(_key(path.parent))
+        if held is not None:
+            if held.is_intact:
+                return held
+            held.release()
+        _held[_key(path.parent)] = result = _lock(path)
+        return result
 
 
 def is_held(directory: str | os.PathLike) -> bool:
@@ -114,43 +130,67 @@ def is_held(directory: str | os.PathLike) -> bool:
     return held is not None and held.is_intact
 
 
-def _open_and_lock(path: pathlib.Path) -> int:
-    """Returns the descriptor of the locked file, which is created if missing."""
+@contextlib.contextmanager
+def locked(directory: str | os.PathLike) -> Iterator[None]:
+    """Locks a directory; see `lock`. Releases it unless it was held before."""
+    was_held = is_held(directory)
+    held = lock(directory)
+    try:
+        yield
+    finally:
+        if not was_held:
+            held.release()
+
+
+def _lock(path: pathlib.Path) -> DirectoryLock:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        identity = _number(os.fstat(descriptor))
+        before = _read(path)
+        own = _lock_file(path, descriptor, before)
         try:
-            _lock_file(path, descriptor)
+            # The process that held the lock may have removed the file in the meantime.
+            if _identity(path) == identity:
+                content = _write(path)
+                break
         except BaseException:
-            os.close(descriptor)
+            if own is not None:
+                own.release()
             raise
-        # The process that held the lock may have removed the file in the meantime.
-        if _is_same_file(path, descriptor):
-            return descriptor
-        os.close(descriptor)
+        if own is not None:
+            own.release()
+    if before:
+        _LOGGER.warning(
+            "directory %r: %s, which does not hold it any more; process %d takes over.",
+            str(path.parent),
+            _locked(path, before),
+            os.getpid(),
+        )
+    return DirectoryLock(path, own, identity, content)
 
 
-def _lock_file(path: pathlib.Path, descriptor: int) -> None:
-    """Locks an open file, or raises a DirectoryLockedError.
+def _lock_file(
+    path: pathlib.Path, descriptor: int, holder: dict[str, Any]
+) -> file_lock.FileLock | None:
+    """Locks an open file; returns None if the file system has no locks.
 
-    The lock belongs to the process, so that its forked children do not hold it.
+    Raises:
+      DirectoryLockedError: Another process holds the lock, or may hold it.
     """
-    holder = _read(descriptor)
     try:
-        if fcntl is None:
-            raise OSError(errno.ENOSYS, "no locks")
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in _HELD_BY_ANOTHER:
-            raise DirectoryLockedError(
-                f"{_locked(path, holder)}. Two processes would spoil each other's "
-                "files; wait until it ends, or use another directory."
-            ) from None
-        # The file system has no locks, so the file alone says who holds it.
+        return file_lock.FileLock(descriptor)
+    except file_lock.HeldError:
+        raise DirectoryLockedError(
+            f"{_locked(path, holder)}. Two processes would spoil each other's files; "
+            "wait until it ends, or use another directory."
+        ) from None
+    except OSError:
         if _may_run(holder):
             raise DirectoryLockedError(
                 f"{_locked(path, holder)}, on a file system without locks. Wait until "
                 f"it ends; if it has ended, remove the file: rm '{path}'"
             ) from None
+        return None
 
 
 def _may_run(holder: dict[str, Any]) -> bool:
@@ -160,6 +200,8 @@ def _may_run(holder: dict[str, Any]) -> bool:
         return bool(holder)
     if pid == os.getpid():
         return False
+    if os.name == "nt":
+        return True  # Signal 0 is Ctrl-C there.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -169,23 +211,29 @@ def _may_run(holder: dict[str, Any]) -> bool:
     return True
 
 
-def _read(descriptor: int) -> dict[str, Any]:
+def _read(path: pathlib.Path) -> dict[str, Any]:
     """Returns the process that the file names; empty for a file without one."""
     try:
-        content = json.loads(os.pread(descriptor, 4096, 0) or b"{}")
-    except ValueError:
+        content = json.loads(path.read_bytes() or b"{}")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError):
         return {"pid": None, "host": socket.gethostname()}
     return content if isinstance(content, dict) else {}
 
 
-def _write(descriptor: int) -> None:
+def _write(path: pathlib.Path) -> dict[str, Any]:
+    """Writes who holds the lock to the file, and returns it."""
     content = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": datetime.datetime.now().isoformat(" ", "seconds"),
     }
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, (json.dumps(content) + "\n").encode(), 0)
+    # In place, since another file would not be locked. Closing it sends it to a server.
+    with path.open("r+b") as file:
+        file.truncate()
+        file.write((json.dumps(content) + "\n").encode())
+    return content
 
 
 def _locked(path: pathlib.Path, holder: dict[str, Any]) -> str:
@@ -197,13 +245,15 @@ def _locked(path: pathlib.Path, holder: dict[str, Any]) -> str:
     )
 
 
-def _is_same_file(path: pathlib.Path, descriptor: int) -> bool:
+def _identity(path: pathlib.Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        return _number(os.stat(path))
     except OSError:
-        return False
-    own = os.fstat(descriptor)
-    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+        return None
+
+
+def _number(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _key(directory: pathlib.Path) -> str:
@@ -214,3 +264,13 @@ def _key(directory: pathlib.Path) -> str:
 def _release_all() -> None:
     for held in list(_held.values()):
         held.release()
+
+
+def _after_fork() -> None:
+    # Another thread may have held it when this process was forked.
+    global _mutex
+    _mutex = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

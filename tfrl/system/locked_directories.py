@@ -1,6 +1,7 @@
 """Directories that a process holds locked, so that later ones see whether it has ended.
 
-The system releases the lock of a process that is killed. A directory has another name
+The system releases the lock of a process that is killed, although processes that it
+forked may still run (see `file_lock`). A directory has another name
 until it is locked, so one that has its final name and no lock is abandoned.
 
 >>> import tempfile
@@ -23,46 +24,30 @@ import shutil
 import stat
 import sys
 import tempfile
-import weakref
 
-if sys.platform != "win32":
-    import fcntl
+from tfrl.system import file_lock
 
 _NEW = "new-"
 _MARK = ".temporary"  # A file in the directories of `make_temporary`.
 
 
-class Lock:
-    """A lock on a directory, which is held until `release` or the end of the process.
+def lock(path: str) -> file_lock.FileLock:
+    """Locks a directory until the lock is released or this process ends.
 
-    Processes that are forked while it is held hold it, too.
+    Args:
+      path: The directory.
+
+    Raises:
+      OSError: If another process holds the lock, or the directory cannot be locked.
     """
-
-    def __init__(self, path: str):
-        """Locks a directory.
-
-        Args:
-          path: The directory.
-
-        Raises:
-          OSError: If another process holds the lock, or the directory cannot be locked.
-        """
-        if sys.platform == "win32":
-            raise OSError("Directories cannot be locked on Windows.")
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._close = weakref.finalize(self, os.close, descriptor)
-
-    def release(self) -> None:
-        """Unlocks the directory. May be called repeatedly."""
-        self._close()
+    if sys.platform == "win32":
+        raise OSError("Directories cannot be locked on Windows.")
+    return file_lock.FileLock(
+        os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    )
 
 
-def make(path: str) -> Lock | None:
+def make(path: str) -> file_lock.FileLock | None:
     """Creates a directory and locks it; returns None if it cannot be locked.
 
     Args:
@@ -76,7 +61,9 @@ def make(path: str) -> Lock | None:
     return _lock_and_rename(new, path)
 
 
-def make_temporary(prefix: str, parent: str | None = None) -> tuple[str, Lock | None]:
+def make_temporary(
+    prefix: str, parent: str | None = None
+) -> tuple[str, file_lock.FileLock | None]:
     """Creates a directory that only this user can enter, and locks it.
 
     Args:
@@ -92,10 +79,10 @@ def make_temporary(prefix: str, parent: str | None = None) -> tuple[str, Lock | 
     new = tempfile.mkdtemp(prefix=_NEW + prefix, dir=parent)
     parent, name = os.path.split(new)
     path = os.path.join(parent, name.removeprefix(_NEW))
-    lock = _lock_and_rename(new, path)
+    held = _lock_and_rename(new, path)
     with open(os.path.join(path, _MARK), "x", encoding="utf-8") as file:
         file.write("This directory is deleted when the process that made it ends.\n")
-    return path, lock
+    return path, held
 
 
 def remove_temporary(prefix: str, parent: str | None = None) -> None:
@@ -125,21 +112,21 @@ def abandoned(parent: str, pattern: str) -> list[str]:
         path = os.path.join(parent, name)
         if fnmatch.fnmatchcase(name, pattern) and _is_own_directory(path):
             with contextlib.suppress(OSError):
-                Lock(path).release()
+                lock(path).release()
                 found.append(path)
     return found
 
 
-def _lock_and_rename(new: str, path: str) -> Lock | None:
-    lock = None
+def _lock_and_rename(new: str, path: str) -> file_lock.FileLock | None:
+    held = None
     with contextlib.suppress(OSError):
-        lock = Lock(new)
+        held = lock(new)
     try:
         os.rename(new, path)
     except BaseException:
         os.rmdir(new)
         raise
-    return lock
+    return held
 
 
 def _is_own_directory(path: str) -> bool:

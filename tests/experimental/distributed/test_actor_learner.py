@@ -19,7 +19,7 @@ from tfrl.environments import native
 from tfrl.eval import evaluate
 from tfrl.experimental.distributed import actor_learner
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
-from tfrl.system import function_process
+from tfrl.system import directory_lock, file_lock, function_process
 from tfrl.utils import tensor_normalizer
 
 NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
@@ -121,6 +121,17 @@ def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, serv
     # The learner's last checkpoint came after its last push but one.
     pulled = variables_lib.ReverbVariableContainer(address).pull()
     assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+
+
+def test_a_second_run_in_the_directory_is_refused(tmp_path):
+    directory = train.RunDirectory(tmp_path, {"num_iterations": 1})
+    directory.replay_server.mkdir()
+    # A lock belongs to an open file, so this is as one of another process.
+    file = directory.replay_server / "lock"
+    held = file_lock.FileLock(os.open(file, os.O_RDWR | os.O_CREAT))
+    with pytest.raises(directory_lock.DirectoryLockedError, match=f"file {file}"):
+        actor_learner.run(IMPALA, directory, num_actors=1, num_iterations=1)
+    held.release()
 
 
 def test_numbers_must_be_positive(tmp_path):

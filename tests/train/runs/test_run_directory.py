@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -9,6 +10,10 @@ import pytest
 from tfrl.train.runs import run_directory
 
 CONFIG = {"env": "CartPole-v1", "network": {"layers": (100,)}, "seed": 1}
+LOCK = (
+    "import sys; from tfrl.system import directory_lock\n"
+    "directory_lock.lock(sys.argv[1]); print(flush=True); sys.stdin.read()"
+)
 
 
 def test_a_new_folder_is_made_and_holds_the_configuration(tmp_path):
@@ -118,12 +123,8 @@ def test_a_number_of_iterations_may_grow_and_not_shrink(tmp_path):
 @pytest.fixture
 def other_process(tmp_path):
     """A process that uses `tmp_path`; its number."""
-    script = (
-        "import sys; from tfrl.system import directory_lock\n"
-        "directory_lock.lock(sys.argv[1]); print(flush=True); sys.stdin.read()"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)],
+        [sys.executable, "-c", LOCK, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -156,6 +157,44 @@ def test_the_lock_is_held_on_request_and_by_the_constructor_only_while_it_works(
     assert (tmp_path / "lock").exists()
     directory.unlock()
     assert not (tmp_path / "lock").exists()
+    directory.unlock()
+
+
+def test_a_folder_may_be_copied_while_it_is_locked(tmp_path):
+    directory = run_directory.RunDirectory(tmp_path / "run", CONFIG)
+    directory.lock()
+    shutil.copytree(directory.path, tmp_path / "copy")
+    assert (
+        "locked by process"
+        in subprocess.run(
+            [sys.executable, "-c", LOCK, str(directory.path)],
+            input=b"",
+            capture_output=True,
+        ).stderr.decode()
+    )
+    directory.check_intact(5)
+    directory.unlock()
+
+
+@pytest.mark.parametrize(
+    ("content", "loss"),
+    [
+        ('{"pid": 5, "host": "b"}', "it is locked by process 5 on host b"),
+        (None, "the file of its lock was removed"),
+    ],
+)
+def test_a_lock_that_is_lost_is_told_with_the_way_to_resume(tmp_path, content, loss):
+    directory = run_directory.RunDirectory(tmp_path, CONFIG)
+    directory.lock()
+    if content is None:
+        (tmp_path / "lock").unlink()
+    else:
+        (tmp_path / "lock").write_text(content)
+    with pytest.raises(
+        run_directory.RunDirectoryError,
+        match=f"{loss} .*stops at iteration 1,000. Run the same command again",
+    ):
+        directory.check_intact(1_000)
     directory.unlock()
 
 

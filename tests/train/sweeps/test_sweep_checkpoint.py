@@ -45,6 +45,32 @@ def test_a_damaged_file_is_an_error(tmp_path, progress):
             saved.restore()
 
 
+def test_no_damage_goes_unseen(tmp_path, progress):
+    saved = sweep_checkpoint.SweepCheckpoint(tmp_path, {"seeds": (1, 2)})
+    saved.save(progress, [np.arange(5), np.ones([2, 3])])
+    path = tmp_path / "sweep.npz"
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(content), size=400):
+        damaged = bytearray(content)
+        damaged[place] ^= rng.integers(1, 256)
+        path.write_bytes(damaged)
+        with pytest.raises(whole_checkpoints.CheckpointError, match="cannot be read"):
+            saved.restore()
+        path.write_bytes(content[:place])
+        with pytest.raises(whole_checkpoints.CheckpointError, match="cannot be read"):
+            saved.restore()
+
+
+def test_a_file_of_an_earlier_version_has_no_checksum(tmp_path, progress):
+    saved = sweep_checkpoint.SweepCheckpoint(tmp_path, {})
+    saved.save(progress, [np.arange(5)])
+    path = tmp_path / "sweep.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(b"crc32")])
+    np.testing.assert_array_equal(saved.restore()[1], [np.arange(5)])
+
+
 def test_a_file_of_other_settings_is_refused(tmp_path, progress):
     sweep_checkpoint.SweepCheckpoint(tmp_path, {"gamma": [0.5]}).save(progress, [])
     with pytest.raises(

@@ -50,6 +50,17 @@ def test_runs_with_evaluations_at_other_iterations_are_refused(first, tmp_path):
         sweep_result.SweepCurves.read([first, short], [4, 5], {})
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "iteration,loss\n1,2\n", f"{HEADER}\n5,20,x,1\n", f"{HEADER}\n5,20,,1\n"],
+)
+def test_a_file_that_is_not_the_metrics_of_a_run_is_named(tmp_path, content):
+    path = tmp_path / "metrics.csv"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=rf"{path}: .*expected the metrics of a run"):
+        sweep_result.SweepCurves.read([path], [4], {})
+
+
 def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
     numbers = np.zeros([2, 1])
     losses = np.array([[0.5], [np.nan]])

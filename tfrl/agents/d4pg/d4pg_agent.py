@@ -151,7 +151,9 @@ class D4pgAgent(actor_critic.DistributionalCritics):
             action_spec,
             networks.policy(time_step_spec, action_spec, seed=common.seed),
             gaussian_policy.GaussianPolicy(
-                networks.policy(time_step_spec, action_spec, clip=False),
+                networks.policy(
+                    time_step_spec, action_spec, clip=False, seed=common.seed
+                ),
                 scale=sigma,
                 step=counter,
                 seed=common.seed,

@@ -152,7 +152,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             action_spec,
             networks.policy(time_step_spec, action_spec, seed=seed),
             ou_noise_policy.OUNoisePolicy(
-                networks.policy(time_step_spec, action_spec, clip=False),
+                networks.policy(time_step_spec, action_spec, clip=False, seed=seed),
                 ou_stddev=ou_stddev,
                 ou_damping=ou_damping,
                 seed=seed,

@@ -270,6 +270,7 @@ class DqnAgent(tf_agent.TFAgent):
             emit_log_probability,
             self._observation_and_action_constraint_splitter,
             validate_action_spec_and_network=not self._reads_values(),
+            seed=self._policy_seed,
         )
         return exploration.make_policies(
             policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed

@@ -166,7 +166,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
             action_spec,
             networks.policy(time_step_spec, action_spec, seed=seed),
             gaussian_policy.GaussianPolicy(
-                networks.policy(time_step_spec, action_spec, clip=False),
+                networks.policy(time_step_spec, action_spec, clip=False, seed=seed),
                 scale=exploration_noise_std,
                 step=train_step_counter,
                 seed=seed,

@@ -50,7 +50,7 @@ from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
 from tfrl.replay_buffers.reverb import reverb_rows
 from tfrl.specs import tensor_spec
-from tfrl.system import function_process, interrupts, supervisor
+from tfrl.system import directory_lock, function_process, interrupts, supervisor
 from tfrl.utils import number_checks
 
 SERVER, LEARNER = "the replay server", "the learner"
@@ -126,7 +126,7 @@ def run(
     Args:
       experiment: What to do.
       directory: The directory of the outputs; a run in it is resumed. The learner's
-        process locks it.
+        process locks it, and this process the server's directory in it.
       num_actors: The number of actors.
       num_iterations: The number of updates in all, those of the resumed run included.
       is_stopped: Returns whether to stop in the same way.
@@ -138,6 +138,7 @@ def run(
     Raises:
       ValueError: A number is not positive.
       ChildRaisedError: A process has raised an exception.
+      DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
     number_checks.check_sizes(
@@ -149,6 +150,21 @@ def run(
         push_period=experiment.push_period,
         pull_period=experiment.pull_period,
     )
+    directory.replay_server.mkdir(exist_ok=True)
+    # While the learner starts, or starts again, nobody holds the lock of `directory`.
+    with directory_lock.locked(directory.replay_server):
+        return _run(experiment, directory, num_actors, num_iterations, is_stopped, say)
+
+
+def _run(
+    experiment: Experiment,
+    directory: train.RunDirectory,
+    num_actors: int,
+    num_iterations: int,
+    is_stopped: Callable[[], bool],
+    say: Callable[[str], None] | None,
+) -> train.RunResult | None:
+    """Does the work of `run` while the directory of the server is locked."""
     server = _ServerProcess(make_tables(experiment), directory.replay_server)
     address = f"localhost:{server.port}"
 

@@ -23,10 +23,19 @@ def load_saved_model(model_path: str) -> Any:
 
     Raises:
       FileNotFoundError: There is no SavedModel.
+      ValueError: It is damaged.
     """
     check_saved_model(model_path)
-    with no_parameter_name_warnings():
-        return tf.saved_model.load(model_path)
+    try:
+        with no_parameter_name_warnings():
+            return tf.saved_model.load(model_path)
+    except Exception as error:  # A damaged graph may raise anything.
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(
+            f"model_path: the SavedModel in {model_path} cannot be loaded "
+            f"({type(error).__name__}: {reason}), expected one that PolicySaver.save "
+            "wrote; restore it from a copy, or save the policy again."
+        ) from error
 
 
 def check_saved_model(model_path: str) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import zlib
 from typing import Any
+
+from tfrl.system import checksum
 
 NAME = "finished.json"
 
@@ -23,7 +24,6 @@ _MARKED = (
     "policy/**/*",
     "final_policy/**/*",
 )
-_CHUNK = 1 << 20
 
 
 def mark(path: pathlib.Path, iteration: int) -> None:
@@ -74,8 +74,5 @@ def _describe_files(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _checksum(path: pathlib.Path) -> int:
-    value = 0
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            value = zlib.crc32(chunk, value)
-    return value
+        return checksum.crc32(file)

@@ -144,6 +144,8 @@ class RunDirectory:
     def _take_lock(self) -> None:
         try:
             self._lock = directory_lock.lock(self.path)
+            folder = os.stat(self.path)
+            self._locked_folder = folder.st_dev, folder.st_ino
         except directory_lock.DirectoryLockedError as error:
             raise RunDirectoryError(f"logdir {str(self.path)!r}: {error}") from None
         except OSError as error:
@@ -252,18 +254,23 @@ class RunDirectory:
           iteration: The run's iteration, for the error.
 
         Raises:
-          RunDirectoryError: The folder or a file in it was removed or replaced.
+          RunDirectoryError: The folder or a file in it was removed or replaced, or
+            another process has taken the folder.
         """
-        if (
-            self._lock is None
-            or not self._lock.is_intact
-            or not (self.path / _CONFIG).exists()
-        ):
+        if self._lock is None or not self._is_same_folder():
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: it was removed or replaced during the "
                 f"run. All outputs up to iteration {iteration:,} are lost: the "
                 "configuration, the metrics, the checkpoints and the policies. Start "
                 "the run again."
+            )
+        loss = self._lock.loss()
+        if loss is not None:
+            raise RunDirectoryError(
+                f"logdir {str(self.path)!r}: {loss}, so another process may write to "
+                f"the folder; this run stops at iteration {iteration:,}. Run the same "
+                "command again when no other process uses the folder, to resume from "
+                "the last checkpoint."
             )
         if self._has_metrics and not self.metrics_csv.exists():
             raise RunDirectoryError(
@@ -273,6 +280,15 @@ class RunDirectory:
                 "checkpoint."
             )
         self._has_metrics = self.metrics_csv.exists()
+
+    def _is_same_folder(self) -> bool:
+        """Whether the folder is still the one that was locked, with its files."""
+        try:
+            folder = os.stat(self.path)
+        except OSError:
+            return False
+        has_config = (self.path / _CONFIG).exists()
+        return has_config and (folder.st_dev, folder.st_ino) == self._locked_folder
 
     def mark_finished(self, iteration: int) -> None:
         """Records that the run has finished, and the outputs that it has now.

@@ -7,13 +7,13 @@ import dataclasses
 import json
 import os
 import pathlib
-import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrl.savers import whole_checkpoints
+from tfrl.system import checksum
 from tfrl.train.runs import full_disk
 
 
@@ -40,7 +40,10 @@ class Progress:
 
 
 class SweepCheckpoint:
-    """A file that holds the last state of a sweep; each save replaces it whole."""
+    """A file that holds the last state of a sweep; each save replaces it whole.
+
+    It is an npz file, at whose end stands the checksum of all bytes before.
+    """
 
     def __init__(
         self, directory: str | os.PathLike, settings: Mapping[str, Any]
@@ -73,8 +76,10 @@ class SweepCheckpoint:
             named[name] = column
         temporary = self._path.with_suffix(".tmp")
         with full_disk.explaining():
-            with open(temporary, "wb") as file:
+            with open(temporary, "w+b") as file:
                 np.savez(file, allow_pickle=False, **named)
+                file.seek(0)
+                file.write(_trailer(checksum.crc32(file)))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -88,12 +93,14 @@ class SweepCheckpoint:
         """
         if not self._path.exists():
             return None
-        with self._explained(), np.load(self._path, allow_pickle=False) as file:
-            settings = json.loads(str(file["settings"]))
-            columns = [file[name] for name in _COLUMNS]
-            iterations = file["iterations"].tolist()
-            count = sum(name.startswith("array_") for name in file.files)
-            arrays = [file[f"array_{i}"] for i in range(count)]
+        with self._explained():
+            _check_whole(self._path)
+            with np.load(self._path, allow_pickle=False) as file:
+                settings = json.loads(str(file["settings"]))
+                columns = [file[name] for name in _COLUMNS]
+                iterations = file["iterations"].tolist()
+                count = sum(name.startswith("array_") for name in file.files)
+                arrays = [file[f"array_{i}"] for i in range(count)]
         for name, now in self._settings.items():
             if settings.get(name) != now:
                 raise ValueError(
@@ -108,7 +115,7 @@ class SweepCheckpoint:
     def _explained(self) -> Any:
         try:
             yield
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except Exception as error:  # The zip module raises errors of many kinds.
             raise whole_checkpoints.CheckpointError(
                 f"{self._path}: cannot be read ({error}); restore it from a copy, or "
                 "remove it to start the sweep from the beginning."
@@ -116,3 +123,25 @@ class SweepCheckpoint:
 
 
 _COLUMNS = ("losses", "environment_steps", "returns")
+_LABEL = b"crc32"
+# What a zip file without a comment ends with; so do files of earlier versions.
+_ZIP_END, _ZIP_END_SIZE = b"PK\5\6", 22
+
+
+def _trailer(value: int) -> bytes:
+    return _LABEL + value.to_bytes(4, "big")
+
+
+def _check_whole(path: pathlib.Path) -> None:
+    """Raises a ValueError if the file differs from the one that was written."""
+    trailer_size = len(_trailer(0))
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _ZIP_END_SIZE))
+        end = file.read()
+        if end.startswith(_ZIP_END):
+            return
+        file.seek(0)
+        found = _trailer(checksum.crc32(file, max(0, size - trailer_size)))
+    if end[-trailer_size:] != found:
+        raise ValueError("its checksum is wrong")

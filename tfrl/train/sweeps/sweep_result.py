@@ -56,7 +56,8 @@ class SweepCurves:
           hyperparameters: The values of each hyperparameter, by name.
 
         Raises:
-          ValueError: The runs were not evaluated at the same iterations.
+          ValueError: The runs were not evaluated at the same iterations, or a file is
+            not the metrics of a run.
         """
         tables = [_evaluations(path) for path in paths]
         iterations = tables[0][0]
@@ -200,15 +201,21 @@ class SweepResult(SweepCurves):
 
 def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
-    header, *rows = csv_logger.read_rows(path)
-    records = [dict(zip(header, row, strict=False)) for row in rows]
-    evaluated = [
-        record
-        for record in records
-        if record.get("evaluation_return") and record["iteration"] != "0"
-    ]
     names = ("iteration", "environment_steps", "evaluation_return", "loss")
-    return [np.array([float(record[name]) for record in evaluated]) for name in names]
+    header, *rows = csv_logger.read_rows(path) or [[]]
+    try:
+        columns = [header.index(name) for name in names]
+        evaluated = [
+            [float(row[column]) for column in columns]
+            for row in rows
+            if row[columns[2]] and row[columns[0]] != "0"
+        ]
+    except (IndexError, ValueError) as error:
+        raise ValueError(
+            f"{path}: cannot be read ({error}), expected the metrics of a run, with "
+            f"numbers in the columns {', '.join(names)}; restore it from a copy."
+        ) from None
+    return list(np.reshape(evaluated, [-1, len(names)]).T)
 
 
 def _listed(iterations: np.ndarray) -> list[int]:

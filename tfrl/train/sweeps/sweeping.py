@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfrl.system import interrupts
+from tfrl.system import directory_lock, interrupts
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_checkpoint, sweep_result
 
@@ -69,7 +69,7 @@ def sweep(
         goes on from its last checkpoint if it is called again with the same arguments,
         and ends with the same numbers as without the pause. Ctrl-C then ends the sweep
         after the current evaluation, with a checkpoint. Only one process may use the
-        directory at a time. None saves nothing.
+        directory at a time, and the sweep locks it. None saves nothing.
       checkpoint_interval: The number of iterations between checkpoints; each is saved
         after an evaluation. The last is saved at the end.
 
@@ -80,6 +80,7 @@ def sweep(
         none of its parts holds, or samples from a dataset. Or the environment has no
         time limit. Or the checkpoint in `directory` belongs to other arguments.
       CheckpointError: The checkpoint in `directory` is damaged.
+      DirectoryLockedError: Another process uses `directory`.
       KeyboardInterrupt: Ctrl-C was pressed.
       TypeError: `make_loop` returns a loop that does not support sweeps, a loop on an
         environment that is not native, or a loop with a `host_observer`.
@@ -108,10 +109,46 @@ def sweep(
             "num_eval_episodes": num_eval_episodes,
         },
     )
-    saved = checkpoint.restore() if checkpoint else None
-    progress, state = saved or (sweep_checkpoint.Progress(), None)
-    runs = members_lib.Members(make_loop, seeds, swept, num_eval_episodes, num_threads)
-    runs.start(state)
+    with directory_lock.locked(directory) if directory else contextlib.nullcontext():
+        saved = checkpoint.restore() if checkpoint else None
+        progress, state = saved or (sweep_checkpoint.Progress(), None)
+        runs = members_lib.Members(
+            make_loop, seeds, swept, num_eval_episodes, num_threads
+        )
+        runs.start(state)
+        _train(
+            runs,
+            progress,
+            checkpoint or None,
+            num_iterations,
+            eval_interval,
+            checkpoint_interval,
+            callback,
+        )
+    losses, steps, returns = progress.columns()
+    return sweep_result.SweepResult(
+        seeds,
+        swept,
+        np.array(progress.iterations, np.int64),
+        steps,
+        returns,
+        losses,
+        runs.loop,
+        runs.variables,
+        runs.final_values(),
+    )
+
+
+def _train(
+    runs: members_lib.Members,
+    progress: sweep_checkpoint.Progress,
+    checkpoint: sweep_checkpoint.SweepCheckpoint | None,
+    num_iterations: int,
+    eval_interval: int,
+    checkpoint_interval: int,
+    callback: Callable[[int, np.ndarray], None] | None,
+) -> None:
+    """Trains to the end, or to an interruption, and adds the results to `progress`."""
     last_saved = progress.done
     # A sweep without checkpoints would lose everything, so Ctrl-C ends it at once.
     deferred = interrupts.deferred(lambda: "the iterations until the next evaluation")
@@ -128,18 +165,6 @@ def sweep(
                 callback(stop, progress.rows[-1][-1])
         if checkpoint and progress.done > last_saved:
             checkpoint.save(progress, runs.state())
-    losses, steps, returns = progress.columns()
-    return sweep_result.SweepResult(
-        seeds,
-        swept,
-        np.array(progress.iterations, np.int64),
-        steps,
-        returns,
-        losses,
-        runs.loop,
-        runs.variables,
-        runs.final_values(),
-    )
 
 
 def _never() -> bool:

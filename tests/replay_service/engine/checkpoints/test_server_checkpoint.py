@@ -18,6 +18,7 @@ from tfrl.replay_service import (
 )
 from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
 from tfrl.replay_service.engine.serving import service
+from tfrl.system import checksum
 
 SCHEMA = (("float32", (3,)), ("int64", ()), ("bfloat16", (2,)), ("uint8", (0,)))
 IMAGES = (("uint8", (64, 64)), ("int64", ()))
@@ -274,6 +275,15 @@ def test_damage_is_refused(filled, tmp_path, file, damage):
         server_checkpoint.restore_latest(make_service(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "content", ["[", "[1]", '{"files": {"meta.json": [1e999, 1]}}', '{"files": [1]}']
+)
+def test_a_damaged_list_of_files_is_refused(filled, tmp_path, content):
+    (save(filled) / "DONE").write_text(content)
+    with pytest.raises(ValueError, match="its file DONE cannot be read"):
+        server_checkpoint.restore_latest(make_service(tmp_path))
+
+
 def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog):
     path = save(filled)
     older = kept(path)
@@ -392,7 +402,7 @@ def test_no_file_is_unpickled(filled, tmp_path):
     with open(file, "rb") as opened:
         done["files"]["slots.npy"] = [
             file.stat().st_size,
-            checkpoint_files._checksum(opened),
+            checksum.crc32(opened),
         ]
     (path / "DONE").write_text(json.dumps(done))
     with pytest.raises(ValueError, match=r"[Oo]bject"):

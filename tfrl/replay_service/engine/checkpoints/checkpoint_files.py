@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tfrl.system import locked_directories
+from tfrl.system import checksum, locked_directories
 
 FORMAT = 1
 
@@ -32,7 +32,6 @@ _TIME = "%Y-%m-%dT%H-%M-%S.%f"  # Without colons, which Windows does not allow i
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}")
 UNFINISHED = ".writing"
 _STALE = 3600.0  # Seconds after which an unfinished checkpoint is deleted.
-_CHUNK = 4 << 20
 
 
 class Writer:
@@ -228,26 +227,26 @@ def _problem(directory: Path) -> str | None:
         expected = {str(name): (int(s[0]), int(s[1])) for name, s in sums.items()}
     except FileNotFoundError:
         return "its file DONE, which is written last, is missing"
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:
         return f"its file DONE cannot be read ({error!r})"
-    for name, (size, checksum) in expected.items():
+    for name, (size, expected_sum) in expected.items():
         try:
             with open(directory / name, "rb") as file:
                 there = os.fstat(file.fileno()).st_size
                 if there != size:
                     return f"its file {name} has {there} bytes, expected {size}"
-                if _checksum(file) != checksum:
+                if checksum.crc32(file) != expected_sum:
                     return f"its file {name} has a wrong checksum"
         except OSError as error:
             return f"its file {name} cannot be read ({error.strerror})"
     return None
-
-
-def _checksum(file: BinaryIO) -> int:
-    value = 0
-    while chunk := file.read(_CHUNK):
-        value = zlib.crc32(chunk, value)
-    return value
 
 
 def _no_whole_one(refused: dict[Path, str]) -> str:

@@ -1,0 +1,88 @@
+"""Locks of the operating system on open files, for one process at a time.
+
+The lock is `flock`'s, which belongs to the open file. So it does not end when the
+process opens the same file again and closes it, for a copy, say; a POSIX record lock
+(`fcntl.lockf`) would. Forked processes inherit the open file; they close it at once, so
+that the lock ends with the process that took it. Only programs that fork in C and do
+not run another program keep it.
+
+On Linux an NFS client asks the server for the lock, so that other hosts see it, unless
+the directory is mounted with `nolock` or `local_lock`. Other network file systems may
+lock within one host only, or not at all.
+
+>>> import tempfile
+>>> from tfrl.system import file_lock
+>>> with tempfile.NamedTemporaryFile() as file:
+...     lock = file_lock.FileLock(os.open(file.name, os.O_RDWR))
+...     try:
+...         file_lock.FileLock(os.open(file.name, os.O_RDWR))
+...     except file_lock.HeldError:
+...         print("held")
+...     lock.release()
+held
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import weakref
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks.
+    fcntl = None  # type: ignore[assignment]
+
+_HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
+
+_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+class HeldError(OSError):
+    """Another open file holds the lock."""
+
+
+class FileLock:
+    """The lock of an open file, until `release` or the end of this process."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Locks the file; closes the descriptor if that fails.
+
+        Args:
+          descriptor: The open file, which this object closes in the end.
+
+        Raises:
+          HeldError: Another process, or another lock of this process, holds it.
+          OSError: The file system or the operating system has no such locks.
+        """
+        try:
+            if fcntl is None:
+                raise OSError(errno.ENOSYS, "this operating system has no flock")
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in _HELD_BY_ANOTHER:
+                raise HeldError(error.errno, error.strerror) from None
+            raise
+        self._close = weakref.finalize(self, os.close, descriptor)
+        # The end of the process unlocks it, too, after all functions of `atexit`.
+        self._close.atexit = False
+        _locks.add(self)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the file is still locked, and this process is the one that did."""
+        return self._close.alive
+
+    def release(self) -> None:
+        """Unlocks and closes the file. May be called repeatedly."""
+        self._close()
+
+
+def _close_all() -> None:
+    for lock in list(_locks):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)

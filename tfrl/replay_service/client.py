@@ -19,7 +19,7 @@ from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.transport import wire
-from tfrl.replay_service.transport.control_connection import ControlConnection
+from tfrl.replay_service.transport.control_connections import ControlConnections
 from tfrl.replay_service.writing import inserts as client_inserts
 from tfrl.replay_service.writing.sequence_writer import Writer
 from tfrl.specs import spec_json
@@ -78,7 +78,7 @@ class Client:
             "tls_root_certificates": tls_root_certificates,
             "timeout": timeout,
         }
-        self._control = ControlConnection(functools.partial(self._connect, "control"))
+        self._control = ControlConnections(functools.partial(self._connect, "control"))
         self._inserts = client_inserts.ClientInserts(
             functools.partial(self._trajectory_writer, 1, by_steps=True)
         )
@@ -282,7 +282,8 @@ class Client:
     def reset(self, table: str) -> None:
         """Removes all items of a table, and resets its rate limiter.
 
-        The memory of many items is freed in the background, soon after the call.
+        Soon after the call, the memory of the items is free for new ones. Within twenty
+        seconds, it goes back to the system unless it is needed again.
 
         Raises:
           RuntimeError: If there is no such table.
@@ -319,7 +320,7 @@ class Client:
         """Makes the server write a checkpoint; returns its path on the server's host.
 
         The checkpoint has the state of one moment, although the server answers other
-        requests meanwhile.
+        requests meanwhile. The checkpoint before it is kept.
 
         Raises:
           ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.
@@ -367,9 +368,7 @@ class Client:
         return spec_json.decode(signature, lambda _: None)
 
     def _after_fork(self) -> None:
-        self._control.after_fork()
         self._inserts.after_fork()
-        self._samples.after_fork()
 
 
 _CLIENTS: weakref.WeakSet[Client] = weakref.WeakSet()

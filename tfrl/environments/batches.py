@@ -86,6 +86,11 @@ class BatchOfMembers(Batch):
             )
         return self._call("seed", [(own,) for own in seed])
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the batch or a member was given a seed."""
+        return self._is_seeded or any(env.is_seeded for env in self._envs)
+
     def get_info(self) -> Any:
         """Returns the members' infos as one nest, `[B, ...]`.
 

@@ -7,7 +7,8 @@ class keeps the current time step and starts the next episode.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -44,6 +45,13 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     # On the class, because a subclass may omit `super().__init__()`.
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
+    _is_seeded = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Lets `seed` of a new subclass note that it was called."""
+        super().__init_subclass__(**kwargs)
+        if "seed" in vars(cls):
+            cls.seed = _noting(cls.seed)  # type: ignore[method-assign]
 
     def __init__(self, handle_auto_reset: bool = True):
         """Initialises the base.
@@ -159,6 +167,11 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """
         raise NotImplementedError(_unsupported(self, "seed", "seed(seed)"))
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the environment was given a seed."""
+        return self._is_seeded
+
     def get_info(self) -> Any:
         """Returns information about the last step that is not in the time step.
 
@@ -258,3 +271,15 @@ def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str
         f"{type(environment).__name__}.{method}: this environment does not support it; "
         f"override {signature} in {type(environment).__name__} to add it."
     )
+
+
+def _noting(seed: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method `seed` that also notes that the environment has a seed."""
+
+    @functools.wraps(seed)
+    def seed_and_note(self: PyEnvironment, *args: Any, **kwargs: Any) -> Any:
+        result = seed(self, *args, **kwargs)
+        self._is_seeded = True
+        return result
+
+    return seed_and_note

@@ -85,6 +85,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         self._max_duration = max_duration
         self._num_steps = 0
         self._rng = np.random.default_rng(seed)
+        self._is_seeded = seed is not None
 
     @property
     def batched(self) -> bool:

@@ -96,7 +96,7 @@ def load(
     env = _load_dm_env(
         domain_name, task_name, task_kwargs, environment_kwargs, visualize_reward
     )
-    return _wrap(env, render_kwargs, env_wrappers)
+    return _wrap(env, task_kwargs, render_kwargs, env_wrappers)
 
 
 def load_pixels(
@@ -145,7 +145,7 @@ def load_pixels(
         render_kwargs=dict(render_kwargs or {}),
         observation_key=observation_key,
     )
-    return _wrap(env, render_kwargs, env_wrappers)
+    return _wrap(env, task_kwargs, render_kwargs, env_wrappers)
 
 
 def _load_dm_env(
@@ -191,11 +191,15 @@ def _load_dm_env(
 
 
 def _wrap(
-    env: Any, render_kwargs: Mapping[str, Any] | None, env_wrappers: _EnvWrappers
+    env: Any,
+    task_kwargs: Mapping[str, Any] | None,
+    render_kwargs: Mapping[str, Any] | None,
+    env_wrappers: _EnvWrappers,
 ) -> py_environment.PyEnvironment:
     environment: py_environment.PyEnvironment = dm_control_wrapper.DmControlWrapper(
         env, render_kwargs
     )
+    environment._is_seeded = (task_kwargs or {}).get("random") is not None
     for env_wrapper in env_wrappers:
         environment = env_wrapper(environment)
     return environment

@@ -45,6 +45,22 @@ class TFEnvironment(abc.ABC):
         self._action_spec = action_spec
         self._batch_size = batch_size
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the environment was given a seed, or has no use for one."""
+        return True
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the environment's random numbers.
+
+        Raises:
+          NotImplementedError: If the environment cannot be seeded.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.seed: the environment cannot be seeded, expected "
+            "a method seed(seed); write one."
+        )
+
     def time_step_spec(self) -> ts.TimeStep:
         """The `TimeStep` of specs of the time steps, without the batch."""
         return self._time_step_spec

@@ -127,6 +127,15 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         """The batched Python environment; a single one is `pyenv.envs[0]`."""
         return self._batch_of_one or self._env
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the Python environment was given a seed."""
+        return self._env.is_seeded
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the Python environment; see `PyEnvironment.seed`."""
+        return self._env.seed(seed)
+
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
         """Raises the environment's own exception instead of a `tf.errors.OpError`.

@@ -43,6 +43,15 @@ class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment
         """Returns the wrapped environment."""
         return self._env
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the wrapped environment was given a seed."""
+        return self._env.is_seeded
+
+    def seed(self, seed: Any) -> Any:
+        """Seeds the wrapped environment."""
+        return self._env.seed(seed)
+
     def time_step_spec(self) -> Any:
         """The specs of the time steps."""
         return self._env.time_step_spec()

@@ -87,6 +87,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         """The dynamics of this environment."""
         return self._dynamics
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the environment was given a seed."""
+        return self._is_seeded
+
     def seed(self, seed: int | None = None) -> None:
         """Resets everything to the state of a new environment with this seed.
 
@@ -95,6 +100,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         Args:
           seed: See the constructor.
         """
+        self._is_seeded = seed is not None
         self._random.assign([_key(seed), 0])
         self._reset()
         self._step_type.assign(_filled(self._batch_size, _UNSEEN))

@@ -79,6 +79,11 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
         """Seeds the wrapped environment."""
         return self._env.seed(seed)
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether this wrapper or the wrapped environment was given a seed."""
+        return self._is_seeded or self._env.is_seeded
+
     def render(self, mode: str = "rgb_array") -> Any:
         """Renders the wrapped environment."""
         return self._env.render(mode)

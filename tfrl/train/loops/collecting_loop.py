@@ -60,7 +60,8 @@ class CollectingLoop(training_loop.TrainingLoop):
             or be a `host_observer`.
           seed: Seed of all random numbers of the loop. The random numbers of step n
             only depend on the seed and n, not on how the iterations are divided into
-            calls. None draws a seed.
+            calls. None draws a seed. An environment that was given no seed gets this
+            one, too; one that was given a seed, by its own `seed`, keeps it.
           jit_compile: Whether XLA compiles the whole call into one program. Compiling
             takes a few seconds; small networks are then several times faster. The
             results agree with those of the plain graph to float32's accuracy. XLA
@@ -96,6 +97,8 @@ class CollectingLoop(training_loop.TrainingLoop):
             placed,
         )
         self._environment = environment
+        if seed is not None:
+            _seed(environment, seed)
         with tf.device(placed.collecting_device):
             self._average_return = tf_metrics.AverageReturnMetric(
                 batch_size=environment.batch_size
@@ -286,3 +289,10 @@ class CollectingLoop(training_loop.TrainingLoop):
         pending = [part for part in tf.nest.flatten(done) if part is not None]
         with tf.control_dependencies(pending):
             return tf.identity(tf.cast(self._replay_buffer.num_frames(), tf.int64))
+
+
+def _seed(environment: tf_environment.TFEnvironment, seed: int) -> None:
+    """Seeds an environment that was given no seed, if it can be seeded."""
+    if not environment.is_seeded:
+        with contextlib.suppress(NotImplementedError):
+            environment.seed(seed)

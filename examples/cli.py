@@ -384,8 +384,11 @@ def start(main: Callable[[], None]) -> None:
         except Exception as error:
             if not _is_for_the_user(error):
                 raise
-            if _TRACEBACK.value:
+            is_of_users_code = _is_of_users_code(error)
+            if _TRACEBACK.value or is_of_users_code:
                 traceback.print_exc()
+            if is_of_users_code:
+                _exit(" ".join([f"{error!r}.", *error.__notes__]))
             _exit(str(error), "--traceback shows where, --help lists the flags")
 
     app.run(guarded, flags_parser=_parse_flags)
@@ -426,6 +429,15 @@ def _config_file(default: str) -> str:
     """Returns the last file that `--config` gives, or the default."""
     given = [word.split("=", 1)[1] for word in sys.argv if _IS_CONFIG(word)]
     return given[-1] if given else default
+
+
+def _is_of_users_code(error: Exception) -> bool:
+    """Whether an environment or a callback of the user raised an error in a run."""
+    if not getattr(error, "__notes__", ()):
+        return False
+    *_, innermost = traceback.walk_tb(error.__traceback__)
+    module = innermost[0].f_globals.get("__name__", "")
+    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
 
 
 def _is_for_the_user(error: Exception) -> bool:

@@ -462,6 +462,30 @@ def test_a_wrong_word_gets_help_and_no_traceback(
     assert not (tmp_path / "run").exists()
 
 
+def test_an_error_of_the_users_environment_is_shown_as_what_it_is(run, tmp_path):
+    """Before the first checkpoint, and after one."""
+    arguments = (
+        "--env=tests.examples.broken_environment:Broken-v0",
+        f"--logdir={tmp_path / 'run'}",
+        "--config.jit_compile=False",
+        "--config.num_envs=1",
+        "--config.collect_steps_per_iteration=8",
+        "--config.minibatch_size=8",
+        "--config.num_epochs=1",
+        "--num_iterations=20",
+        "--config.checkpoint_interval=2",
+        "--noevaluate_untrained",
+    )
+    code, _, errors = run("train_ppo", *arguments)
+    assert code == 2
+    assert 'return {}["qpos"]' in errors
+    assert re.search(
+        r"error: KeyError\('qpos'\)\. This is from step 6\d of Broken-v0\. It ended "
+        r"the run at iteration \d; the same command resumes from \S+/ckpt-[2468]\.\n",
+        errors,
+    ), errors
+
+
 def test_train_sac_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",

@@ -325,11 +325,13 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             arguments = (
                 () if flat_action is None else (self._unflatten_action(flat_action),)
             )
-            time_step = (
-                function(*arguments)
-                if self._pool is None
-                else self._pool.apply(function, arguments)
-            )
+            try:
+                time_step = self._call(function, *arguments)
+            except Exception as error:
+                error.add_note(
+                    f"This is from step {self._num_steps + 1:,} of {self._name}."
+                )
+                raise
             self._num_steps += 1
             return self._latest.update(time_step, self._num_steps)
         except BaseException as error:

@@ -1,5 +1,6 @@
 import functools
 import os
+import re
 import resource
 import shutil
 import signal
@@ -87,9 +88,9 @@ def broken(tmp_path_factory):
     # One call in four resets, so step 16 is call 21, in iteration 13.
     failing = countdown(errors={16: RuntimeError("the clock stopped")})
     this, _ = make_run(path, failing, loggers=[diary])
-    with pytest.raises(RuntimeError, match="the clock stopped"):
+    with pytest.raises(RuntimeError, match="the clock stopped") as raised:
         this.run()
-    return path, diary
+    return path, diary, raised.value.__notes__
 
 
 @pytest.fixture(scope="module")
@@ -404,6 +405,15 @@ def test_weights_that_are_not_finite_leave_the_outputs_as_they_are(
 def test_a_run_holds_the_lock_of_its_directory_until_it_ends(whole):
     assert whole.held == [True] * 4
     assert not (whole.path / "lock").exists()
+
+
+def test_an_error_says_where_the_run_is_and_how_it_goes_on(broken):
+    path, _, notes = broken
+    assert re.fullmatch(r"This is from step \d+ of CountingEnvironment\.", notes[0])
+    assert notes[1] == (
+        "It ended the run at iteration 12; the same command resumes from "
+        f"{path / 'checkpoints' / 'ckpt-12'}."
+    )
 
 
 def test_a_run_that_fails_releases_the_lock(broken):

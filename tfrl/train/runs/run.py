@@ -221,10 +221,24 @@ class Run:
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
             self._callbacks.start(first)
-            self._train(bar, resumed_at)
+            try:
+                self._train(bar, resumed_at)
+            except Exception as error:
+                error.add_note(self._how_to_go_on())
+                raise
             result = self._result(resumed_at, bar.iterations_per_second)
             self._callbacks.call(on_end=result)
             return result
+
+    def _how_to_go_on(self) -> str:
+        """Returns what to do after an error, for its notes."""
+        path = tf.train.latest_checkpoint(str(self._directory.checkpoints))
+        after = (
+            "no checkpoint was saved before; the same command begins the run again"
+            if path is None
+            else f"the same command resumes from {path}"
+        )
+        return f"It ended the run at iteration {self._loop.iteration:,}; {after}."
 
     def _note_resumption(
         self, bar: progress.Progress, grown: dict[str, tuple[int, int]]

@@ -32,6 +32,7 @@ from tfrl.train.runs import (
     run_log,
     run_result,
     saved_policies,
+    slow_steps,
     video,
 )
 from tfrl.utils import number_checks, variables
@@ -261,7 +262,8 @@ class Run:
         """Trains and writes all outputs."""
         self._directory.forget_after(-1 if resumed_at is None else resumed_at)
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
-        with self._log.opened(), signals as is_requested:
+        slow = slow_steps.named(bar.note)
+        with self._log.opened(), slow, signals as is_requested:
 
             def interrupted() -> bool:
                 return is_requested() or self._is_interrupted()

@@ -424,3 +424,133 @@ def test_items_that_the_transport_refuses_are_not_sent_again(client, monkeypatch
     writer.create_item("any", 1.0, [writer.history["x"][-1:]])
     writer.flush()
     writer.close()
+
+
+def fail_once(monkeypatch, link, error):
+    """Makes the next message of a connection fail."""
+    send = link.send
+
+    def fail(*_):
+        monkeypatch.setattr(link, "send", send)
+        raise error
+
+    monkeypatch.setattr(link, "send", fail)
+
+
+def wait_until(is_reached):
+    deadline = time.monotonic() + 10
+    while not is_reached() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert is_reached()
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("full"), errors.ResourceExhaustedError("full")]
+)
+def test_what_fails_in_the_background_fails_its_own_writer_alone(
+    client, drain, filled, monkeypatch, error
+):
+    failing, healthy = filled(client), filled(client)
+    fail_once(monkeypatch, failing._stream._link, error)
+    failing.create_item("any", 1.0, [failing.history["b"][-1]])
+    wait_until(lambda: failing._stream.problem is not None)
+    healthy.create_item("any", 1.0, [healthy.history["b"][-2]])
+    wait_until(lambda: client.server_info()["any"].current_size == 1)
+    with pytest.raises(type(error), match="full"):
+        failing.flush(timeout_ms=10_000)
+    # The server has not seen the steps and their schema.
+    failing.create_item("any", 1.0, [failing.history["b"][-3]])
+    failing.flush(timeout_ms=10_000)
+    assert drain(client) == [[3], [2]]
+
+
+def test_an_answer_that_cannot_be_read_fails_its_own_writer_alone(
+    client, drain, filled, monkeypatch
+):
+    failing, healthy = filled(client), filled(client)
+
+    def fail(_):
+        raise MemoryError("full")
+
+    monkeypatch.setattr(failing._stream._link, "receive", fail)
+    failing.create_item("any", 1.0, [failing.history["b"][-1]])
+    with pytest.raises(MemoryError, match="full"):
+        wait_until(lambda: failing._stream.problem is not None)
+        failing.append({"b": 1})
+    failing.flush(timeout_ms=10_000)  # Over another connection.
+    healthy.create_item("any", 1.0, [healthy.history["b"][-2]])
+    wait_until(lambda: client.server_info()["any"].current_size == 2)
+    assert drain(client) == [[4], [3]]
+
+
+def test_items_before_and_after_one_that_fails_arrive(client, monkeypatch):
+    writer = client.trajectory_writer(1)
+    stream = writer._stream
+
+    def create(count, start):
+        for i in range(start, start + count):
+            writer.append([i])
+            writer.create_item("queue", 1.0, [writer.history[0][-1]])
+
+    create(writer_stream.BATCH, 0)  # All but two are held back by the limiter.
+    create(writer_stream.BATCH - 1, 1000)
+    fail_once(monkeypatch, stream._link, errors.ResourceExhaustedError("full"))
+    create(1, 2000)
+    with pytest.raises(errors.ResourceExhaustedError, match="full"):
+        create(1, 3000)
+    create(3, 3000)
+    with pytest.raises(errors.DeadlineExceededError):
+        writer.flush(timeout_ms=50)
+    assert stream.outstanding == writer_stream.BATCH + 3 - 2
+    count = writer_stream.BATCH + 3
+    samples = list(client.sample("queue", count, emit_timesteps=False))
+    expected = [*range(writer_stream.BATCH), 3000, 3001, 3002]
+    assert [int(sample.data[0]) for sample in samples] == expected
+    writer.flush(timeout_ms=10_000)
+    assert stream.outstanding == 0
+
+
+def test_a_thread_that_cannot_start_is_an_error_and_no_item_is_lost(
+    client, drain, filled, monkeypatch
+):
+    writer = filled(client)
+
+    def fail(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as context:
+        context.setattr(threading.Thread, "start", fail)
+        _cut(writer)
+        writer.create_item("any", 1.0, [writer.history["b"][-1]])
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                writer.flush(timeout_ms=10_000)
+    writer.flush(timeout_ms=10_000)
+    assert drain(client) == [[4]]
+
+
+def test_flush_waits_for_other_threads_up_to_its_timeout(client, filled):
+    writer = filled(client)
+    with (
+        writer._stream.lock,
+        pytest.raises(errors.DeadlineExceededError, match="0:00:00.050000"),
+    ):
+        writer.flush(timeout_ms=50)
+
+
+@pytest.mark.parametrize("transport", ["unix", "grpc"])
+def test_leaves_have_as_many_dimensions_as_batches_of_items_allow(
+    client, monkeypatch, transport
+):
+    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", transport)
+    client = Client(client.server_address)
+    writer = client.trajectory_writer(2)
+    with pytest.raises(
+        ValueError, match=r"got a leaf of rank 31 at \('x',\), expected at most 30"
+    ):
+        writer.append({"x": np.zeros([1] * 31)})
+    writer.append({"x": np.zeros([1] * 30)})
+    writer.create_item("any", 1.0, [writer.history["x"][-1:]])
+    writer.flush(timeout_ms=10_000)
+    (sample,) = client.sample("any", emit_timesteps=False)
+    assert sample.data[0].shape == (1,) * 31

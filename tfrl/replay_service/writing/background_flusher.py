@@ -28,7 +28,10 @@ class Stream(Protocol):
     lock: threading.Lock
 
     def tick(self) -> bool:
-        """Sends items that have waited long; returns whether to call `tick` again."""
+        """Sends items that have waited long; returns whether to call `tick` again.
+
+        Raises no error, because its thread serves other streams as well.
+        """
 
     def close(self, timeout: float) -> None:
         """Sends the remaining items and waits for their confirmation."""
@@ -59,10 +62,11 @@ class BackgroundFlusher:
         with self._lock:
             self._streams.add(stream)
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, name="tfrl-replay-writers", daemon=True
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread
 
     def _run(self) -> None:
         while True:

@@ -295,6 +295,11 @@ class StepBuffers:
                 f"append: got more than {limits.COLUMNS} leaves. Stack leaves into "
                 "fewer, larger arrays."
             )
+        if value.ndim > limits.STEP_RANK:
+            raise ValueError(
+                f"append: got a leaf of rank {value.ndim} at {column.path}, expected "
+                f"at most {limits.STEP_RANK}. Reshape it."
+            )
         block = self._blocks[-1]
         with self._lock:
             column.set_type(value, len(self.schema))

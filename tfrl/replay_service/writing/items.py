@@ -145,11 +145,12 @@ class Batch:
     Attributes:
       groups: The groups in the order of their creation.
       last: The number of the last item.
+      left: The number of items that are not confirmed.
       lowest: The first step that an item refers to.
       highest: The last step that an item refers to.
     """
 
-    __slots__ = ("groups", "highest", "last", "lowest")
+    __slots__ = ("groups", "highest", "last", "left", "lowest")
 
     def __init__(self, groups: Sequence[Group], number: int):
         """Creates a batch.
@@ -159,6 +160,7 @@ class Batch:
           number: The number of the first item.
         """
         self.groups: list[SentGroup] = []
+        first = number
         lows, highs = [], []
         for group in groups:
             starts, layout = group.starts, group.layout
@@ -175,8 +177,15 @@ class Batch:
             lows.append(min(starts) + layout.lowest)
             highs.append(max(starts) + layout.highest)
         self.last = number - 1
+        self.left = number - first
         self.lowest = min(lows)
         self.highest = max(highs)
+
+    def confirm(self, number: int) -> int:
+        """Confirms items up to `number`; returns how many had not been confirmed."""
+        before = self.left
+        self.left = min(before, max(self.last - number, 0))
+        return before - self.left
 
     def drop_confirmed(self, number: int) -> None:
         """Drops the items whose numbers are at most `number`."""

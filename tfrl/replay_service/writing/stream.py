@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import deadlines, wire
 from tfrl.replay_service.writing.background_flusher import BACKGROUND_FLUSHER
 from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_groups
@@ -102,13 +102,17 @@ class WriterStream:
         if self._link is None:
             self._reconnect()
             return
+        waiting = self._groups
+        self._groups, self.group, self.count = [], None, 0
         # Many items may be waiting after a time without a connection.
         batches = []
-        for groups in split_groups(self._groups, BATCH, len(self._buffers.schema)):
-            batches.append(Batch(groups, self._next_number))
-            self._next_number = batches[-1].last + 1
-        self.outstanding += self.count
-        self._groups, self.group, self.count = [], None, 0
+        try:
+            for groups in split_groups(waiting, BATCH, len(self._buffers.schema)):
+                batches.append(Batch(groups, self._next_number))
+                self._next_number = batches[-1].last + 1
+        except MemoryError as error:
+            self.problem = error
+        self.outstanding += sum(batch.left for batch in batches)
         self._sent.extend(batches)
         self._transmit_all(batches)
 
@@ -137,28 +141,13 @@ class WriterStream:
           ReplayUnavailable: If the connection was lost and no server answers.
           Exception: The error with which the server refused an item.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self.lock:
-            while True:
-                self.raise_problem()
-                if self.count + self.outstanding <= limit:
-                    if self._is_large and 2 * self.count > limit:
-                        self.send()  # The server can store these items meanwhile.
-                        self._receive_all()
-                    return True
-                if self.count and self._link is not None:
-                    self.send()
-                    continue
-                remaining = None
-                if deadline is not None:
-                    remaining = deadline - time.monotonic()
-                    if remaining <= 0:
-                        return False
-                if self._link is None:
-                    self._reconnect()
-                    self._changed.wait(remaining)
-                else:
-                    self._receive(remaining)
+        deadline = deadlines.after(timeout)
+        if not self.lock.acquire(timeout=-1 if timeout is None else timeout):
+            return False
+        try:
+            return self._flush(limit, deadline)
+        finally:
+            self.lock.release()
 
     def close(self, timeout: float) -> None:
         """Sends the remaining items, waits for their confirmation, and disconnects.
@@ -179,20 +168,52 @@ class WriterStream:
                     self._link = None
 
     def tick(self) -> bool:
-        """Sends items that have waited long; returns whether to call `tick` again."""
+        """Sends items that have waited long; returns whether to call `tick` again.
+
+        Raises no error, because its thread serves other writers as well: the writer's
+        next call raises it.
+        """
         if not self.lock.acquire(blocking=False):
             return True
         try:
-            if self._link is None:
-                if self.count:
-                    self._reconnect()
-                return False
-            if self.count and time.monotonic() - self._since > _DELAY:
-                self.send()
-            self._receive_all()
-            return bool(self.count or self.outstanding)
+            return self._tick()
+        except Exception as error:
+            self.problem = error
+            self._lose()  # The state of the connection is not known.
+            return False
         finally:
             self.lock.release()
+
+    def _flush(self, limit: int, deadline: float | None) -> bool:
+        while True:
+            self.raise_problem()
+            if self.count + self.outstanding <= limit:
+                if self._is_large and 2 * self.count > limit:
+                    self.send()  # The server can store these items meanwhile.
+                    self._receive_all()
+                return True
+            if self.count and self._link is not None:
+                self.send()
+                continue
+            remaining = deadlines.remaining(deadline)
+            if remaining == 0:
+                return False
+            if self._link is not None:
+                self._receive(remaining)
+                continue
+            self._reconnect()
+            if self.problem is None:
+                self._changed.wait(remaining)
+
+    def _tick(self) -> bool:
+        if self._link is None:
+            if self.count:
+                self._reconnect()
+            return False
+        if self.count and time.monotonic() - self._since > _DELAY:
+            self.send()
+        self._receive_all()
+        return bool(self.count or self.outstanding)
 
     def lowest_needed(self) -> int:
         """Returns the first step that unconfirmed or future items can refer to."""
@@ -250,8 +271,8 @@ class WriterStream:
     def _transmit(self, batch: Batch, keep: int) -> None:
         """Sends a batch with the steps that the server does not have.
 
-        The items are in one message. If the steps are too large for it, messages with
-        only steps precede it.
+        A batch that cannot be sent is dropped, and the writer's next call raises the
+        error.
 
         Args:
           batch: The items.
@@ -259,6 +280,27 @@ class WriterStream:
         """
         if self._link is None:
             return
+        try:
+            self._post_all(batch, keep)
+        except errors.ConnectionLost:
+            self._lose()
+        except errors.ResourceExhaustedError as error:
+            hint = "A step is sent in one message: divide large arrays among steps."
+            self._drop(batch, errors.ResourceExhaustedError(f"{error} {hint}"))
+        except Exception as error:
+            self._drop(batch, error)
+            self._lose()  # A part of a message may have been sent.
+
+    def _post_all(self, batch: Batch, keep: int) -> None:
+        """Sends the messages of a batch.
+
+        The items are in one message. If the steps are too large for it, messages with
+        only steps precede it.
+
+        Args:
+          batch: The items.
+          keep: The first step that later items can refer to.
+        """
         buffers = self._buffers
         refs = [group.refs for group in batch.groups]
         low = batch.lowest
@@ -274,8 +316,7 @@ class WriterStream:
             start += rows
             if len(steps):
                 meta = {"keep": min(keep, low), "episode": self.episode, "groups": []}
-                if not self._post(meta, [steps, *arrays], batch.last):
-                    return
+                self._post(meta, [steps, *arrays])
         steps, arrays = buffers.take_unsent(mask[start:], low + start)
         arrays = [steps, *arrays]
         for group, r in zip(batch.groups, refs, strict=True):
@@ -285,37 +326,21 @@ class WriterStream:
             "episode": self.episode,
             "groups": [group.description for group in batch.groups],
         }
-        self._post(meta, arrays, batch.last)
+        self._post(meta, arrays)
 
-    def _post(
-        self, meta: dict[str, Any], arrays: Sequence[np.ndarray], last: int
-    ) -> bool:
+    def _post(self, meta: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
         """Sends a message, with the schema if the server does not know it.
 
         Args:
           meta: The JSON object of the message.
           arrays: The arrays of the message.
-          last: The number of the last item that needs the message.
-
-        Returns:
-          True, or False if the message cannot be sent.
         """
-        if self._link is None:
-            return False
-        buffers = self._buffers
-        if len(buffers.schema) != self._schema_length:
-            meta["schema"] = buffers.schema_description()
-            self._schema_length = len(buffers.schema)
-        try:
-            self._link.send(wire.WRITE, meta, arrays)
-        except errors.ConnectionLost:
-            self._lose()
-            return False
-        except errors.ResourceExhaustedError as error:
-            hint = "A step is sent in one message: divide large arrays among steps."
-            self._refuse(errors.ResourceExhaustedError(f"{error} {hint}"), last)
-            return False
-        return True
+        assert self._link is not None
+        schema = self._buffers.schema
+        if len(schema) != self._schema_length:
+            meta["schema"] = self._buffers.schema_description()
+        self._link.send(wire.WRITE, meta, arrays)
+        self._schema_length = len(schema)
 
     def _receive_all(self) -> None:
         while self._link is not None and self._receive(0):
@@ -345,16 +370,24 @@ class WriterStream:
         return True
 
     def _confirm(self, number: int) -> None:
-        while self._sent and self._sent[0].last <= number:
+        while self._sent:
+            self.outstanding -= self._sent[0].confirm(number)
+            if self._sent[0].left:
+                break
             self._sent.popleft()
-        left = min(self._next_number - 1 - number, self.outstanding)
-        self.outstanding = max(left, 0) if self._sent else 0
 
     def _refuse(self, error: Exception, number: int) -> None:
         """Drops the items up to `number`; the writer's next call raises the error."""
         self.problem = error
         self._confirm(number)
         self._buffers.forget_sent()  # The server may not have stored the steps.
+
+    def _drop(self, batch: Batch, error: Exception) -> None:
+        """Drops a batch that was not sent; the writer's next call raises the error."""
+        self.problem = error
+        self._sent.remove(batch)
+        self.outstanding -= batch.left
+        self._buffers.forget_sent()  # They may have been marked and not sent.
 
     def _lose(self) -> None:
         if self._link is not None:
@@ -366,7 +399,11 @@ class WriterStream:
         """Starts to reconnect in the background."""
         if self._thread is None and not self.is_closed:
             self._thread = threading.Thread(target=self._find_server, daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # No more threads can start.
+                self._thread = None
+                self.problem = error
 
     def _find_server(self) -> None:
         link, problem = None, None
@@ -381,5 +418,10 @@ class WriterStream:
             elif self.is_closed:
                 link.close()
             else:
-                self._install(link)
+                try:
+                    self._install(link)
+                except Exception as error:
+                    self.problem = error
+                    self._link = None
+                    link.close()
             self._changed.notify_all()

@@ -61,10 +61,10 @@ def _column(name: Any, shape: Any) -> tuple[str, tuple[int, ...]]:
     """
     if not isinstance(name, str) or not isinstance(shape, list):
         raise errors.ProtocolError("Got a column without a dtype or a shape.")
-    if len(name) > _LONGEST_NAME or len(shape) > limits.RANK:
+    if len(name) > _LONGEST_NAME or len(shape) > limits.STEP_RANK:
         raise errors.ProtocolError(
             f"Got a column of dtype {reprlib.repr(name)} and rank {len(shape)}, "
-            f"expected the name of a dtype and a rank of at most {limits.RANK}."
+            f"expected the name of a dtype and a rank of at most {limits.STEP_RANK}."
         )
     dtype = dtype_names.dtype_name(dtype_names.dtype_from_name(name))
     return dtype, tuple(check_count(size, "a dimension") for size in shape)

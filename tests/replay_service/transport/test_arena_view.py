@@ -3,6 +3,7 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -141,6 +142,45 @@ def test_a_view_outlives_its_server(store, path):
     view = arena_view.attach(path, SECRET, 3)
     store.close()
     assert view.columns[1][slots].tolist() == [6, 7]
+
+
+def test_a_silent_server_holds_up_no_reader_of_another(store, path, tmp_path):
+    silent = str(tmp_path / "silent")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(silent)
+        listener.listen()
+
+        def wait():
+            with contextlib.suppress(OSError):
+                arena_view.attach(silent, SECRET, 5)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(100)  # It waits for the answer now.
+            views = []
+            reader = threading.Thread(
+                target=lambda: views.append(arena_view.attach(path, SECRET, 3)),
+                daemon=True,
+            )
+            reader.start()
+            reader.join(5)  # Half as long as the other one waits.
+            assert len(views) == 1
+    waiting.join(10)
+
+
+# Forking a process with threads is what is tested; Python 3.12 and later warn of it.
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_fork_reads_although_the_lock_was_held(store, path):
+    slots = write(store, [5])
+    with arena_view._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            view = arena_view.attach(path, SECRET, 3)
+            os._exit(view.columns[1][slots].tolist() != [5])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_no_descriptor_is_left_open(store, path):

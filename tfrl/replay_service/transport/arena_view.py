@@ -24,7 +24,7 @@ _ALIGNMENT = 64  # Columns start at multiples of this.
 _views: weakref.WeakValueDictionary[tuple[str, Any], ArenaView] = (
     weakref.WeakValueDictionary()
 )
-_lock = threading.Lock()
+_lock = threading.Lock()  # Held for lookups only.
 
 
 class ArenaView:
@@ -82,9 +82,22 @@ def attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:
     key = (secret, schema_id)
     with _lock:
         view = _views.get(key)
-        if view is None:
-            view = _views[key] = _attach(arena_socket, secret, schema_id)
-        return view
+    if view is None:
+        made = _attach(arena_socket, secret, schema_id)
+        with _lock:
+            # Another thread may have been faster. Its view is used, and this one freed.
+            view = _views.setdefault(key, made)
+    return view
+
+
+def _after_fork() -> None:
+    # A thread of the parent may have held the lock.
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _attach(arena_socket: str, secret: str, schema_id: Any) -> ArenaView:

@@ -194,7 +194,7 @@ def test_sampling_keeps_its_connection(client):
     client.insert([1], {"any": 1.0})
     for _ in range(5):
         list(client.sample("any", 2))
-    assert len(client._samples._idle) == 1
+    assert len(client._samples._idle._idle) == 1
     next(client.sample("any", 2))  # Given up half way.
     assert len(list(client.sample("any", 3))) == 3
 
@@ -283,7 +283,8 @@ def test_addresses_need_a_port(address):
 
 def test_requests_go_on_after_a_connection_broke(client):
     client.server_info()
-    client._control._link._stream._socket.shutdown(2)
+    (link,) = client._control._idle._idle
+    link._stream._socket.shutdown(2)
     assert "any" in client.server_info()
 
 

@@ -1,5 +1,8 @@
 """A client's calls as operations, now and in graphs."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -153,3 +156,26 @@ def test_arguments_are_checked(client):
         client.insert(step(1), tables, tf.zeros([2], tf.float64))
     with pytest.raises(ValueError, match="uint64"):
         client.update_priorities("plain", tf.constant([1], tf.int64), priorities)
+
+
+def test_failed_samples_leave_no_thread(server, monkeypatch):
+    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", "grpc")
+    client = TFClient(f"localhost:{server.port}")
+
+    def sample():
+        with pytest.raises(tf.errors.NotFoundError, match="nope was not found"):
+            client.sample("nope", DTYPES)
+
+    sample()
+    before = threading.active_count()
+    for _ in range(4):
+        sample()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+def test_an_address_needs_a_port():
+    with pytest.raises(ValueError, match="server_address: got 'nowhere', expected"):
+        TFClient("nowhere")

@@ -19,7 +19,7 @@ from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.transport import wire
-from tfrl.replay_service.transport.control_connection import ControlConnection
+from tfrl.replay_service.transport.control_connections import ControlConnections
 from tfrl.replay_service.writing import inserts as client_inserts
 from tfrl.replay_service.writing.sequence_writer import Writer
 from tfrl.specs import spec_json
@@ -78,7 +78,7 @@ class Client:
             "tls_root_certificates": tls_root_certificates,
             "timeout": timeout,
         }
-        self._control = ControlConnection(functools.partial(self._connect, "control"))
+        self._control = ControlConnections(functools.partial(self._connect, "control"))
         self._inserts = client_inserts.ClientInserts(
             functools.partial(self._trajectory_writer, 1, by_steps=True)
         )
@@ -367,9 +367,7 @@ class Client:
         return spec_json.decode(signature, lambda _: None)
 
     def _after_fork(self) -> None:
-        self._control.after_fork()
         self._inserts.after_fork()
-        self._samples.after_fork()
 
 
 _CLIENTS: weakref.WeakSet[Client] = weakref.WeakSet()

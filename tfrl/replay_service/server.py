@@ -151,7 +151,7 @@ class Server:
         with self._lock:
             if self._client is None:
                 self._client = self.localhost_client()
-            return self._client.server_info()[name]
+        return self._client.server_info()[name]
 
     def stop(self) -> None:
         """Stops the server, within about two seconds."""

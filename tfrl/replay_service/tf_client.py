@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
 from tfrl.replay_service.sampling.sampler import SampleStream
 from tfrl.replay_service.sampling.sampler_session import SamplerSession
+from tfrl.replay_service.transport import idle_pool
 from tfrl.specs import spec_json
-
-if TYPE_CHECKING:
-    from tfrl.replay_service.client import Client
 
 
 class TFClient:
@@ -48,6 +46,9 @@ class TFClient:
           token: See `Client`.
           tls_root_certificates: See `Client`.
           timeout: See `Client`.
+
+        Raises:
+          ValueError: If the address has no port.
         """
         del shared_name
         self._server_address = server_address
@@ -57,9 +58,8 @@ class TFClient:
             "tls_root_certificates": tls_root_certificates,
             "timeout": timeout,
         }
-        self._client: Client | None = None
-        self._idle: list[SamplerSession] = []
-        self._lock = threading.Lock()
+        self._client = Client(server_address, **self._access)
+        self._idle = idle_pool.IdlePool(SamplerSession.close)
 
     @property
     def server_address(self) -> str:
@@ -163,17 +163,18 @@ class TFClient:
             name,
             max_samples=1,
             timesteps=True,
-            session=self._idle.pop() if self._idle else None,
+            session=self._idle.take(),
             **self._access,
         )
-        most = np.iinfo(
-            np.int64
-        ).max  # Taking the whole item leaves the session idle, for reuse.
-        rows = stream.next_rows(most)
+        # Taking the whole item leaves the session idle, for reuse.
+        most = np.iinfo(np.int64).max
+        try:
+            rows = stream.next_rows(most)
+        finally:
+            session = stream.detach()
+            if session is not None:
+                self._idle.keep(session)
         signature = stream.signature
-        session = stream.detach()
-        if session is not None:
-            self._idle.append(session)
         assert rows is not None
         data = rows[len(SampleInfo._fields) :]
         columns = [(array.dtype, array.shape[1:]) for array in data]
@@ -192,7 +193,7 @@ class TFClient:
         items = [
             (t.decode(), p) for t, p in zip(tables, priorities.tolist(), strict=True)
         ]
-        client = self._connected()
+        client = self._client
         if len(dict(items)) == len(items):
             client.insert(list(data), dict(items))
             return
@@ -206,15 +207,7 @@ class TFClient:
                 f"({list(keys.shape)} vs. {list(priorities.shape)})"
             )
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
-        self._connected().mutate_priorities(table.decode(), updates=updates)
-
-    def _connected(self) -> Client:
-        from tfrl.replay_service.client import Client
-
-        with self._lock:
-            if self._client is None:
-                self._client = Client(self._server_address, **self._access)
-            return self._client
+        self._client.mutate_priorities(table.decode(), updates=updates)
 
 
 def _call(function: Callable[..., Any], arguments: list[Any], dtypes: list[Any]) -> Any:

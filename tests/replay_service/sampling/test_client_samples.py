@@ -16,7 +16,7 @@ def test_the_collector_can_close_a_generator_while_connections_are_shared_out(cl
             gc.collect()
             return super().__len__()
 
-    samples._idle = Collecting()
+    samples._idle._idle = Collecting()
     generator = samples.draw("any", 1)
     cycle = [generator]
     cycle.append(cycle)

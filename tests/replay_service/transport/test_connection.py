@@ -294,5 +294,67 @@ def test_a_forked_process_does_not_use_its_parent_s_connection(server):
     link.close()
 
 
+@pytest.mark.parametrize(("timeout", "least"), [(0.05, 0.0), (0.0, 0.1)])
+def test_an_attempt_keeps_to_the_caller_s_time_if_there_is_any(
+    monkeypatch, timeout, least
+):
+    waited = []
+
+    class Silent:
+        def __init__(self, *_: Any):
+            pass
+
+        def send(self, _: Any) -> None:
+            pass
+
+        def receive(self, seconds: float) -> None:
+            waited.append(seconds)
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(grpc_connection, "GrpcStream", Silent)
+    with pytest.raises(errors.ReplayUnavailable, match="did not answer in time"):
+        connection.connect("localhost:1", "control", timeout=timeout)
+    assert waited
+    assert all(least < seconds <= (timeout or 1.0) for seconds in waited)
+
+
+def test_a_dropped_connection_leaves_no_thread(remote_server):
+    connection.connect(remote_server.address, "control", timeout=5).close()
+    before = set(threading.enumerate())
+    link = connection.connect(remote_server.address, "control", timeout=5)
+    new = {t for t in threading.enumerate() if t not in before and "Pool" not in t.name}
+    assert new
+    del link
+    deadline = time.monotonic() + 10
+    while any(t.is_alive() for t in new) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [t for t in new if t.is_alive()]
+
+
+def test_a_thread_that_cannot_start_leaves_no_connection(monkeypatch, remote_server):
+    channels = []
+    insecure = grpc.insecure_channel
+
+    def record(*arguments: Any) -> Any:
+        channels.append(insecure(*arguments))
+        return channels[-1]
+
+    def fail(thread: threading.Thread) -> None:
+        if thread._target is grpc_connection._read:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    start = threading.Thread.start
+    monkeypatch.setattr(grpc, "insecure_channel", record)
+    with monkeypatch.context() as context:
+        context.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            grpc_connection.GrpcStream(remote_server.address, None)
+    with pytest.raises(ValueError, match="closed channel"):
+        channels[0].unary_unary("/any")(b"")
+
+
 def test_the_method_is_the_one_of_the_contract():
     assert grpc_connection.METHOD == "/tfrl.Replay/Session"

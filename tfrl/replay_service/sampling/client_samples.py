@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.sampling.sampler_session import SamplerSession
+from tfrl.replay_service.transport import idle_pool
 
 _AHEAD = 64  # Maximum number of samples that are drawn ahead of their use.
-_IDLE = 4  # Maximum number of idle connections.
 
 
 class ClientSamples:
@@ -28,10 +27,7 @@ class ClientSamples:
         """
         self._server_address = server_address
         self._access = access
-        # In any thread, also one that holds the lock, the garbage collector may close
-        # a generator of `draw`, which then uses the lock as well.
-        self._lock = threading.RLock()
-        self._idle: list[SamplerSession] = []
+        self._idle = idle_pool.IdlePool(SamplerSession.close)
 
     def draw(
         self, table: str, num_samples: int
@@ -43,14 +39,12 @@ class ClientSamples:
         """
         if num_samples < 0:
             return
-        with self._lock:
-            session = self._idle.pop() if self._idle else None
         stream = sampler.SampleStream(
             self._server_address,
             table,
             max_in_flight=min(num_samples, _AHEAD),
             max_samples=num_samples,
-            session=session,
+            session=self._idle.take(),
             **self._access,
         )
         try:
@@ -59,21 +53,9 @@ class ClientSamples:
                     num_samples -= 1
                     yield item
         finally:
-            self._keep(stream.detach())
-
-    def after_fork(self) -> None:
-        """Abandons the parent's connections and its lock, which may be held."""
-        self._lock = threading.RLock()
-        self._idle = []
-
-    def _keep(self, session: SamplerSession | None) -> None:
-        if session is None:
-            return
-        with self._lock:
-            if len(self._idle) < _IDLE:
-                self._idle.append(session)
-                return
-        session.connection.close()
+            session = stream.detach()
+            if session is not None:
+                self._idle.keep(session)
 
 
 def steps(data: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:

@@ -214,7 +214,7 @@ class SampleStream:
             self._push()
             session, self._session = self._session, None
             if session is not None and not is_idle:
-                session.connection.close()
+                session.close()
                 return None
             return session
 
@@ -225,7 +225,7 @@ class SampleStream:
         if self._lock.acquire(blocking=False):
             try:
                 if self._session is not None:
-                    self._session.connection.close()
+                    self._session.close()
                     self._session = None
             finally:
                 self._lock.release()
@@ -342,7 +342,7 @@ class SampleStream:
         self._outstanding.clear()
         self._to_release = 0
         assert self._session is not None
-        self._session.connection.close()
+        self._session.close()
         self._session = None
 
     def _push(self) -> None:
@@ -378,7 +378,7 @@ class SampleStream:
     def _drop(self) -> None:
         """Drops the connection, and the samples that were not received or copied."""
         if self._session is not None:
-            self._session.connection.close()
+            self._session.close()
             self._session = None
         lost = sum(size for _, size in self._outstanding)
         self._outstanding.clear()

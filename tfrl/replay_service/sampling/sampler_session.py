@@ -100,6 +100,10 @@ class SamplerSession:
         """Releases the `count` oldest messages, which have been copied."""
         self.connection.send(wire.RELEASE, {"release": count})
 
+    def close(self) -> None:
+        """Closes the connection."""
+        self.connection.close()
+
 
 class Connector:
     """Connects, in a background thread if the caller has a deadline.
@@ -219,7 +223,7 @@ class _Attempt:
         with self._lock:
             self._abandoned = True
             if self.session is not None:
-                self.session.connection.close()
+                self.session.close()
 
     def _run(self, connect: Callable[[], SamplerSession]) -> None:
         try:
@@ -230,5 +234,5 @@ class _Attempt:
             with self._lock:
                 self.session = session
                 if self._abandoned:
-                    session.connection.close()
+                    session.close()
         self.done.set()

@@ -12,7 +12,7 @@ import logging
 import os
 import random
 import socket
-import threading
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,7 @@ TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
+_ONLY_TRY = 0.5  # The same for the attempt of a caller that gives no time.
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _TRANSPORTS = ("shared", "unix", "grpc")
 
@@ -42,7 +43,6 @@ _RANDOM = random.Random()
 # The local sockets of servers of this host, by address and token.
 _local_servers: dict[tuple[str, str | None], dict[str, Any]] = {}
 _warned: set[str] = set()
-_lock = threading.Lock()
 
 
 def connect(
@@ -88,9 +88,10 @@ def connect(
     token = default_token() if token is None else token
     greeting = {"protocol": wire.PROTOCOL, "role": role, **(hello or {})}
     started = time.monotonic()
+    deadline = started + (timeout or _ONLY_TRY)
     pause = _FIRST_PAUSE
     while True:
-        remaining = min(started + timeout - time.monotonic(), _LONGEST_TRY)
+        remaining = min(deadline - time.monotonic(), _LONGEST_TRY)
         try:
             return _try(
                 address,
@@ -142,6 +143,11 @@ class Connection:
         self._stream = stream
         self._pid = os.getpid()
         self._closed = False
+
+    def __del__(self) -> None:
+        """Ends a connection that nobody closed: threads of gRPC would keep it."""
+        if not sys.is_finalizing():
+            self.close()
 
     def send(
         self,
@@ -269,7 +275,7 @@ def _try(
     local: bool,
 ) -> Connection:
     """Tries to connect once: over the last known local socket, then over gRPC."""
-    deadline = time.monotonic() + max(timeout, 0.5)
+    deadline = time.monotonic() + timeout
     known = (address, credentials[1])
     place = _local_servers.get(known) if local else None
     if place is not None:
@@ -348,10 +354,9 @@ def _warn_of_slowness(address: str, reason: object) -> None:
     host = address.rsplit(":", 1)[0]
     if not host.startswith(own_servers.LOOPBACK) or not hasattr(socket, "AF_UNIX"):
         return
-    with _lock:
-        if address in _warned:
-            return
-        _warned.add(address)
+    if address in _warned:
+        return
+    _warned.add(address)
     _LOGGER.warning(
         "The replay server at %r is on this host, but its local socket cannot be used "
         "(%s): using gRPC instead, which is slower.",

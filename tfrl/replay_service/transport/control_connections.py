@@ -1,8 +1,7 @@
-"""Sends requests to a server one by one, and returns the answers."""
+"""Sends requests to a server, and returns the answers."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,15 +9,14 @@ import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import deadlines, wire
-
-_TRIES = 2
+from tfrl.replay_service.transport import deadlines, idle_pool, wire
 
 
-class ControlConnection:
-    """A connection of role "control", which is opened for the first request.
+class ControlConnections:
+    """Connections of role "control", which are opened for requests and used again.
 
-    All threads may use it. Concurrent requests wait for each other.
+    All threads may use it. Concurrent requests do not wait for each other: each has a
+    connection of its own.
     """
 
     def __init__(self, connect: Callable[[float | None], connections.Connection]):
@@ -29,8 +27,9 @@ class ControlConnection:
             keep trying, or None for the client's default.
         """
         self._connect = connect
-        self._lock = threading.Lock()
-        self._link: connections.Connection | None = None
+        self._idle = idle_pool.IdlePool[connections.Connection](
+            connections.Connection.close
+        )
 
     def request(
         self,
@@ -56,18 +55,11 @@ class ControlConnection:
           Exception: The error with which the server answered.
         """
         deadline = deadlines.after(timeout)
-        with self._lock:
-            for left in reversed(range(_TRIES)):
-                try:
-                    return self._request(kind, meta, arrays, deadline)
-                except errors.ConnectionLost:
-                    self._drop()
-                    if not left:
-                        raise
-                except errors.ProtocolError:
-                    self._drop()
-                    raise
-        raise AssertionError
+        try:
+            return self._request(kind, meta, arrays, deadline)
+        except errors.ConnectionLost:
+            self._idle.clear()  # They were probably lost as well.
+            return self._request(kind, meta, arrays, deadline)
 
     def tables(self) -> dict[str, Any]:
         """Returns the tables in the server's answer to the greeting.
@@ -75,17 +67,13 @@ class ControlConnection:
         Raises:
           ReplayUnavailable: If no server answers.
         """
-        with self._lock:
-            return self._connected(None).welcome["tables"]
+        link = self._connected(None)
+        self._idle.keep(link)
+        return link.welcome["tables"]
 
     def close(self) -> None:
-        """Closes the connection. A later request opens a new one."""
-        self._drop()
-
-    def after_fork(self) -> None:
-        """Abandons the parent's connection and its lock, which may be held."""
-        self._lock = threading.Lock()
-        self._link = None
+        """Closes the idle connections. A later request opens a new one."""
+        self._idle.clear()
 
     def _request(
         self,
@@ -95,26 +83,26 @@ class ControlConnection:
         deadline: float | None,
     ) -> dict[str, Any]:
         link = self._connected(deadline)
-        link.send(kind, meta, arrays)
         try:
+            link.send(kind, meta, arrays)
             frame = link.receive(deadlines.remaining(deadline))
         except BaseException:
             # A late answer would be taken for the answer to the next request.
-            self._drop()
+            link.close()
             raise
         if frame is None:
-            self._drop()
+            link.close()
             raise errors.DeadlineExceededError("The server did not answer in time.")
+        self._idle.keep(link)
         if frame.kind == wire.ERROR:
             raise errors.from_meta(frame.meta)
         return frame.meta
 
     def _connected(self, deadline: float | None) -> connections.Connection:
-        if self._link is None:
-            self._link = self._connect(deadlines.remaining(deadline))
-        return self._link
-
-    def _drop(self) -> None:
-        link, self._link = self._link, None
+        link = self._idle.take()
         if link is not None:
-            link.close()
+            return link
+        remaining = deadlines.remaining(deadline)
+        if remaining == 0:
+            raise errors.DeadlineExceededError("No server answered in time.")
+        return self._connect(remaining)

@@ -54,9 +54,17 @@ class GrpcStream:
         start = self._channel.stream_stream(METHOD)
         metadata = () if token is None else ((wire.TOKEN, token.encode()),)
         self._call = start(iter(self._outgoing.get, None), metadata=metadata)
-        threading.Thread(
-            target=_read, args=(self._call, self._incoming), daemon=True
-        ).start()
+        reader = threading.Thread(
+            target=_read,
+            args=(self._channel, self._call, self._incoming),
+            daemon=True,
+        )
+        try:
+            reader.start()
+        except RuntimeError:  # No more threads can start.
+            self.close()
+            self._channel.close()
+            raise
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
         """Passes a message to gRPC.
@@ -101,13 +109,19 @@ class GrpcStream:
         return message
 
     def close(self) -> None:
-        """Ends the call, and gRPC's thread that waits for messages to send."""
+        """Ends the call, and all threads soon after it. Never waits."""
         self._outgoing.put(None)
         self._call.cancel()
-        self._channel.close()
 
 
-def _read(call: Any, incoming: queue.SimpleQueue[wire.Buffer | Exception]) -> None:
+def _read(
+    channel: Any, call: Any, incoming: queue.SimpleQueue[wire.Buffer | Exception]
+) -> None:
+    """Receives messages until the call ends; then closes its channel.
+
+    Closing a channel waits for gRPC's threads, in each of which the garbage collector
+    may end a stream. So only this thread does it.
+    """
     reader = framing.PartReader()
     try:
         for part in call:
@@ -119,6 +133,8 @@ def _read(call: Any, incoming: queue.SimpleQueue[wire.Buffer | Exception]) -> No
         incoming.put(_lost(error))
     except Exception as error:  # After any error, no more messages arrive.
         incoming.put(errors.ConnectionLost(f"The connection broke: {error!r}."))
+    finally:
+        channel.close()
 
 
 def _lost(error: Any) -> Exception:

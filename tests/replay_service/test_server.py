@@ -230,6 +230,30 @@ def test_server_shows_its_port_and_tables(served):
     assert repr(table) in repr(server)
 
 
+def test_a_server_goes_on_from_the_last_good_checkpoint_and_keeps_it(
+    start_server, tmp_path, capfd
+):
+    checkpointer = checkpointers.DefaultCheckpointer(tmp_path)
+
+    def start():
+        return start_server([Table.queue("q", 9)], checkpointer=checkpointer)
+
+    first = start()
+    client = first.localhost_client()
+    paths = []
+    for i in range(2):
+        client.insert(i, {"q": 1.0})
+        paths.append(pathlib.Path(client.checkpoint()))
+    first.stop()
+    (steps,) = paths[1].glob("steps-0-0.npy")
+    steps.write_bytes(steps.read_bytes()[:-1] + b"\x55")
+    client = start().localhost_client()
+    assert client.server_info()["q"].current_size == 1
+    assert f"{paths[1]} is refused: its file steps-0-0.npy" in capfd.readouterr().err
+    newest = client.checkpoint()
+    assert {str(path) for path in tmp_path.iterdir()} == {str(paths[0]), newest}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_server_process_has_no_tensorflow(served):
     server, *_ = served

@@ -1,8 +1,9 @@
 """Checkpointers, which define where a server writes and finds its checkpoints.
 
 These objects only describe the place; the server process does the work. A checkpoint is
-a directory named after its time. When a new checkpoint is complete, the previous
-checkpoint is deleted.
+a directory named after its time. When a new checkpoint is complete, those before the
+previous one are deleted. A server starts from the previous one, with a warning, if the
+newest one is damaged.
 """
 
 from __future__ import annotations

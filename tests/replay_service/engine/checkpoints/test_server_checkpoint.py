@@ -16,7 +16,11 @@ from tfrl.replay_service import (
     item_selectors,
     rate_limiters,
 )
-from tfrl.replay_service.engine.checkpoints import checkpoint_files, server_checkpoint
+from tfrl.replay_service.engine.checkpoints import (
+    checkpoint_directory,
+    checkpoint_files,
+    server_checkpoint,
+)
 from tfrl.replay_service.engine.serving import service
 
 SCHEMA = (("float32", (3,)), ("int64", ()), ("bfloat16", (2,)), ("uint8", (0,)))
@@ -105,7 +109,9 @@ def save(made):
     try:
         taken.copy()
         taken.close()
-        return pathlib.Path(server_checkpoint.write(taken, made.checkpointer.path))
+        path, before = made.checkpointer.path, made.last_checkpoint
+        made.last_checkpoint = server_checkpoint.write(taken, path, before)
+        return pathlib.Path(made.last_checkpoint)
     finally:
         made.background.add(taken.release())
 
@@ -218,27 +224,21 @@ def test_a_checkpoint_is_named_after_its_time_and_complete(filled, tmp_path):
     assert set(json.loads((path / "DONE").read_text())["files"]) == names - {"DONE"}
 
 
-def test_only_the_last_checkpoint_is_kept(filled, tmp_path):
+def test_the_last_two_checkpoints_are_kept(filled, tmp_path):
     (tmp_path / "mine").mkdir()
     stale = tmp_path / ".2020-01-01T00-00-00.000000.writing"
     stale.mkdir()
     os.utime(stale, (0, 0))
     recent = tmp_path / ".2021-01-01T00-00-00.000000.writing"
     recent.mkdir()
-    first, second = save(filled), save(filled)
-    assert first < second
+    first, second, third = save(filled), save(filled), save(filled)
+    assert first < second < third
     assert {path.name for path in tmp_path.iterdir()} == {
         second.name,
+        third.name,
         "mine",
         recent.name,
     }
-
-
-def kept(path):
-    """Copies a checkpoint to one that is an hour older, and returns its path."""
-    older = path.with_name("2001" + path.name[4:])
-    shutil.copytree(path, older)
-    return older
 
 
 FILES = [
@@ -274,17 +274,45 @@ def test_damage_is_refused(filled, tmp_path, file, damage):
         server_checkpoint.restore_latest(make_service(tmp_path))
 
 
-def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog):
-    path = save(filled)
-    older = kept(path)
-    (path / "DONE").unlink()
-    with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
+@pytest.mark.parametrize("file", FILES)
+def test_the_one_before_a_damaged_one_is_used_loudly(filled, tmp_path, caplog, file):
+    save(filled)
+    good = save(filled)
+    saved = items(filled, "a")
+    reset(filled, "a")
+    flip(save(filled) / file)
+    for _ in range(2):
+        [bad] = set(tmp_path.iterdir()) - {good}
+        caplog.clear()
         again = make_service(tmp_path)
-        assert server_checkpoint.restore_latest(again) == str(older)
-    (record,) = caplog.records
-    assert f"{path} is refused: its file DONE" in record.getMessage()
-    assert f"used instead, {older}" in record.getMessage()
-    assert items(again, "a") == items(filled, "a")
+        with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
+            again.last_checkpoint = server_checkpoint.restore_latest(again)
+        assert again.last_checkpoint == str(good)
+        (record,) = caplog.records
+        assert f"{bad} is refused: its file " in record.getMessage()
+        assert f"used instead, {good}" in record.getMessage()
+        assert items(again, "a") == saved
+        flip(save(again) / file)  # Which deletes the bad one, not the good one.
+
+
+@pytest.mark.parametrize("name", ["run*", "run?", "[r]un1", "run]", "run\\1", "~"])
+def test_a_directory_can_have_any_name(tmp_path, name):
+    neighbour = make_service(tmp_path / "run1")
+    fill(neighbour, "a", SCHEMA, range(3), 2)
+    path = save(neighbour)
+    made = make_service(tmp_path / name)
+    for value in range(3):
+        fill(made, "a", SCHEMA, [10 + value], 2)
+        last = save(made)
+    (
+        tmp_path / name / f".2020-01-01T00-00-00.000000{checkpoint_files.UNFINISHED}"
+    ).mkdir()
+    checkpoint_directory.remove_unfinished(str(tmp_path / name))
+    again = make_service(tmp_path / name)
+    assert server_checkpoint.restore_latest(again) == str(last)
+    assert items(again, "a") == items(made, "a")
+    assert len(list((tmp_path / name).iterdir())) == 2
+    assert list((tmp_path / "run1").iterdir()) == [path]
 
 
 def test_one_that_was_never_finished_is_left_aside_loudly(filled, tmp_path, caplog):

@@ -88,11 +88,13 @@ class Writer:
                 file.write(chunk.data)
         self._files[f"{name}.npy"] = file.sums
 
-    def finish(self, meta: dict[str, Any]) -> str:
-        """Writes `meta`, renames the checkpoint and deletes earlier checkpoints.
+    def finish(self, meta: dict[str, Any], before: str | None = None) -> str:
+        """Writes `meta`, renames the checkpoint and deletes earlier ones but `before`.
 
         Args:
           meta: The JSON object that `read_meta` returns.
+          before: The path of the checkpoint to start from if this one is damaged later;
+            None without one.
 
         Returns:
           The absolute path of the checkpoint.
@@ -102,9 +104,10 @@ class Writer:
         _flush_directory(self._directory)
         self._directory.rename(self._target)
         _flush_directory(self._root)
+        kept = {self._target, None if before is None else Path(before)}
         for name in os.listdir(self._root):
             other = self._root / name
-            if (_NAME.fullmatch(name) and other != self._target) or _is_stale(other):
+            if (_NAME.fullmatch(name) and other not in kept) or _is_stale(other):
                 shutil.rmtree(other, ignore_errors=True)
         return str(self._target)
 

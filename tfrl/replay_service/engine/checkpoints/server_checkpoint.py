@@ -143,12 +143,13 @@ class Snapshot:
         return tables, items
 
 
-def write(taken: Snapshot, path: str) -> str:
-    """Writes a snapshot and deletes earlier checkpoints. Can run in any thread.
+def write(taken: Snapshot, path: str, before: str | None = None) -> str:
+    """Writes a snapshot and deletes earlier checkpoints but one, in any thread.
 
     Args:
       taken: The snapshot, after `close`. It is not released.
       path: The directory that holds the checkpoints.
+      before: The path of the earlier checkpoint to keep; None without one.
 
     Returns:
       The absolute path of the new checkpoint.
@@ -164,7 +165,8 @@ def write(taken: Snapshot, path: str) -> str:
             for index, table in enumerate(tables):
                 for name, array in table.arrays.items():
                     writer.add_array(_array_name(index, name), array)
-            return writer.finish(_meta_of(tables, items, stores, taken.writers))
+            meta = _meta_of(tables, items, stores, taken.writers)
+            return writer.finish(meta, before)
     except OSError as error:
         if disk_space.is_used_up(error):
             raise errors.ResourceExhaustedError(

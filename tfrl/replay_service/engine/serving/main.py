@@ -70,7 +70,7 @@ async def run(
         checkpointer=checkpointers.from_config(config.get("checkpointer")),
     )
     checkpoint_directory.prepare(service.checkpointer.path)
-    server_checkpoint.restore_latest(service)
+    service.last_checkpoint = server_checkpoint.restore_latest(service)
     checkpoint_directory.remove_unfinished(service.checkpointer.path)
     async with contextlib.AsyncExitStack() as stack:
         directory = await _listen_locally(service, stack)

@@ -173,6 +173,8 @@ class Service:
         self._most_stores = _FEW_STORES  # Then unused stores are looked for.
         self._token = None if token is None else token.encode()
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
+        # The last checkpoint that was written, or the one that the server started from.
+        self.last_checkpoint: str | None = None
         self._checkpointing = asyncio.Lock()
         self.events = EventLog()
         self._ticker: asyncio.TimerHandle | None = None
@@ -239,9 +241,13 @@ class Service:
             try:
                 await asyncio.to_thread(taken.copy)
                 taken.close()
-                return await asyncio.to_thread(
-                    server_checkpoint.write, taken, self.checkpointer.path
+                self.last_checkpoint = await asyncio.to_thread(
+                    server_checkpoint.write,
+                    taken,
+                    self.checkpointer.path,
+                    self.last_checkpoint,
                 )
+                return self.last_checkpoint
             finally:
                 self.background.add(taken.release())
 

@@ -282,7 +282,8 @@ class Client:
     def reset(self, table: str) -> None:
         """Removes all items of a table, and resets its rate limiter.
 
-        The memory of many items is freed in the background, soon after the call.
+        Soon after the call, the memory of the items is free for new ones. Within twenty
+        seconds, it goes back to the system unless it is needed again.
 
         Raises:
           RuntimeError: If there is no such table.
@@ -319,7 +320,7 @@ class Client:
         """Makes the server write a checkpoint; returns its path on the server's host.
 
         The checkpoint has the state of one moment, although the server answers other
-        requests meanwhile.
+        requests meanwhile. The checkpoint before it is kept.
 
         Raises:
           ResourceExhaustedError: If the disk is full. Earlier checkpoints are kept.

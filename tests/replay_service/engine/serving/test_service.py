@@ -1,6 +1,8 @@
 """What the sessions of a server share."""
 
 import asyncio
+import os
+import sys
 import threading
 
 import pytest
@@ -149,3 +151,39 @@ def test_checkpoints_are_written_one_at_a_time(monkeypatch, tmp_path):
 
     first, second = asyncio.run(write_two())
     assert first != second
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs holes in files")
+def test_memory_that_was_not_needed_for_a_while_is_given_back(monkeypatch):
+    monkeypatch.setattr(service, "_TICK", 0.005)
+    monkeypatch.setattr(service, "_SPARE_TICKS", 2)
+
+    async def go():
+        made = make_service()
+        store = made.store((("uint8", (1 << 20,)),))
+        slots = store.allocate(20)
+        made.start()
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        assert os.fstat(store.fd).st_blocks * 512 >= 20 << 20
+        store.release(slots[1:])
+        while os.fstat(store.fd).st_blocks * 512 > 3 << 20:
+            await asyncio.sleep(0.01)
+        made.stop()
+        store.close()
+
+    asyncio.run(asyncio.wait_for(go(), 20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs holes in files")
+def test_a_dropped_store_leaves_no_memory_to_those_who_map_it(monkeypatch):
+    monkeypatch.setattr(service, "_FEW_STORES", 1)
+    made = make_service()
+    made._most_stores = 1
+    store = made.store(array_of(1 << 20))
+    store.release(store.allocate(10))
+    fd = os.dup(store.fd)
+    made.store(array_of(2))
+    assert store.fd is None
+    assert os.fstat(fd).st_blocks == 0
+    os.close(fd)

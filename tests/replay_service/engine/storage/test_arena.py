@@ -174,9 +174,8 @@ def test_readers_can_neither_truncate_nor_map_for_writing(mapped):
         os.ftruncate(arena.fd, 0)
     with pytest.raises(PermissionError):
         os.ftruncate(arena._writable, 0)
-    for fd in (arena.fd, arena._writable):
-        with pytest.raises(PermissionError):
-            mmap.mmap(fd, 4096)
+    with pytest.raises(PermissionError):
+        mmap.mmap(arena.fd, 4096)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
@@ -259,3 +258,107 @@ def test_a_heap_of_few_rows_takes_little_and_grows_in_few_steps():
     empty = arena_lib.HeapArena([0])
     empty.reserve(1000)
     assert empty.nbytes == 0
+
+
+holes = pytest.mark.skipif(sys.platform != "linux", reason="needs holes in files")
+
+
+def blocks(arena):
+    """The memory that the file takes, in bytes."""
+    return os.fstat(arena.fd).st_blocks * 512
+
+
+def run(iterator):
+    return sum(1 for _ in iterator)
+
+
+@holes
+@pytest.mark.parametrize("row_bytes", [[8, 3000, 0, 5000], [4096], [1, 2], [300_000]])
+def test_memory_of_some_rows_is_given_back_and_taken_again(mapped, row_bytes):
+    arena = mapped(row_bytes)
+    chunk = max(65536 // sum(row_bytes), 1)
+    arena.reserve(8 * chunk)
+    used = [i for i, size in enumerate(row_bytes) if size]
+    for i in used:
+        arena.columns[i][: 8 * chunk].view(np.uint8)[:] = 7
+    before = arena.nbytes
+    # From the middle, so that the rows on both sides come to have no memory.
+    absent = set()
+    for part in (3, 4, 2):
+        sides = part - 1 in absent, part + 1 in absent
+        run(arena.giving_back(part * chunk, (part + 1) * chunk, *sides))
+        absent.add(part)
+        assert blocks(arena) == arena.nbytes
+    rows_given = 3 * chunk
+    least = sum(
+        max(rows_given * row_bytes[i] - 8192, 0)
+        for i in used
+        if row_bytes[i] * chunk >= 4096
+    )
+    assert before - arena.nbytes >= least > 0
+    for i in used:
+        column = arena.columns[i].view(np.uint8).reshape(len(arena.columns[i]), -1)
+        assert (column[: 2 * chunk] == 7).all()
+        assert (column[5 * chunk : 8 * chunk] == 7).all()
+    for part in (3, 2, 4):
+        absent.remove(part)
+        sides = part - 1 in absent, part + 1 in absent
+        run(arena.taking(part * chunk, (part + 1) * chunk, *sides))
+        assert blocks(arena) == arena.nbytes
+    assert arena.nbytes == before
+
+
+@holes
+def test_large_rows_are_given_back_and_taken_in_slices(mapped):
+    arena = mapped([5 << 20])
+    arena.reserve(3)
+    assert run(arena.giving_back(1, 2, False, False)) == 4
+    assert blocks(arena) <= 11 << 20
+    assert run(arena.taking(1, 2, False, False)) == 4
+    assert blocks(arena) == arena.nbytes >= 15 << 20
+
+
+@holes
+def test_lack_of_memory_is_an_error_when_it_is_taken_again(mapped, monkeypatch):
+    arena = mapped([4096])
+    arena.reserve(100)
+    run(arena.giving_back(10, 90, False, False))
+    monkeypatch.setattr(memory, "available", int)
+    with pytest.raises(errors.ResourceExhaustedError, match="not enough memory"):
+        run(arena.taking(10, 90, False, False))
+
+
+@holes
+def test_all_memory_is_given_back(mapped):
+    arena = mapped([8, 3000])
+    arena.reserve(10_000)
+    assert arena.clear()
+    assert (arena.rows, arena.nbytes, blocks(arena)) == (0, 0, 0)
+    arena.reserve(10)
+    arena.columns[1][:10].view(np.uint8)[:] = 7
+    assert blocks(arena) == arena.nbytes
+
+
+@holes
+def test_a_file_that_readers_could_write_to_is_sealed_and_keeps_its_memory(
+    mapped, monkeypatch
+):
+    monkeypatch.setattr(arena_lib, "_for_readers", lambda fd: fd)
+    arena = mapped([4096])
+    with pytest.raises(PermissionError):
+        mmap.mmap(arena.fd, 4096)
+    arena.reserve(100)
+    before = blocks(arena)
+    assert not arena.gives_back
+    assert not arena.clear()
+    assert blocks(arena) == before == arena.nbytes
+
+
+def test_the_heap_gives_all_memory_back_or_none():
+    arena = arena_lib.HeapArena([4, 0])
+    arena.reserve(5000)
+    assert not arena.gives_back
+    assert arena.clear()
+    assert (arena.rows, arena.nbytes) == (0, 0)
+    arena.reserve(20)
+    arena.columns[0][:20].view(np.int32)[:] = np.arange(20)

@@ -32,6 +32,7 @@ SLICE = 256  # Items processed for one session before another has its turn.
 _TURN = 0.001  # Seconds after which other callbacks have their turn.
 _TICK = 1.0  # Seconds between checks for long waits.
 _LONG_WAIT = 10.0  # Seconds after which a client is told why it waits.
+_SPARE_TICKS = 10  # Ticks after which memory that was not needed is given back.
 _MAX_WRITERS = 10_000  # Maximum number of writers with a record.
 # Stores in memory that clients can map. Each takes two of the server's open files, and
 # as many addresses as the machine has bytes of memory. A client maps as many at most.
@@ -178,9 +179,10 @@ class Service:
         self._checkpointing = asyncio.Lock()
         self.events = EventLog()
         self._ticker: asyncio.TimerHandle | None = None
+        self._ticks = 0
 
     def start(self) -> None:
-        """Starts to send messages that tell waiting clients why they wait."""
+        """Starts to tell waiting clients why they wait, and to give back memory."""
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
     def stop(self) -> None:
@@ -310,10 +312,17 @@ class Service:
         unused = {k: store for k, store in self.stores.items() if not store.rows_in_use}
         for schema, store in unused.items():
             self._mapped -= store.fd is not None
-            store.close()
+            self.background.add(store.dropping())
             del self.stores[schema]
         # Twice as many, so that looking for them takes little time for each new store.
         self._most_stores = max(_FEW_STORES, 2 * len(self.stores))
+
+    def _give_back_memory(self) -> None:
+        """Gives back the memory of steps that was not needed since the last call."""
+        for store in self.stores.values():
+            rows = store.spare()
+            if rows:
+                self.background.add(store.giving_back(rows))
 
     def _forget_writers(self) -> None:
         excess = len(self.writers) - _MAX_WRITERS
@@ -326,6 +335,9 @@ class Service:
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._ticker = loop.call_later(_TICK, self._tick)
+        self._ticks += 1
+        if self._ticks % _SPARE_TICKS == 0:
+            self._give_back_memory()
         before = loop.time() - _LONG_WAIT
         for queues in self.tables.values():
             for queue in (queues.samplers, queues.inserters):

@@ -5,7 +5,8 @@ mapped arena is one unnamed file (in memory on Linux), which is mapped once, wit
 the size of the machine's memory. A column never moves within the file, so growing
 copies nothing and the mappings of readers stay valid. Memory behind the mapping is
 allocated explicitly, in small steps. So running out of memory raises an error, whereas
-touching a page without memory behind it would kill the process.
+touching a page without memory behind it would kill the process. Memory of unused rows
+can be given back, which makes a hole in the file.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Arena(Protocol):
       offsets: The offset of each column in the file.
       capacity: The maximum number of rows.
       size: The size of the file, in bytes.
+      gives_back: Whether memory of some rows can be given back to the system.
     """
 
     columns: list[np.ndarray]
@@ -54,6 +56,7 @@ class Arena(Protocol):
     offsets: tuple[int, ...]
     capacity: int
     size: int
+    gives_back: bool
 
     @property
     def nbytes(self) -> int:
@@ -72,6 +75,30 @@ class Arena(Protocol):
 
         Other calls may come between the slices.
         """
+
+    def giving_back(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Gives back the memory of usable rows, in slices.
+
+        Args:
+          start: The first row.
+          stop: The row after the last one.
+          before: Whether the rows before them have no memory, either.
+          after: Whether the rows after them have no memory, either.
+        """
+
+    def taking(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Allocates memory that `giving_back` has given back, in slices.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory.
+        """
+
+    def clear(self) -> bool:
+        """Gives back all memory if possible; then no row is usable. Returns whether."""
 
     def close(self) -> None:
         """Closes the file. The columns stay readable while they are referenced."""
@@ -112,7 +139,7 @@ class MappedArena:
         self._writable, self.fd = writable, _ = _open_file()
         try:
             self._mapping, self.size = _map(writable, size)
-            _seal(writable)
+            _seal(writable, is_for_readers=self.fd == writable)
             self.capacity = self._rows_that_fit()
         except BaseException:
             self.close()
@@ -120,6 +147,8 @@ class MappedArena:
         self.rows = 0
         self.offsets = self._place()
         self._ends = list(self.offsets)  # Where the allocated part of each column ends.
+        self._given_back = 0  # Bytes of holes before these ends.
+        self.gives_back = _can_remove(self._mapping)
         self.columns = [
             np.frombuffer(self._mapping, f"V{size}", self.capacity, offset)
             if size
@@ -130,7 +159,7 @@ class MappedArena:
     @property
     def nbytes(self) -> int:
         """The memory used, in bytes."""
-        return sum(self._ends) - sum(self.offsets)
+        return sum(self._ends) - sum(self.offsets) - self._given_back
 
     def reserve(self, rows: int) -> None:
         """Grows the arena to at least `rows` usable rows.
@@ -161,6 +190,68 @@ class MappedArena:
         step = min(max(held // 16, _LEAST_STEP), _MOST_STEP)
         further = self.rows + step // max(self._bytes_of_all, 1)
         yield from self._back(min(max(rows, further), self.capacity))
+
+    def giving_back(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Gives back the memory of usable rows, in slices.
+
+        Pages that other rows with memory share are kept, and so are the columns of
+        which the rows have less than a page.
+
+        Args:
+          start: The first row.
+          stop: The row after the last one.
+          before: Whether the rows before them have no memory, either.
+          after: Whether the rows after them have no memory, either.
+        """
+        room = _SLICE
+        for first, last in self._pages(start, stop, before, after):
+            for at in range(first, last, _SLICE):
+                if room <= 0:
+                    yield
+                    room = _SLICE
+                size = min(_SLICE, last - at)
+                self._mapping.madvise(mmap.MADV_REMOVE, at, size)
+                self._given_back += size
+                room -= size
+
+    def taking(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Allocates memory that `giving_back` has given back, in slices.
+
+        The arguments must be the same as then, but for rows before and after whose
+        memory was given back or allocated meanwhile.
+
+        Raises:
+          ResourceExhaustedError: If there is not enough memory.
+        """
+        pages = self._pages(start, stop, before, after)
+        total = sum(last - first for first, last in pages)
+        memory.check(total)
+        room = _SLICE
+        for first, last in pages:
+            for at in range(first, last, _SLICE):
+                if room <= 0:
+                    yield
+                    room = _SLICE
+                end = min(at + _SLICE, last)
+                _allocate(self._writable, at, end)
+                self._populate(at, end)
+                room -= end - at
+        self._given_back -= total
+
+    def clear(self) -> bool:
+        """Gives back all memory if possible; then no row is usable. Returns whether."""
+        if not self.gives_back:
+            return False
+        for offset, end in zip(self.offsets, self._ends, strict=True):
+            if offset < end:
+                self._mapping.madvise(mmap.MADV_REMOVE, offset, end - offset)
+        self.rows = self._given_back = 0
+        self._ends = list(self.offsets)
+        return True
 
     def close(self) -> None:
         """Closes the file. The columns stay readable while they are referenced."""
@@ -206,6 +297,24 @@ class MappedArena:
                     room = _SLICE
         self.rows = max(self.rows, rows)
 
+    def _pages(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> list[tuple[int, int]]:
+        """Returns the bounds of the pages, in each column, that only these rows use.
+
+        With `before` or `after`, a page that they share with the rows there counts.
+        """
+        found = []
+        for offset, size in zip(self.offsets, self._row_bytes, strict=True):
+            if (stop - start) * size < _PAGE:
+                continue  # Their page may have more than one such part.
+            low, high = offset + start * size, offset + stop * size
+            first = low // _PAGE * _PAGE if before else _whole_pages(low)
+            last = _whole_pages(high) if after else high // _PAGE * _PAGE
+            if first < last:
+                found.append((first, last))
+        return found
+
     def _missing(self, ends: Sequence[int]) -> int:
         """Returns the bytes to allocate until each column has memory to its end."""
         pairs = zip(ends, self._ends, strict=True)
@@ -225,6 +334,7 @@ class HeapArena:
     offsets: tuple[int, ...] = ()
     capacity = MAX_ROWS
     size = 0
+    gives_back = False
 
     def __init__(self, row_bytes: Sequence[int]):
         """Creates an empty arena.
@@ -273,6 +383,24 @@ class HeapArena:
         """Does the same as `reserve`, in one slice."""
         self.reserve(rows)
         return iter(())
+
+    def giving_back(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Does nothing: the memory of some rows cannot be given back."""
+        return iter(())
+
+    def taking(
+        self, start: int, stop: int, before: bool, after: bool
+    ) -> Iterator[None]:
+        """Does nothing: all usable rows have memory."""
+        return iter(())
+
+    def clear(self) -> bool:
+        """Gives back all memory; then no row is usable. Returns True."""
+        self.columns = [column[:0].copy() for column in self.columns]
+        self.rows = 0
+        return True
 
     def close(self) -> None:
         """Does nothing: there is no file."""
@@ -338,15 +466,29 @@ def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:
                 raise
 
 
-def _seal(fd: int) -> None:
-    """Prevents readers from writing to the file and from truncating it."""
+def _can_remove(mapping: mmap.mmap) -> bool:
+    """Returns whether memory of the mapped file, which has none, can be given back."""
+    try:
+        mapping.madvise(mmap.MADV_REMOVE, 0, _PAGE)
+    except (AttributeError, OSError):  # For example, the file is sealed.
+        return False
+    return True
+
+
+def _seal(fd: int, is_for_readers: bool) -> None:
+    """Prevents readers from truncating the file and from writing to it.
+
+    A descriptor of their own cannot be written to. A seal that prevents them from
+    writing by this one prevents this process from giving memory back.
+    """
     if sys.platform != "linux":
         return
     import fcntl
 
     future_write = 0x10  # F_SEAL_FUTURE_WRITE: Linux 5.1.
     sizes = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-    for seals in (sizes, future_write, fcntl.F_SEAL_SEAL):
+    writing = [future_write] if is_for_readers else []
+    for seals in (sizes, *writing, fcntl.F_SEAL_SEAL):
         with contextlib.suppress(OSError):
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
 

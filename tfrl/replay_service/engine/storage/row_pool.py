@@ -37,6 +37,10 @@ class RowPool:
         """Returns the value of `end` after an allocation of `n` rows."""
         return self.end + max(0, n - self._num_free)
 
+    def next(self, n: int) -> np.ndarray:
+        """Returns the released rows that an allocation of `n` rows would take."""
+        return self._free[max(self._num_free - n, 0) : self._num_free]
+
     def allocate(self, n: int) -> np.ndarray:
         """Allocates `n` rows; returns them as int32 `[n]`."""
         left = self._num_free - n

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.storage import arena as arena_lib
-from tfrl.replay_service.engine.storage import memory, row_pool
+from tfrl.replay_service.engine.storage import memory, row_pool, spare_rows
 from tfrl.specs import dtype_names
 
 # With the dtype of the counts, and indices of intp, NumPy counts 100 slots in a
@@ -23,6 +23,8 @@ _ONE = np.int32(1)
 _SLICE = 1 << 20  # Bytes that are read or written together.
 _SLOTS = 1 << 15  # References that are released together.
 _UNCHECKED_ROWS = 1 << 20
+_LEAST_SPARE = 1 << 20  # Bytes of unused rows that are not worth giving back.
+_MOST_SPARE = 4 << 30  # Bytes that are given back together.
 
 
 class StepStore:
@@ -55,8 +57,11 @@ class StepStore:
         )
         self._arena = arena_lib.make_arena(self.row_bytes, shared)
         self._pool = row_pool.RowPool()
+        self._spare = spare_rows.SpareRows(self._arena, self.row_bytes)
         self._counts = np.zeros(0, np.int32)
         self._pending = 0  # Slots of unfinished calls of `allocating`.
+        self._most_used = 0  # Rows in use at one time since `spare` was called.
+        self._gives_back = False  # Whether `giving_back` is at work.
 
     @property
     def fd(self) -> int | None:
@@ -83,6 +88,8 @@ class StepStore:
           ResourceExhaustedError: If there is not enough memory. The store is unchanged.
         """
         self._arena.reserve(self._pool.end_after(n))
+        for _ in self._spare.taking(self._spare.absent(self._pool.next(n))):
+            pass
         return self._allocate(n)
 
     def allocating(self, n: int) -> Generator[None, None, np.ndarray]:
@@ -95,8 +102,13 @@ class StepStore:
         """
         self._pending += n
         try:
-            while (end := self._pool.end_after(n)) > self._arena.rows:
-                yield from self._arena.reserving(end)
+            while True:
+                if (end := self._pool.end_after(n)) > self._arena.rows:
+                    yield from self._arena.reserving(end)
+                elif len(absent := self._spare.absent(self._pool.next(n))):
+                    yield from self._spare.taking(absent)
+                else:
+                    break
         finally:
             self._pending -= n
         return self._allocate(n)
@@ -111,6 +123,7 @@ class StepStore:
             self._counts = arrays_lib.doubled(self._counts, rows)
         slots = self._pool.allocate(n)
         self._counts[slots] = 1
+        self._most_used = max(self._most_used, self.rows_in_use)
         return slots
 
     def write(self, slots: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
@@ -246,6 +259,45 @@ class StepStore:
             if start:
                 yield
             self.release(flat[start : start + _SLOTS])
+
+    def spare(self) -> int:
+        """Returns the number of rows whose memory was not needed since the last call.
+
+        A quarter of what was needed is kept, and so is memory that is being given back.
+        """
+        needed, self._most_used = self._most_used, self.rows_in_use
+        present = self._pool.end - self._spare.num_absent
+        rows = present - max(needed, self.rows_in_use) * 5 // 4
+        size = sum(self.row_bytes) + 2 * _ONE.itemsize  # With the bookkeeping.
+        is_little = rows * size < _LEAST_SPARE
+        return 0 if is_little or self._gives_back else min(rows, _MOST_SPARE // size)
+
+    def giving_back(self, rows: int) -> Iterator[None]:
+        """Gives back memory of about `rows` free rows to the system, in slices.
+
+        Other calls may come between the slices. Where the system does not take back
+        some rows, all are given back when none is in use.
+        """
+        self._gives_back = True
+        try:
+            yield from self._spare.giving_back(rows, self._pool.end, self._is_free)
+        finally:
+            self._gives_back = False
+        if not self.rows_in_use and self._arena.clear():
+            self._pool = row_pool.RowPool()
+            self._spare = spare_rows.SpareRows(self._arena, self.row_bytes)
+            self._counts = np.zeros(0, np.int32)
+
+    def dropping(self) -> Iterator[None]:
+        """Gives back the memory of a store without steps, in slices, and closes it.
+
+        Clients may have the file mapped, which keeps what is not given back.
+        """
+        yield from self.giving_back(self._pool.end)
+        self.close()
+
+    def _is_free(self, start: int, stop: int) -> bool:
+        return not self._counts[start:stop].any()
 
     def description(self) -> dict[str, Any]:
         """Returns the description of the file that readers need, as a JSON object."""

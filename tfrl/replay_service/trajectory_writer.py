@@ -269,8 +269,7 @@ class TrajectoryWriter:
             if clear_buffers:
                 buffers.clear()
             if stream is not None:
-                with stream.lock:
-                    stream.next_episode()
+                stream.next_episode()
 
     def close(self) -> None:
         """Sends the remaining items and closes the writer.

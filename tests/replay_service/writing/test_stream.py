@@ -536,6 +536,12 @@ def test_flush_waits_for_other_threads_up_to_its_timeout(client, filled):
         pytest.raises(errors.DeadlineExceededError, match=r"of 0:00:00\.050000"),
     ):
         writer.flush(timeout_ms=50)
+    with (
+        writer._stream.lock,
+        pytest.raises(errors.DeadlineExceededError, match=r"of 0:00:00\.050000"),
+    ):
+        writer.end_episode(timeout_ms=50)
+    assert writer.episode_steps == 0
 
 
 @pytest.mark.parametrize("transport", ["unix", "grpc"])

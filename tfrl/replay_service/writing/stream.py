@@ -30,7 +30,8 @@ Connect = Callable[[dict[str, Any]], connections.Connection]
 class WriterStream:
     """Sends a writer's items, and keeps them until the server has confirmed them.
 
-    Callers must hold `lock`, except for the constructor, `flush`, `close` and `tick`.
+    Callers must hold `lock`, except for the constructor, `next_episode`, `flush`,
+    `close` and `tick`.
 
     Attributes:
       lock: Protects the items. `tick` returns immediately if another thread holds it.
@@ -91,7 +92,11 @@ class WriterStream:
             self._receive_all()
 
     def next_episode(self) -> None:
-        """Assigns the next items to a new episode."""
+        """Assigns the next items to a new episode.
+
+        Needs no lock, for which `end_episode` could wait beyond its timeout: only the
+        writer's own thread opens groups.
+        """
         self.episode += 1
         self.group = None
 

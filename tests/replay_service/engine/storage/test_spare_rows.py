@@ -142,16 +142,18 @@ def test_no_step_is_lost_and_every_step_has_memory(store, seed):
             if not work:
                 break
             generator, allocates = work[i := rng.integers(len(work))]
+            new = None
             try:
                 next(generator)
             except StopIteration as end:
+                new = end.value
                 del work[i]
-                if allocates:
-                    held = blocks(store)
-                    write(store, end.value)
-                    assert blocks(store) == held
-                    assert not np.isin(end.value, used).any()
-                    used = np.concatenate([used, end.value])
+            if allocates and new is not None:
+                held = blocks(store)
+                write(store, new)
+                assert blocks(store) == held
+                assert not np.isin(new, used).any()
+                used = np.concatenate([used, new])
         check(store, used)
     assert given > 10
     assert store.rows_in_use - store._pending == len(used)

@@ -275,9 +275,12 @@ class StepStore:
     def giving_back(self, rows: int) -> Iterator[None]:
         """Gives back memory of about `rows` free rows to the system, in slices.
 
-        Other calls may come between the slices. Where the system does not take back
-        some rows, all are given back when none is in use.
+        Other calls may come between the slices; another call of this method does
+        nothing then. Where the system does not take back some rows, all are given back
+        when none is in use.
         """
+        if self._gives_back:
+            return
         self._gives_back = True
         try:
             yield from self._spare.giving_back(rows, self._pool.end, self._is_free)

@@ -78,3 +78,15 @@ def test_a_file_of_other_settings_is_refused(tmp_path, progress):
         match=r"gamma: got \[0\.6\], but .* sweep with \[0\.5\]",
     ):
         sweep_checkpoint.SweepCheckpoint(tmp_path, {"gamma": (0.6,)}).restore()
+
+
+@pytest.mark.parametrize("name", ["run*", "run?", "[r]un1", "run\\1"])
+def test_a_directory_can_have_any_name(tmp_path, progress, name):
+    neighbour = sweep_checkpoint.SweepCheckpoint(tmp_path / "run1", {})
+    neighbour.save(progress, [np.ones(3)])
+    saved = sweep_checkpoint.SweepCheckpoint(tmp_path / name, {})
+    assert saved.restore() is None
+    saved.save(progress, [np.zeros(2)])
+    again = sweep_checkpoint.SweepCheckpoint(tmp_path / name, {})
+    assert [array.shape for array in again.restore()[1]] == [(2,)]
+    assert [array.shape for array in neighbour.restore()[1]] == [(3,)]

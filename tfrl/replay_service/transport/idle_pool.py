@@ -26,7 +26,10 @@ class IdlePool(Generic[ConnectionT]):
           close: Closes a connection.
         """
         self._close = close
-        self._abandon()
+        # In any thread, also one that holds the lock, the garbage collector may close
+        # a generator, which then keeps its connection here.
+        self._lock = threading.RLock()
+        self._idle: list[ConnectionT] = []
         _POOLS.add(self)
 
     def take(self) -> ConnectionT | None:
@@ -49,13 +52,6 @@ class IdlePool(Generic[ConnectionT]):
         for connection in idle:
             self._close(connection)
 
-    def _abandon(self) -> None:
-        """Empties the pool without closing connections, with a lock that is free."""
-        # In any thread, also one that holds the lock, the garbage collector may close
-        # a generator, which then keeps its connection here.
-        self._lock = threading.RLock()
-        self._idle: list[ConnectionT] = []
-
 
 _POOLS: weakref.WeakSet[IdlePool] = weakref.WeakSet()
 
@@ -63,7 +59,8 @@ _POOLS: weakref.WeakSet[IdlePool] = weakref.WeakSet()
 def _after_fork() -> None:
     # The connections are the parent's, and a thread of the parent may hold the lock.
     for pool in list(_POOLS):
-        pool._abandon()
+        pool._lock = threading.RLock()
+        pool._idle = []
 
 
 if hasattr(os, "register_at_fork"):

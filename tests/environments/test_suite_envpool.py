@@ -383,3 +383,16 @@ def test_the_files_of_a_task_may_lie_elsewhere(tmp_path):
     own = envpool.make_spec("Pong-v5").config.base_path
     (tmp_path / "copy").symlink_to(own)
     load("Pong-v5", envpool_kwargs={"base_path": str(tmp_path / "copy")}).reset()
+
+
+@pytest.mark.parametrize(
+    "options", [{"size": 1}, pytest.param({"env_name": "no"}, marks=pytest.mark.slow)]
+)
+def test_options_that_only_envpool_knows_are_tried_in_another_process(options):
+    name = "MiniGrid-Empty-5x5-v0"
+    with pytest.raises(
+        ValueError,
+        match=rf"^envpool_kwargs: got {options} for {name}, with which a process was "
+        "killed by SIGABRT when it made the task, expected options",
+    ):
+        suite_envpool.load(name, envpool_kwargs=options)

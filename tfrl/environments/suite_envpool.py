@@ -20,11 +20,26 @@ from typing import Any
 import numpy as np
 
 from tfrl.environments import extras, vector_py_environment
-from tfrl.environments.gymnasium import envpool_vector_env
+from tfrl.environments.gymnasium import envpool_trial, envpool_vector_env
 from tfrl.utils import number_checks
 
 _EXTRA = "pip install 'tfrl[envpool]'"
 _MOST_THREADS = 1000
+# Options that are checked here, or of which no process dies; others are tried.
+_KNOWN = {
+    "base_path",
+    "difficulty",
+    "frame_skip",
+    "img_height",
+    "img_width",
+    "mode",
+    "noop_max",
+    "num_threads",
+    "repeat_action_probability",
+    "reward_threshold",
+    "stack_num",
+    "thread_affinity_offset",
+}
 _PROGRAMS = (".py", ".pyc", ".pyi", ".so", ".pyd")
 
 # Options of EnvPool that are not for users, and what to do instead.
@@ -79,7 +94,8 @@ def load(
       max_episode_steps: After how many steps an episode is truncated; None for the
         registered limit, 0 for no limit.
       envpool_kwargs: Options of EnvPool, such as `num_threads` (by default one for each
-        member or core), and of the task, such as `frame_skip`.
+        member or core), and of the task, such as `frame_skip`. Those that EnvPool might
+        not survive are tried in another process first, which takes a second.
 
     Raises:
       ImportError: If the extra is not installed.
@@ -195,6 +211,11 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
         )
     if "base_path" in options:
         _check_base_path(name, options["base_path"], defaults["base_path"])
+    if any(
+        option not in _KNOWN and not isinstance(defaults[option], bool)
+        for option in options.keys() & defaults.keys()
+    ):
+        envpool_trial.check(name, options)
 
 
 def _check_base_path(name: str, base_path: Any, default: str) -> None:

@@ -115,8 +115,7 @@ def copy_as(where: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     """
     if type(value) is np.ndarray and value.dtype == dtype:
         return value.copy()
-    array = _as_dtype(where, value, dtype, holds)
-    return array.copy() if array is value else array
+    return np.array(_as_dtype(where, value, dtype, holds))
 
 
 def not_finite(where: str, array: np.ndarray) -> BrokenSpecError:

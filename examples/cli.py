@@ -7,6 +7,7 @@ flag waits for it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -21,7 +22,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from examples import flag_help
+from examples import flag_help, settings
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
 from tfrl.utils import number_checks
@@ -77,11 +78,13 @@ _TRACEBACK = flags.DEFINE_bool("traceback", False, "Show the traceback of an err
 
 
 def define_config(name: str) -> Any:
-    """Defines `--config`, by default `configs/NAME.py`, and `--config.FIELD=VALUE`.
+    """Defines `--config` and `--config.FIELD=VALUE`.
 
-    Also defines the other flags of a script that has a configuration.
+    The default is `configs/NAME.py`, or `configs/NAME_*.py` if that has the settings of
+    the environment that `--env` gives. Also defines the other flags of a script that
+    has a configuration.
     """
-    default = os.path.relpath(_CONFIGS / f"{name}.py")
+    default = _default_settings(name)
     flags.DEFINE_integer("num_iterations", None, "Length of the run.")
     if "replay" in flag_help.comments(default):
         flags.DEFINE_string("replay", None, "Kind of replay; see the field below.")
@@ -92,6 +95,34 @@ def define_config(name: str) -> Any:
         return config_flags.DEFINE_config_file(
             "config", default, "The configuration file, to copy and change."
         )
+
+
+def _default_settings(name: str) -> str:
+    """Returns the file of the settings for the environment in the command line.
+
+    Says so if it is not `configs/NAME.py`.
+    """
+    default = _CONFIGS / f"{name}.py"
+    environment = _given_environment(sys.argv)
+    if environment is None or any(map(_IS_CONFIG, sys.argv)):
+        return os.path.relpath(default)
+    made = os.path.relpath(settings.find(default, environment))
+    if made != os.path.relpath(default) and _HELP.isdisjoint(sys.argv):
+        print(
+            f"Settings: {made}, for {environment}; --config={os.path.relpath(default)} "
+            "takes others.",
+            file=sys.stderr,
+        )
+    return made
+
+
+def _given_environment(words: Sequence[str]) -> str | None:
+    """Returns the value of `--env`, if it is given."""
+    for word, following in itertools.zip_longest(words, words[1:]):
+        name, is_whole, value = word.partition("=")
+        if name in ("--env", "-env"):
+            return value if is_whole else following
+    return None
 
 
 def default_config(name: str) -> Config:

@@ -420,7 +420,6 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
             "num_action_bins for 'CartPole-v1': env: got the action spec",
         ),
         ("train_dqn", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
-        ("train_ppo", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer of"),
         ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),

@@ -1,0 +1,49 @@
+"""Finds the configuration whose settings are made for an environment."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import runpy
+
+# The environments that a file `..._FAMILY.py` is made for, beside its own.
+_FAMILIES = {
+    "atari": re.compile(r"ALE/|\w+NoFrameskip-v"),
+    "mujoco": re.compile(
+        r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|"
+        r"InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-v\d+$"
+    ),
+}
+
+
+def find(default: pathlib.Path, environment: str) -> pathlib.Path:
+    """Returns the file made for an environment, `DEFAULT_*.py` beside `DEFAULT.py`.
+
+    Of several files for the same environment, the one with the shortest name counts.
+
+    Args:
+      default: The script's own configuration file.
+      environment: The environment's name.
+
+    Returns:
+      The file; `default` if there is none.
+    """
+    if environment_of(default) == environment:
+        return default
+    found = sorted(
+        default.parent.glob(f"{default.stem}_*.py"), key=lambda path: len(path.name)
+    )
+    for path in found:
+        if environment_of(path) == environment:
+            return path
+    for path in found:
+        family = _FAMILIES.get(path.stem.removeprefix(f"{default.stem}_"))
+        if family and family.match(environment):
+            return path
+    return default
+
+
+def environment_of(path: pathlib.Path) -> str | None:
+    """Returns the environment of a configuration file, if it has one."""
+    env: str | None = runpy.run_path(str(path))["get_config"]().get("env")
+    return env

@@ -1,6 +1,7 @@
 """What appears on standard error while TensorFlow is imported."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,19 @@ def test_failing_import_shows_what_was_held_back(tmp_path):
     assert result.returncode == 1
     assert result.stderr.startswith("the reason, from a library\n")
     assert "ImportError: no such symbol" in result.stderr
+
+
+def test_the_last_words_of_a_tensorflow_that_aborts_are_shown(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(
+        "import os; os.write(2, b'F0000 compiled for AVX instructions\\n'); os.abort()"
+    )
+    (tmp_path / "temporary").mkdir()
+    result = run(
+        "import tfrl, tensorflow", tmp_path, TMPDIR=str(tmp_path / "temporary")
+    )
+    assert result.returncode == -signal.SIGABRT
+    assert result.stderr == "F0000 compiled for AVX instructions\n"
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_standard_error_works_again_after_a_failure(tmp_path):

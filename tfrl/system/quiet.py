@@ -13,6 +13,7 @@ import logging
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -116,13 +117,23 @@ _FINDER = _QuietFinder()
 
 @contextlib.contextmanager
 def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
-    """Removes lines from standard error, unless an exception is raised meanwhile."""
+    """Removes lines from standard error, unless an exception is raised meanwhile.
+
+    If the process dies meanwhile, a process that waits for this shows all lines.
+    """
     try:
         stderr = os.dup(2)
     except OSError:  # It is closed, as in a daemon.
         yield
         return
-    with tempfile.TemporaryFile() as held_back:
+    with contextlib.ExitStack() as stack:
+        try:
+            held_back = stack.enter_context(tempfile.NamedTemporaryFile())
+            stack.enter_context(_shown_after_death(held_back.name))
+        except OSError:  # There is no shell, or no place for the lines.
+            os.close(stderr)
+            yield
+            return
         os.dup2(held_back.fileno(), 2)
         succeeded = False
         try:
@@ -135,3 +146,19 @@ def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
             for line in held_back:
                 if not (succeeded and noise.match(line)):
                     os.write(2, line)
+
+
+@contextlib.contextmanager
+def _shown_after_death(path: str) -> Iterator[None]:
+    """Lets a process show a file and remove it if this one dies in the context."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r line || { cat "$1"; rm -f "$1"; } >&2', "sh", path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        # So that Ctrl-C does not reach it.
+        start_new_session=True,
+    ) as process:
+        try:
+            yield
+        finally:
+            process.communicate(b"\n")

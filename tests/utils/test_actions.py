@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.distributions import shifted_categorical
 from tfrl.specs import tensor_spec
 from tfrl.utils import actions
 
@@ -144,6 +145,24 @@ def test_log_probability_adds_up_all_but_the_outer_dimensions(batch_shape):
     normal = -0.5 * (1 + 0.25) - np.log(2 * np.pi) - np.log(2)
     expected = np.full(batch_shape, 2 * np.log(0.75) + normal)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("low", "high", "nearest"), [(2, 4, 2), (-5, -3, -3)])
+def test_zeros_of_padding_have_the_likelihood_of_the_nearest_action(low, high, nearest):
+    spec = bounded([], tf.int32, low, high)
+    logits = np.log([[0.5, 0.3, 0.2]] * 3).astype(np.float32)
+    distribution = shifted_categorical.ShiftedCategorical(logits, shift=low)
+    result = actions.log_probability(distribution, tf.constant([0, low, high]), spec)
+    expected = logits[0][[nearest - low, 0, 2]]
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_zero_is_an_action_where_the_spec_holds_it():
+    spec = bounded([], tf.int32, -1, 1)
+    logits = np.log([[0.5, 0.3, 0.2]]).astype(np.float32)
+    distribution = shifted_categorical.ShiftedCategorical(logits, shift=-1)
+    result = actions.log_probability(distribution, tf.constant([0]), spec)
+    np.testing.assert_allclose(result, [np.log(0.3)], rtol=1e-6)
 
 
 def test_log_probability_needs_the_same_structure():

@@ -86,8 +86,13 @@ def index_with_actions(
 
 
 def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:
-    """Returns the log-probability of actions, summed over all but outer dimensions."""
+    """Returns the log-probability of actions, summed over all but outer dimensions.
+
+    The zeros of padding, which are no actions of a discrete spec that leaves 0 out,
+    have the probability of the action nearest to 0.
+    """
     nest_utils.assert_same_structure(distributions, actions)
+    actions = tf.nest.map_structure(_with_a_likelihood, actions, action_spec)
     outer_rank = nest_utils.get_outer_rank(actions, action_spec)
     return tf.add_n(
         [
@@ -97,6 +102,17 @@ def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Te
             )
         ]
     )
+
+
+def _with_a_likelihood(action: Any, spec: Any) -> Any:
+    """Returns actions without zeros where these are outside of a discrete spec."""
+    if not (tensor_spec.is_discrete(spec) and tensor_spec.is_bounded(spec)):
+        return action
+    nearest = np.clip(0, spec.minimum, spec.maximum)
+    if not np.any(nearest):
+        return action
+    action = tf.convert_to_tensor(action)
+    return tf.where(action == 0, tf.cast(nearest, action.dtype), action)
 
 
 def entropy(

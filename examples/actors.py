@@ -41,12 +41,15 @@ def train_with_actors(
     cli.prepare(name, config)
     cli.refuse_games(config.env)
     directory = cli.make_directory(name, config)
+    flag_values = runs.flag_values()
     experiment = distributed.Experiment(
         lambda seed: cli.make_environment(config.env, config.num_envs, seed),
         make_agent,
         make_table,
         batch_size=config.batch_size,
-        make_run_settings=lambda agent: runs.settings(config, agent, algorithm.upper()),
+        make_run_settings=lambda agent: runs.settings(
+            config, agent, algorithm.upper(), **flag_values
+        ),
         jit_compile=config.jit_compile,
         seed=config.seed,
         **settings,

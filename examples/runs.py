@@ -64,7 +64,7 @@ def run_loop(
         loop,
         directory,
         **_length(config),
-        **settings(config, loop.agent, algorithm),
+        **settings(config, loop.agent, algorithm, **flag_values()),
     )
     cli.report(run.run(), directory)
 
@@ -77,15 +77,28 @@ def _length(config: cli.Config) -> dict[str, int]:
     return {"num_environment_steps": steps}
 
 
+def flag_values() -> dict[str, bool]:
+    """Returns the arguments of `settings` that are flags of the command."""
+    return {"films": _FILM.value, "evaluates_untrained": _EVALUATE_UNTRAINED.value}
+
+
 def settings(
-    config: cli.Config, agent: agents.TFAgent, algorithm: str
+    config: cli.Config,
+    agent: agents.TFAgent,
+    algorithm: str,
+    *,
+    films: bool,
+    evaluates_untrained: bool,
 ) -> dict[str, Any]:
-    """Returns what `train.Run` is to evaluate, log and save."""
+    """Returns what `train.Run` is to evaluate, log and save.
+
+    It reads no flags, since a process that another one started has none.
+    """
     bins = config.get("num_action_bins", 0)
     # All episodes of an evaluation run side by side, from different starts.
     environment = cli.make_environment(config.env, config.num_eval_episodes, 0, bins)
     video_environment = None
-    if _FILM.value:
+    if films:
         video_environment = cli.make_video_environment(config.env, bins)
     evaluator = evaluation.Evaluator(
         environment, agent.policy, config.num_eval_episodes, seed=config.seed
@@ -101,6 +114,6 @@ def settings(
         "log_interval": config.log_interval,
         "checkpoint_interval": config.checkpoint_interval,
         "video_environment": video_environment,
-        "max_untrained_eval_steps": 1000 if _EVALUATE_UNTRAINED.value else 0,
+        "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "title": f"{algorithm} on {config.env}, seed {config.seed}",
     }

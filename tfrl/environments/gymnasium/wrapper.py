@@ -193,13 +193,17 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _step(self, action: Any) -> ts.TimeStep:
         if not self._action_is_discrete:
             action = self._check_action.conform(action)
-        elif getattr(action, "dtype", None) == self._action_dtype and not action.shape:
+        elif (
+            isinstance(action, np.ndarray | np.generic)
+            and action.dtype == self._action_dtype
+            and not action.shape
+        ):
             # Some environments use the action as a key, and an array has no hash.
             action = action.item()
         else:
             action = self._check_action.conform(action).item()
         try:
-            result = self._stepped_env.step(action)
+            result: Any = self._stepped_env.step(action)
         except (TypeError, ValueError) as error:
             self._explain(error, "step")
             raise

@@ -194,7 +194,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         if not self._action_is_discrete:
             action = self._check_action.conform(action)
         elif (
-            isinstance(action, np.ndarray | np.generic)
+            isinstance(action, _ARRAYS)
             and action.dtype == self._action_dtype
             and not action.shape
         ):
@@ -271,5 +271,6 @@ def _storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 _BOOLS = (bool, np.bool_)
+_ARRAYS = (np.ndarray, np.generic)
 # The time steps share their constants.
 _ZERO = _read_only(np.float32(0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -72,7 +72,6 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._reward_spec = reward_spec or super().reward_spec()
         self._reward_shape = self._reward_spec.shape
         self._discount = _read_only(np.float32(discount))
-        self._match_dtype = match_obs_space_dtype
         self._action_is_discrete = isinstance(
             gym_env.action_space, gymnasium.spaces.Discrete
         )
@@ -80,8 +79,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._name = time_step_checker.environment_name(gym_env)
         self._check_action = action_arrays.ActionChecker(self._name, self._action_spec)
         self._action_dtype = getattr(self._action_spec, "dtype", None)
-        self._copy_observation = copies.NestCopier(
-            self._name, "observation", self._observation_spec
+        self._to_spec: Callable[[Any], Any] = (
+            copies.NestCopier(self._name, "observation", self._observation_spec)
+            if match_obs_space_dtype
+            else _unchanged
         )
         self._info: dict[str, Any] | None = None
         self._done = True
@@ -222,9 +223,6 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             self._to_spec(observation),
         )
 
-    def _to_spec(self, observation: Any) -> Any:
-        return self._copy_observation(observation) if self._match_dtype else observation
-
     def _explain(self, error: Exception, what: str) -> None:
         """Raises a better error for one of Gymnasium's wrappers, if there is one."""
         explained = results.explain(error, what, self._name)
@@ -251,6 +249,10 @@ def _without_order_enforcing(gym_env: gymnasium.Env) -> gymnasium.Env:
     while type(gym_env) is gymnasium.wrappers.OrderEnforcing:
         gym_env = gym_env.env
     return gym_env
+
+
+def _unchanged(observation: Any) -> Any:
+    return observation
 
 
 def _read_only(value: Any) -> np.ndarray:

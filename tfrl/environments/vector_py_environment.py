@@ -28,7 +28,6 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 _TRUE = np.True_.tobytes()
-_UNLIMITED = contextlib.nullcontext()
 _EXPLAINED = (
     AttributeError,
     TypeError,
@@ -111,6 +110,9 @@ class VectorPyEnvironment(batches.Batch):
         self._action_dtypes = [
             np.asarray(leaf).dtype
             for leaf in tree.flatten(vector_env.action_space.sample())
+        ]
+        self._casts_actions = self._action_dtypes != [
+            spec.dtype for spec in tree.flatten(self._action_spec)
         ]
         self._stepper = autoreset.make_stepper(vector_env, drop_first_transitions)
         self._name = time_step_checker.environment_name(vector_env)
@@ -219,8 +221,8 @@ class VectorPyEnvironment(batches.Batch):
         seed, self._next_seed = self._next_seed, None
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
-            with self._limited():
-                observation, self._info = self._stepper.reset(seed, self._ended)
+            result = self._call(self._stepper.reset, seed, self._ended)
+            observation, self._info = result
         except _EXPLAINED as error:
             self._explain(error, "reset")
             raise
@@ -234,8 +236,7 @@ class VectorPyEnvironment(batches.Batch):
         process_py_environment.check_usable("vector_env", False, self._failure)
         try:
             actions = self._to_gym_action(action)
-            with self._limited():
-                result = self._stepper.step(actions, first)
+            result = self._call(self._stepper.step, actions, first)
             observation, reward, terminated, truncated, self._info = result
         except _EXPLAINED as error:
             self._explain(error, "step")
@@ -262,19 +263,20 @@ class VectorPyEnvironment(batches.Batch):
             step_type, reward, discount, self._copy_observation(observation)
         )
 
-    def _limited(self) -> contextlib.AbstractContextManager[None]:
-        """Limits the time in which workers must answer, if there are any."""
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls `function`, and limits the time of workers, if there are any."""
         if self._watch is None:
-            return _UNLIMITED
-        return self._watch.limited(self._step_timeout)
+            return function(*arguments)
+        with self._watch.limited(self._step_timeout):
+            return function(*arguments)
 
     def _to_gym_action(self, action: Any) -> Any:
-        flat = [
-            array if array.dtype == dtype else array.astype(dtype)
-            for array, dtype in zip(
-                self._check_action(action), self._action_dtypes, strict=True
-            )
-        ]
+        flat = self._check_action(action)
+        if self._casts_actions:
+            flat = [
+                array.astype(dtype)
+                for array, dtype in zip(flat, self._action_dtypes, strict=True)
+            ]
         if isinstance(self._action_spec, array_spec.ArraySpec):
             return flat[0]
         return tree.unflatten_as(self._action_spec, flat)

@@ -432,7 +432,7 @@ def test_a_choice_is_one_integer(action):
         (TypeError, ValueError), match=r"^action: got .* environment Gym"
     ):
         environment.step(action)
-    for choice in (1, np.int32(1), np.array(1, np.uint8), np.int64(1)):
+    for choice in (1, np.int32(1), np.array(1, np.uint8), np.int64(1), tf.constant(1)):
         environment.step(choice)
         assert type(inner.action) is int
 

@@ -27,8 +27,15 @@ CHECKPOINT_INTERVAL = 20
 PATIENCE = 240.0
 
 
+# The environments that were made in this process and not closed.
+open_environments = []
+
+
 def make_environment(seed, name="CartPole-v1"):
-    return native.load(name, NUM_ENVS, seed)
+    environment = native.load(name, NUM_ENVS, seed)
+    open_environments.append(environment)
+    environment.close = lambda: open_environments.remove(environment)
+    return environment
 
 
 def make_impala(environment):
@@ -77,11 +84,13 @@ def trained(server, tmp_path_factory):
     # The first pull finds no weights. The queue is full after 21 steps, and the actor
     # waits at the 30th one.
     calls = itertools.count()
+    open_environments.clear()
     actor_learner.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
     sizes = [client.server_info()["experience"].current_size]
     directory = train.RunDirectory(tmp_path_factory.mktemp("run"), {})
     result = actor_learner.learn(IMPALA, address, directory, 2, lambda: False)
     assert result.finished
+    assert not open_environments
     sizes.append(client.server_info()["experience"].current_size)
     return address, directory, sizes
 
@@ -203,6 +212,7 @@ def replayed(tmp_path_factory):
     )
     address = f"localhost:{server.port}"
     calls = itertools.count()
+    open_environments.clear()
     actor_learner.act(experiment, address, 0, 0, lambda: next(calls) > 20)
     results = []
     for length in (4, 6):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tree
 
 from tfrl.environments.boundary import leaf_checks
@@ -43,6 +44,8 @@ class NestCopier:
           ValueError: If the structure differs, or a dtype cannot hold a number; it
             names the environment and the field.
         """
+        if type(value) is np.ndarray and value.dtype is self._dtype:
+            return value.copy()
         try:
             if self._dtype is not None:
                 return leaf_checks.copy_as(self._field, value, self._dtype)

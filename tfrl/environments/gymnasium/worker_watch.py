@@ -70,8 +70,8 @@ class WorkerWatch:
     @contextlib.contextmanager
     def limited(self, seconds: float | None) -> Iterator[None]:
         """Ends the workers if the context takes longer; None is no limit."""
-        self._limit.seconds = seconds
         if seconds is not None:
+            self._limit.seconds = seconds
             self._limit.deadline = time.monotonic() + seconds
         try:
             yield
@@ -130,7 +130,7 @@ class _Limit:
     """When a call that is running has to return; shared by two threads."""
 
     def __init__(self) -> None:
-        self.seconds: float | None = None
+        self.seconds = math.inf
         self.deadline = math.inf  # As `time.monotonic`.
         self.has_passed = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -74,7 +74,6 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._reward_shape = self._reward_spec.shape
         self._reward_dtype = self._reward_spec.dtype
         self._discount = _read_only(np.float32(discount))
-        self._match_dtype = match_obs_space_dtype
         self._action_is_discrete = isinstance(
             gym_env.action_space, gymnasium.spaces.Discrete
         )
@@ -82,8 +81,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         self._name = time_step_checker.environment_name(gym_env)
         self._check_action = action_arrays.ActionChecker(self._name, self._action_spec)
         self._action_dtype = getattr(self._action_spec, "dtype", None)
-        self._copy_observation = copies.NestCopier(
-            self._name, "observation", self._observation_spec
+        self._to_spec: Callable[[Any], Any] = (
+            copies.NestCopier(self._name, "observation", self._observation_spec)
+            if match_obs_space_dtype
+            else _unchanged
         )
         self._info: dict[str, Any] | None = None
         self._done = True
@@ -195,13 +196,17 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def _step(self, action: Any) -> ts.TimeStep:
         if not self._action_is_discrete:
             action = self._check_action.conform(action)
-        elif getattr(action, "dtype", None) == self._action_dtype and not action.shape:
+        elif (
+            isinstance(action, _ARRAYS)
+            and action.dtype == self._action_dtype
+            and not action.shape
+        ):
             # Some environments use the action as a key, and an array has no hash.
             action = action.item()
         else:
             action = self._check_action.conform(action).item()
         try:
-            result = self._stepped_env.step(action)
+            result: Any = self._stepped_env.step(action)
         except (TypeError, ValueError) as error:
             self._explain(error, "step")
             raise
@@ -221,9 +226,6 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             _ZERO if terminated else self._discount,
             self._to_spec(observation),
         )
-
-    def _to_spec(self, observation: Any) -> Any:
-        return self._copy_observation(observation) if self._match_dtype else observation
 
     def _explain(self, error: Exception, what: str) -> None:
         """Raises a better error for one of Gymnasium's wrappers, if there is one."""
@@ -253,6 +255,10 @@ def _without_order_enforcing(gym_env: gymnasium.Env) -> gymnasium.Env:
     return gym_env
 
 
+def _unchanged(observation: Any) -> Any:
+    return observation
+
+
 def _read_only(value: Any) -> np.ndarray:
     array = np.asarray(value)
     array.setflags(write=False)
@@ -271,5 +277,6 @@ def _storable(info: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 _BOOLS = (bool, np.bool_)
+_ARRAYS = (np.ndarray, np.generic)
 # The time steps share their constants.
 _ZERO = _read_only(np.float32(0.0))

@@ -218,7 +218,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             reward, self._reward_shape, self._name, self._reward_dtype
         )
         if type(terminated) not in _BOOLS or type(truncated) not in _BOOLS:
-            terminated, truncated = results.ends(terminated, truncated, (), self._name)
+            ends = results.ends(terminated, truncated, (), self._name)
+            terminated, truncated = map(bool, ends)
         self._done = bool(terminated or truncated)
         return ts.TimeStep(
             ts.StepType.LAST if self._done else ts.StepType.MID,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,9 +96,14 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         episode_start: Any = None,
     ) -> tuple[types.NestedArray, types.NestedArray]:
         """Chooses actions for raw observations; see `TFPolicy.predict`."""
+        policy, convert = self._acting()
         return prediction.predict(
-            self, self._time_step_spec, observation, state, episode_start, np.asarray
+            policy, self._time_step_spec, observation, state, episode_start, convert
         )
+
+    def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
+        """Returns what acts on batches, and what makes its inputs from arrays."""
+        return self, np.asarray
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
         """Returns the initial state, `[batch_size, ...]`; `()` if stateless."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,16 +61,8 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         """Returns the values of the policy's variables."""
         return [np.asarray(v) for v in self._policy.variables()]
 
-    def predict(
-        self,
-        observation: types.NestedArray,
-        state: types.NestedArray | None = None,
-        episode_start: Any = None,
-    ) -> tuple[types.NestedArray, types.NestedArray]:
-        """Chooses actions for raw observations; see `TFPolicy.predict`."""
-        return prediction.predict(
-            self._policy, self._time_step_spec, observation, state, episode_start
-        )
+    def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
+        return self._policy, tf.convert_to_tensor
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
         if batch_size is None and self._batch_time_steps:

@@ -163,6 +163,7 @@ def test_code_and_pages_use_none_of_the_words_to_avoid():
 
 # Modules that pickle: they talk with processes that this one has started, over pipes.
 PICKLES_FOR_OWN_PROCESSES = {
+    "tfrl/environments/gymnasium/envpool_trial.py",
     "tfrl/environments/parallel_py_environment.py",
     "tfrl/environments/workers/process_py_environment.py",
     "tfrl/environments/workers/process_worker.py",

@@ -196,7 +196,11 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
                 f"envpool_kwargs: got {value!r} of type {type(value).__name__} for "
                 f"{option!r}, expected a str; leave it out for {default!r}."
             )
-        if isinstance(value, int | np.integer) and isinstance(default, int):
+        if (
+            isinstance(value, int | np.integer)
+            and isinstance(default, int)
+            and not isinstance(default, bool)
+        ):
             # EnvPool ends the process at the number of a size or a period below 1.
             number_checks.check_integer(
                 f"envpool_kwargs[{option!r}]",

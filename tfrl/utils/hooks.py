@@ -33,7 +33,7 @@ class RefusesOverrides:
     override, each with a remedy for the error text. Overrides inherited from a mixin
     are refused too. `_hook_arguments` lists hooks that are called with positional
     arguments, and the names of these; `_hook_keywords` hooks that are called with
-    keyword arguments. A subclass may list a hook anew.
+    keyword arguments. A subclass may list a hook again.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}

@@ -215,8 +215,9 @@ def test_an_exception_of_a_callback_reaches_the_caller_after_the_files_are_writt
         raise PrunedError("a poor trial")
 
     diary = Diary({("evaluation", 5.0): prune})
-    with pytest.raises(PrunedError, match=r"^a poor trial$"):
+    with pytest.raises(PrunedError) as raised:
         make_run(tmp_path, callbacks=[diary]).run()
+    assert str(raised.value) == "a poor trial"
     assert diary.events[-1] == ("evaluation", 5.0)
     assert iterations(tmp_path)[-1] == 5
     assert (tmp_path / "checkpoints" / "ckpt-5.index").exists()

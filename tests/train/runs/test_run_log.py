@@ -1,6 +1,7 @@
 """What a run writes for TensorBoard and for loggers."""
 
 import csv
+import functools
 import sys
 
 import keras
@@ -17,7 +18,7 @@ from tfrl.eval import evaluate
 from tfrl.loggers import in_memory
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_buffer
-from tfrl.train.runs import run_log
+from tfrl.train.runs import progress, run, run_log
 
 CONFIG = {"env": "Counting", "network": {"layers": [4], "bias": True}, "gamma": 0.9}
 
@@ -193,7 +194,12 @@ def test_the_log_does_not_change_the_training(tmp_path, kind):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys):
+def test_the_first_line_comes_before_the_first_evaluation_ends(
+    tmp_path, capsys, monkeypatch
+):
+    # No line is due, however slowly the program is traced.
+    patient = functools.partial(progress.Progress, seconds_between_lines=1e9)
+    monkeypatch.setattr(run.progress, "Progress", patient)
     said = []
 
     def evaluate_and_listen(iteration):
@@ -210,7 +216,7 @@ def test_the_first_line_comes_before_the_first_evaluation_ends(tmp_path, capsys)
 
 def test_the_seconds_of_a_call_are_not_kept_by_tensorflow(tmp_path):
     loop = make_loop()
-    log = run_log.RunLog(loop, train.RunDirectory(tmp_path, CONFIG), [])
+    log = run_log.RunLog(loop, train.RunDirectory(tmp_path, CONFIG), [], {})
     seconds = float("123.25")
     before = sys.getrefcount(seconds)
     log.called(loop.info(0.5), 3, seconds)

@@ -4,11 +4,14 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from gymnasium import spaces
 
 from tfrl import agents, networks, train
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.replay_buffers import TFUniformReplayBuffer
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import trajectory
 
 # Each space, and the action that is rewarded.
 SPACES = {
@@ -104,3 +107,37 @@ def test_the_rewarded_action_is_found(kind, space):
     observation, _ = env.reset()
     action, _ = loop.agent.policy.predict(observation)
     assert env.step(action)[1] == 1.0
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_loss_of_cloning_is_the_likelihood_of_all_parts(space):
+    """Against the sum of the parts' own log-probabilities; and an update lowers it."""
+    env = suite_gym.wrap_env(Guessing(space))
+    time_step_spec = tensor_spec.from_spec(env.time_step_spec())
+    action_spec = tensor_spec.from_spec(env.action_spec())
+    net = networks.ActorDistributionNetwork(
+        time_step_spec.observation, action_spec, fc_layer_params=(8,), seed=0
+    )
+    agent = agents.BehavioralCloningAgent(
+        time_step_spec,
+        action_spec,
+        cloning_network=net,
+        optimizer=keras.optimizers.Adam(0.1),
+    )
+    right = tf.nest.map_structure(
+        lambda spec, part: tf.constant(np.stack([part, part]), spec.dtype),
+        action_spec,
+        SPACES[space][1],
+    )
+    ones = tf.ones([2])
+    batch = trajectory.mid(tf.ones([2, 1]), right, (), ones, ones)
+    distributions, _ = net(batch.observation, step_type=batch.step_type)
+    expected = sum(
+        tf.reduce_sum(distribution.log_prob(action)) / 2
+        for distribution, action in zip(
+            tf.nest.flatten(distributions), tf.nest.flatten(right), strict=True
+        )
+    )
+    np.testing.assert_allclose(agent.loss(batch).loss, -expected, rtol=1e-5)
+    agent.train(batch)
+    assert agent.loss(batch).loss < -expected

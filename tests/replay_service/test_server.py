@@ -201,6 +201,10 @@ def test_process_that_does_not_start_is_an_error(monkeypatch):
     monkeypatch.setattr(server_process, "_CODE", "raise SystemExit(3)")
     with pytest.raises(RuntimeError, match=r"exit code 3.*tfrl\[service\]"):
         Server([make_table()])
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    monkeypatch.setattr(server_process, "_CODE", killed)
+    with pytest.raises(RuntimeError, match="was killed by SIGKILL while it started"):
+        Server([make_table()])
     monkeypatch.setattr(server_process, "_CODE", "import time; time.sleep(60)")
     monkeypatch.setattr(server_process, "_START_DEADLINE", 0.2)
     with pytest.raises(RuntimeError, match="did not come up within"):

@@ -26,6 +26,24 @@ _START_DEADLINE = 60.0  # Seconds; starting takes one second on an idle machine.
 _GRACE = 2.0  # Seconds between the request to end and killing the process.
 
 
+class KilledAtStartError(RuntimeError):
+    """A signal has killed the process before it listened.
+
+    Attributes:
+      how: Which one, in a phrase.
+    """
+
+    def __init__(self, text: str, how: str):
+        """Keeps the phrase.
+
+        Args:
+          text: The message.
+          how: See the class.
+        """
+        super().__init__(text)
+        self.how = how
+
+
 class ServerProcess:
     """A server process, which the constructor starts and `stop` ends.
 
@@ -155,6 +173,13 @@ class ServerProcess:
         finally:
             timer.cancel()
         code = self._process.wait()
+        if code < 0 and not late.is_set():
+            how = child_errors.describe_exit(code)
+            raise KilledAtStartError(
+                f"The replay server {how} while it started; check whether the machine "
+                "ran out of memory, and start it again.",
+                how,
+            )
         what = (
             f"did not come up within {_START_DEADLINE:.0f} s"
             if late.is_set()

@@ -167,11 +167,12 @@ def test_a_recurrent_network_sees_the_frames_before():
         make(CHOICE, network)
 
 
-def test_several_actions_need_a_loss():
+def test_several_actions_without_distributions_need_a_loss():
     spec = {"choice": CHOICE, "force": FORCE}
+    forces = networks.ActorNetwork(OBSERVATION, {"a": FORCE, "b": FORCE}, (), seed=1)
+    with pytest.raises(ValueError, match="loss_fn: got None for the action_spec"):
+        make({"a": FORCE, "b": FORCE}, forces)
     network = networks.ActorDistributionNetwork(OBSERVATION, spec, (), seed=1)
-    with pytest.raises(ValueError, match="loss_fn"):
-        make(spec, network)
 
     def loss_fn(output, action):
         return -output["choice"].log_prob(action["choice"])

@@ -19,6 +19,7 @@ from tfrl.environments import native
 from tfrl.eval import evaluate
 from tfrl.experimental.distributed import actor_learner
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
+from tfrl.replay_service import server_process
 from tfrl.system import directory_lock, file_lock, function_process
 from tfrl.utils import tensor_normalizer
 
@@ -335,6 +336,32 @@ class Watched:
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         assert self._error is None
+
+
+def test_a_server_that_is_killed_while_it_starts_again_is_started_once_more(
+    tmp_path, monkeypatch
+):
+    table = replay_service.Table(
+        "t",
+        replay_service.selectors.Uniform(),
+        replay_service.selectors.Fifo(),
+        max_size=1,
+        rate_limiter=replay_service.rate_limiters.MinSize(1),
+    )
+    process = actor_learner._ServerProcess([table], tmp_path)
+    port = process.port
+    assert process.start(0).poll() is None
+    process.stop(0.0)
+    with monkeypatch.context() as patched:
+        killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        patched.setattr(server_process, "_CODE", killed)
+        assert process.start(1).poll().how == "was killed by SIGKILL"
+        process.stop(0.0)
+    try:
+        assert process.start(2).poll() is None
+        assert process.port == port
+    finally:
+        process.stop(0.0)
 
 
 # About 40 seconds each: every actor and learner imports TensorFlow.

@@ -98,10 +98,11 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
           epsilon_greedy: The probability of a random action of `collect_policy`, if the
             network gives logits.
           loss_fn: A function that returns a loss for each frame, `[B]` or `[B, T]`;
-            by default the losses above, for one action spec. It is called with the
-            network's output and the nest of actions; or, if it takes an argument
-            `training`, as TF-Agents does: `loss_fn(experience, training=training)`,
-            with a `Trajectory`, to whose observations it applies `cloning_network`.
+            by default the losses above, for one action spec or for distributions of
+            several. It is called with the network's output and the nest of actions; or,
+            if it takes an argument `training`, as TF-Agents does:
+            `loss_fn(experience, training=training)`, with a `Trajectory`, to whose
+            observations it applies `cloning_network`.
           gradient_clipping: The largest norm of each variable's gradient.
           loss: Which of the losses above the default one is, for one action spec:
             "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
@@ -109,9 +110,9 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             None takes "nll" where the network gives logits or distributions.
 
         Raises:
-          ValueError: There are several actions and no `loss_fn`, `loss` is given with
-            a `loss_fn` or does not fit the network's output, or this does not fit the
-            actions.
+          ValueError: There are several actions, no `loss_fn` and no distributions,
+            `loss` is given with a `loss_fn` or does not fit the network's output, or
+            this does not fit the actions.
           NotImplementedError: The network is recurrent, and `num_outer_dims` is 1.
         """
         checks.check_time_step_spec(time_step_spec)
@@ -120,12 +121,6 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         specs = tf.nest.flatten(action_spec)
-        if loss_fn is None and len(specs) != 1:
-            raise ValueError(
-                f"loss_fn: got None for the action_spec {action_spec}, expected a "
-                "function, since only a single action has a default loss; give one "
-                "that adds up the losses of the parts."
-            )
         (cloning_network,) = normalization.normalized_networks(
             observation_normalizer, time_step_spec.observation, cloning_network
         )
@@ -140,6 +135,13 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         self._gives_distributions = not all(
             isinstance(leaf, tf.TensorSpec) for leaf in tf.nest.flatten(output)
         )
+        if loss_fn is None and len(specs) != 1 and not self._gives_distributions:
+            raise ValueError(
+                f"loss_fn: got None for the action_spec {action_spec}, expected a "
+                "function, since several actions have a default loss only where the "
+                "network gives their distributions; give one that adds up the losses "
+                "of the parts, or an ActorDistributionNetwork."
+            )
         self._gives_logits = (
             not self._gives_distributions
             and len(specs) == 1
@@ -186,12 +188,16 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             )
         allowed = [
             *(["nll"] if gives_likelihoods else []),
-            *(["mse"] if not tensor_spec.is_discrete(specs[0]) else []),
+            *(
+                ["mse"]
+                if len(specs) == 1 and not tensor_spec.is_discrete(specs[0])
+                else []
+            ),
         ]
         if loss not in allowed:
             raise ValueError(
                 f"loss: got {loss!r}, expected one of {allowed} for actions "
-                f"{specs[0]} and this network; 'nll' needs logits or a distribution, "
+                f"{specs} and this network; 'nll' needs logits or a distribution, "
                 "such as an ActorDistributionNetwork's, and 'mse' continuous actions."
             )
         return loss == "mse"
@@ -293,7 +299,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(total, BehavioralCloningLossInfo(loss))
 
     def _default_loss(self, output: Any, action: Any) -> tf.Tensor:
-        """Returns the loss of each frame for one action spec, `[B]` or `[B, T]`."""
+        """Returns the loss of each frame, `[B]` or `[B, T]`."""
         if self._gives_distributions and not self._is_squared:
             output = tf.nest.map_structure(_shifted, output, self.action_spec)
             return -recorded.log_probability(output, action, self.action_spec)

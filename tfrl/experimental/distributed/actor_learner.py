@@ -49,6 +49,7 @@ from tfrl.environments import tf_environment
 from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
 from tfrl.replay_buffers.reverb import reverb_rows
+from tfrl.replay_service import server_process
 from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock, function_process, interrupts, supervisor
 from tfrl.utils import number_checks
@@ -444,6 +445,7 @@ class _ServerProcess:
         self._tables = tables
         self._checkpointer = replay_service.checkpointers.DefaultCheckpointer(directory)
         self._server = self._make(None)
+        self._killed_at_start: str | None = None
 
     @property
     def port(self) -> int:
@@ -457,13 +459,17 @@ class _ServerProcess:
 
     def start(self, starts: int) -> _ServerProcess:
         """Starts the server again, if this is not its first start."""
+        self._killed_at_start = None
         if starts:
-            self._server = self._make(self._server.port)
+            try:
+                self._server = self._make(self._server.port)
+            except server_process.KilledAtStartError as error:
+                self._killed_at_start = error.how
         return self
 
     def poll(self) -> function_process.Ending | None:
         """Returns how the server has died; None while it runs."""
-        how = self._server.how_it_died()
+        how = self._killed_at_start or self._server.how_it_died()
         return None if how is None else function_process.Ending(how)
 
     def stop(self, grace: float) -> None:

@@ -50,7 +50,8 @@ def serving(**kwargs):
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(30)
+    # It collects garbage first, and what other tests have left may take long to end.
+    assert ready.wait(150)
     try:
         yield tuple(place)
     finally:

@@ -13,6 +13,7 @@ from tfrl.replay_service import errors, item_selectors, rate_limiters
 from tfrl.replay_service.client import Client
 from tfrl.replay_service.replay_sample import ReplaySample
 from tfrl.replay_service.server import Server, Table
+from tfrl.replay_service.trajectory_writer import TrajectoryWriter
 
 STEP = {
     "a": specs.ArraySpec((3,), np.float32),
@@ -366,6 +367,21 @@ def test_the_old_writer_refuses_what_reverb_s_does(client, caplog):
     with caplog.at_level(logging.WARNING, "tfrl.replay_service"):
         client.writer(1).__del__()
     assert "deleted without calling .close" in caplog.text
+
+
+def test_an_old_writer_that_is_deleted_sends_its_items_without_a_flush(
+    client, monkeypatch
+):
+    """A flush lasts as long as a server is gone; the garbage collector cannot wait."""
+    flushed = []
+    writer = client.writer(1)
+    writer.append([1])
+    writer.create_item("any", 1, 1.0)
+    monkeypatch.setattr(TrajectoryWriter, "flush", lambda *_, **__: flushed.append(1))
+    del writer
+    assert not flushed
+    (sample,) = client.sample("any")
+    assert int(sample[0].data[0]) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 from typing import Any, Self
@@ -58,11 +57,13 @@ class Writer:
         self.close()
 
     def __del__(self) -> None:
-        """Closes a writer that was not closed, with a warning."""
+        """Warns of a writer that was not closed.
+
+        Its `TrajectoryWriter`, which is deleted next, sends the remaining items and
+        waits briefly. The garbage collector must not wait for a server that is gone.
+        """
         if not getattr(self, "_closed", True) and not sys.is_finalizing():
             _LOGGER.warning("Writer-object deleted without calling .close explicitly.")
-            with contextlib.suppress(Exception):
-                self.close()
 
     def __repr__(self) -> str:
         """Returns a readable description."""

@@ -21,14 +21,13 @@ Mean returns of greedy episodes with the final weights: 1,000 episodes on enviro
 that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 steps, and
 50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
 interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
-precipice", 2021). `worst` shows what the IQM hides: of the 32 seeds on CartPole-v1, all
-of DQN, PPO and IMPALA end at 475 or more, and 30 of A2C and of discrete SAC. The
-settings were chosen on other seeds, or are published ones; only discrete SAC's were
-chosen on seeds 0 to 2. A reference is a published return, most often the return of a
-single run. Seconds are the time of one run's iterations, with one thread, beside
-whatever else the processor did. The same seed gives the same run on the same code and
-processor; on another processor sums are rounded otherwise, and the run is another one.
-So a row names the commit and the processor, which older rows did not record.
+precipice", 2021); `worst` shows the seeds that it hides. The settings were chosen on
+other seeds, or are published ones; only discrete SAC's were chosen on seeds 0 to 2. A
+reference is a published return, most often the return of a single run. Seconds are the
+time of one run's iterations, with one thread, beside whatever else the processor did.
+The same seed gives the same run on the same code and processor; on another processor
+sums are rounded otherwise, and the run is another one. So a row names the commit and
+the processor, which older rows did not record.
 
 """
 _COLUMNS = (

@@ -93,7 +93,7 @@ def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> A
     import keras
 
     num_frames = config.collect_steps_per_iteration * config.num_envs
-    # Of minibatches that are larger than a rollout the loop says what is wrong.
+    # The loop refuses minibatches that are larger than a rollout.
     minibatches = max(num_frames // (config.minibatch_size or num_frames), 1)
     updates = config.num_epochs * minibatches
     return keras.optimizers.schedules.PolynomialDecay(

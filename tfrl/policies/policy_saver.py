@@ -62,10 +62,10 @@ class PolicySaver:
     - `action(time_step, policy_state=(), seed=None)`, or `action(example, seed=None)`
       with `input_fn_and_spec`. `seed` is an int64 tensor of shape `[2]`; without one,
       each loaded copy draws from fresh entropy;
-    - `predict(observation)` for raw observations `[B, ...]` with which episodes begin,
-      and `predict(observation, state, episode_start)` for later ones, of which those
-      begin an episode where `episode_start`, bool `[B]`, is True: the actions and the
-      next state. A model with `input_fn_and_spec` has no `predict`;
+    - `predict(observation)` at the start of episodes, and later `predict(observation,
+      state, episode_start)`: both take raw observations `[B, ...]`, and return the
+      actions and the next state. An episode begins where `episode_start`, bool `[B]`,
+      is True. A model with `input_fn_and_spec` has no `predict`;
     - `get_initial_state(batch_size)`, `get_train_step()`, `get_metadata()`;
     - `model_variables`, `train_step`, `metadata`;
     - signatures `action`, `get_initial_state`, `get_train_step` and `get_metadata`,

@@ -150,7 +150,7 @@ def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shown_after_death(path: str) -> Iterator[None]:
-    """Lets a process show a file and remove it if this one dies in the context."""
+    """Starts a process that shows and removes a file if this one dies meanwhile."""
     with subprocess.Popen(
         ["/bin/sh", "-c", 'read -r line || { cat "$1"; rm -f "$1"; } >&2', "sh", path],
         stdin=subprocess.PIPE,

@@ -106,13 +106,18 @@ def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Te
 
 def _with_a_likelihood(action: Any, spec: Any) -> Any:
     """Returns actions without zeros where these are outside of a discrete spec."""
-    if not (tensor_spec.is_discrete(spec) and tensor_spec.is_bounded(spec)):
-        return action
-    nearest = np.clip(0, spec.minimum, spec.maximum)
+    nearest = nearest_to_zero(spec)
     if not np.any(nearest):
         return action
     action = tf.convert_to_tensor(action)
     return tf.where(action == 0, tf.cast(nearest, action.dtype), action)
+
+
+def nearest_to_zero(spec: Any) -> np.ndarray:
+    """Returns the action of a discrete spec that is nearest to 0; 0 for others."""
+    if not (tensor_spec.is_discrete(spec) and tensor_spec.is_bounded(spec)):
+        return np.zeros((), np.int64)
+    return np.clip(0, spec.minimum, spec.maximum)
 
 
 def entropy(

@@ -44,7 +44,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import nest_utils, optimizers, summaries, variables
+from tfrl.utils import actions, nest_utils, optimizers, summaries, variables
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
@@ -186,14 +186,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
                 f"loss: got {loss!r} and a loss_fn, expected one of them; leave loss "
                 "out."
             )
-        allowed = [
-            *(["nll"] if gives_likelihoods else []),
-            *(
-                ["mse"]
-                if len(specs) == 1 and not tensor_spec.is_discrete(specs[0])
-                else []
-            ),
-        ]
+        has_one_force = len(specs) == 1 and not tensor_spec.is_discrete(specs[0])
+        allowed = ["nll"] * gives_likelihoods + ["mse"] * has_one_force
         if loss not in allowed:
             raise ValueError(
                 f"loss: got {loss!r}, expected one of {allowed} for actions "
@@ -339,10 +333,7 @@ def _shifted(output: Any, spec: tensor_spec.BoundedTensorSpec) -> Any:
 
 def _any_action(spec: tensor_spec.BoundedTensorSpec, action: tf.Tensor) -> tf.Tensor:
     """Returns actions of the shape of `action` that have a likelihood."""
-    zeros = tf.zeros_like(action)
-    if tensor_spec.is_discrete(spec):
-        return zeros + tf.cast(spec.minimum, action.dtype)
-    return zeros
+    return tf.zeros_like(action) + tf.cast(actions.nearest_to_zero(spec), action.dtype)
 
 
 def _check_logits(

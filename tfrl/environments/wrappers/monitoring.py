@@ -88,7 +88,7 @@ class EpisodeInfo(base.PyEnvironmentBaseWrapper):
     def __init__(
         self, env: py_environment.PyEnvironment, key: str, num_episodes: int = 100
     ):
-        """Wraps `env`, of which no episode has ended yet.
+        """Wraps `env`, and starts without numbers.
 
         Args:
           env: The environment, one or a batch, with a dictionary for an info.

@@ -88,9 +88,8 @@ class Run:
         Args:
           loop: The loop to run.
           directory: The directory of the outputs.
-          num_iterations: The iteration at which training ends. An iteration takes a
-            fixed number of steps, but the boundary between two episodes takes one of
-            them and is no environment step.
+          num_iterations: The iteration at which training ends. Some steps of an
+            iteration only reset the environment, so its environment steps are fewer.
           num_environment_steps: In place of `num_iterations`, the environment steps,
             summed over all environments, at which training ends. The iteration that
             reaches them is the last.

@@ -1,7 +1,11 @@
 """Statistics over seeds."""
 
+import functools
+import itertools
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from tfrl.eval import statistics
 
@@ -62,3 +66,169 @@ def test_bad_arguments_are_refused():
         statistics.summarize([])
     with pytest.raises(ValueError, match=r"confidence: got 95, .* 0\.95"):
         statistics.bootstrap_interval([1, 2], confidence=95)
+
+
+def test_a_profile_counts_the_scores_above_each_threshold():
+    """3 runs of 2 tasks; a score at the threshold is not above it."""
+    scores = [[0, 1], [2, 3], [2, 5]]
+    found = statistics.performance_profile(scores, [-0.5, 0, 1.5, 2, 5])
+    np.testing.assert_array_equal(found, np.array([6, 5, 4, 2, 0]) / 6)
+
+
+def test_worked_probabilities_of_improvement():
+    """Each of 3 runs against each of 2; equal scores count one half."""
+    # 1 beats 0; 2 beats 0 and ties 2; 3 beats both: (1 + 1.5 + 2) / 6.
+    assert statistics.probability_of_improvement([[1], [2], [3]], [[0], [2]]) == 0.75
+    # A second task, which X loses, halves it.
+    x, y = [[1, -1], [2, -1], [3, -2]], [[0, 0], [2, 0]]
+    assert statistics.probability_of_improvement(x, y) == 0.375
+    assert statistics.probability_of_improvement(y, x) == 0.625
+    assert statistics.probability_of_improvement([[1]], [[1]]) == 0.5
+    assert statistics.probability_of_improvement([[np.inf]], [[np.inf]]) == 0.5
+
+
+def compared_scores(num_runs_x=7, num_runs_y=4, num_tasks=3):
+    """Whole numbers, so that many are equal."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 6, (num_runs_x, num_tasks))
+    return x, rng.integers(1, 5, (num_runs_y, num_tasks))
+
+
+def test_the_probability_of_improvement_is_that_of_mann_and_whitney():
+    x, y = compared_scores()
+    u = stats.mannwhitneyu(x, y, axis=0).statistic
+    found = statistics.probability_of_improvement(x, y)
+    assert found == pytest.approx(np.mean(u / (7 * 4)), abs=1e-15)
+
+
+def test_statistics_of_many_resamples_at_once_are_those_of_each():
+    x, y = compared_scores(num_runs_x=12)
+    x = x.reshape(2, 6, 3)
+    np.testing.assert_array_equal(
+        statistics.probability_of_improvement(x, np.stack([y, y])),
+        [statistics.probability_of_improvement(each, y) for each in x],
+    )
+    np.testing.assert_array_equal(
+        statistics.performance_profile(x, [1, 2]),
+        [statistics.performance_profile(each, [1, 2]) for each in x],
+    )
+
+
+def test_the_bootstrap_has_the_quantiles_of_all_resamples():
+    """All 27 resamples of X meet all 27 of Y; every pair of them is equally likely."""
+    x, y = [[1.0], [2.0], [4.0]], [[0.0], [2.0], [3.0]]
+    every = [
+        np.mean([(a > b) + (a == b) / 2 for a in xs for b in ys])
+        for xs in itertools.product((1, 2, 4), repeat=3)
+        for ys in itertools.product((0, 2, 3), repeat=3)
+    ]
+    found = statistics.stratified_bootstrap(
+        statistics.probability_of_improvement, x, y, confidence=0.8
+    )
+    assert found.value == pytest.approx(5.5 / 9)
+    # Half of a step between two probabilities.
+    expected = np.quantile(every, [0.1, 0.9])
+    np.testing.assert_allclose([found.lower, found.upper], expected, atol=1 / 36)
+
+
+def test_the_bootstrap_keeps_the_tasks():
+    """Each task's scores are equal, so that no resample differs."""
+    profile = functools.partial(statistics.performance_profile, thresholds=[0, 1, 2])
+    found = statistics.stratified_bootstrap(profile, [[1, 2, 3]] * 4, num_resamples=50)
+    for values in (found.value, found.lower, found.upper):
+        np.testing.assert_allclose(values, [1, 2 / 3, 1 / 3])
+
+
+def test_each_task_draws_runs_of_its_own():
+    """Two tasks whose scores cancel within a run, but not between runs."""
+    scores = np.array([[1.0, -1.0], [-1.0, 1.0]] * 4)
+    found = statistics.stratified_bootstrap(
+        lambda drawn: np.mean(drawn, axis=(-2, -1)), scores
+    )
+    half = 1.96 / np.sqrt(scores.size)
+    assert found.lower == pytest.approx(-half, abs=0.06)
+    assert found.upper == pytest.approx(half, abs=0.06)
+
+
+def test_every_resample_is_a_draw_of_its_own():
+    drawn = []
+
+    def statistic(scores):
+        drawn.append(scores)
+        return np.mean(scores, axis=(-2, -1))
+
+    scores = np.arange(60.0).reshape(30, 2)
+    statistics.stratified_bootstrap(statistic, scores, num_resamples=250)
+    *resamples, original = drawn
+    np.testing.assert_array_equal(original, scores)
+    resamples = np.concatenate(resamples)
+    assert len(resamples) == len(np.unique(resamples, axis=0)) == 250
+    assert np.all(resamples[..., 0] % 2 == 0)
+    assert np.all(resamples[..., 1] % 2 == 1)
+
+
+def test_a_single_run_leaves_no_width():
+    found = statistics.stratified_bootstrap(
+        statistics.probability_of_improvement, [[1, 5]], [[2, 2]], num_resamples=20
+    )
+    assert (found.value, found.lower, found.upper) == (0.5, 0.5, 0.5)
+
+
+def test_the_stratified_bootstrap_is_decided_by_its_seed():
+    x, y = compared_scores()
+    found = [
+        statistics.stratified_bootstrap(
+            statistics.probability_of_improvement, x, y, num_resamples=130, seed=seed
+        )
+        for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+def test_intervals_hold_the_true_statistic_about_as_often_as_they_say():
+    """Normal scores of 12 runs on 2 tasks, X's higher by 1/2.
+
+    The tolerance is three standard deviations of 200 draws, and the 3 % that intervals
+    over so few runs are too short by.
+    """
+    rng = np.random.default_rng(0)
+    improvement = stats.norm.cdf(0.5 / np.sqrt(2))
+    above = stats.norm.sf(0.3, 0.5)
+    profile = functools.partial(statistics.performance_profile, thresholds=[0.3])
+    held = []
+    for seed in range(200):
+        x, y = rng.normal(0.5, size=(12, 2)), rng.normal(size=(12, 2))
+        resamples = {"num_resamples": 500, "seed": seed}
+        compared = statistics.stratified_bootstrap(
+            statistics.probability_of_improvement, x, y, **resamples
+        )
+        profiled = statistics.stratified_bootstrap(profile, x, **resamples)
+        held.append(
+            (
+                compared.lower <= improvement <= compared.upper,
+                profiled.lower[0] <= above <= profiled.upper[0],
+            )
+        )
+    np.testing.assert_allclose(np.mean(held, axis=0), 0.95, atol=0.03 + 3 * 0.0154)
+
+
+def test_bad_scores_of_runs_and_tasks_are_refused():
+    good, improvement = [[1, 2]], statistics.probability_of_improvement
+    with pytest.raises(ValueError, match=r"scores_x: got shape \(2,\), .* column"):
+        improvement([1, 2], good)
+    with pytest.raises(ValueError, match=r"scores_y: got shape \(0, 2\), .* not empty"):
+        improvement(good, np.zeros((0, 2)))
+    with pytest.raises(ValueError, match=r"scores_y: got 3 tasks, expected 2"):
+        improvement(good, [[1, 2, 3]])
+    with pytest.raises(ValueError, match=r"scores: got 2 NaN among 4 scores"):
+        statistics.performance_profile([[1, np.nan], [np.nan, 2]], [0])
+    with pytest.raises(ValueError, match=r"thresholds: got shape \(\), expected \[N\]"):
+        statistics.performance_profile(good, 0.5)
+    with pytest.raises(ValueError, match=r"scores\[1\]: got shape \(1, 1, 2\)"):
+        statistics.stratified_bootstrap(improvement, good, [good])
+    with pytest.raises(ValueError, match=r"scores\[0\]: got 1 NaN"):
+        statistics.stratified_bootstrap(improvement, [[np.nan]], good)
+    with pytest.raises(ValueError, match=r"confidence: got 95, .* 0\.95"):
+        statistics.stratified_bootstrap(improvement, good, good, confidence=95)
+    with pytest.raises(ValueError, match="num_resamples: got 0, expected at least 1"):
+        statistics.stratified_bootstrap(improvement, good, good, num_resamples=0)

@@ -1,5 +1,6 @@
 from . import evaluate as evaluate
 from . import metric_utils as metric_utils
+from . import plots as plots
 from . import statistics as statistics
 from .evaluate import EvaluationResult as EvaluationResult
 from .evaluate import Evaluator as Evaluator

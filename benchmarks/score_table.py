@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from benchmarks import score_pairs
+from tfrl.eval import statistics
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LOGS = ROOT / "logs" / "scores"
@@ -156,7 +159,7 @@ def write(
 
     The folders are not in the repository, but the pictures are.
     """
-    lines, commands, pictures = [], [], []
+    lines, commands, pictures, shown = [], [], [], []
     for entry in entries:
         own = [
             row
@@ -165,6 +168,7 @@ def write(
         ]
         if not own:
             continue
+        shown += own
         lines.append(line(entry, own))
         words = (
             f"python -m examples.{entry.example}",
@@ -181,6 +185,7 @@ def write(
             pictures.append(f"![{title}](scores/{picture.name})")
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
     text = [_HEAD.rstrip("\n"), "", *head, *lines, _TAIL, *commands, ""]
+    text += score_pairs.section(shown, docs)
     if pictures:
         text += [_CURVES, *pictures, ""]
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
@@ -188,8 +193,6 @@ def write(
 
 def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     """Returns the line of an entry's runs in the table."""
-    from tfrl.eval import statistics
-
     returns = [float(row["return"]) for row in rows]
     summary = statistics.summarize(returns)
     middle = f"{summary.interquartile_mean:.1f}"
@@ -221,8 +224,6 @@ def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> Non
       path: Where to save the picture.
     """
     from matplotlib import figure
-
-    from tfrl.eval import statistics
 
     picture = figure.Figure(figsize=(4.5, 3.2), layout="constrained")
     axes = picture.subplots()

@@ -20,7 +20,8 @@ _HEAD = """\
 
 Import a name from its package, `from tfrl.agents import DqnAgent`, or from the module
 that defines it, as in TF-Agents, `from tfrl.agents.dqn import dqn_agent`. The
-docstrings have the arguments, shapes, dtypes and errors:
+docstrings have the arguments, shapes, dtypes and errors, and
+[changes](changes.md#what-is-stable) says which names stay:
 
 ```python
 import inspect

@@ -31,6 +31,7 @@ RETURNS = {
     "gpu": ["info.average_return"],
     "on_policy": ["info.average_return"],
     "own_loop": ["evaluation.mean"],
+    "runs": ["result.best_return"],
     "speed": ["info.average_return", "compiled_info.average_return", "result.returns"],
 }
 

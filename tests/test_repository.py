@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
+
+import tfrl
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 
@@ -56,6 +59,33 @@ def test_the_readme_names_every_script():
     assert len(scripts) > 10
     for path in scripts:
         assert f"[`{path.stem}`](examples/{path.name})" in text
+
+
+def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
+    missing = re.compile(
+        r"(?<![\w./-])(?:docs|examples|configs|benchmarks|tests)/"
+        r"|\bexamples\.[a-z]|\w\.md\b|\b(?:README|BUILD)\b"
+    )
+    for cited in ("see docs/agents.md", "run python -m examples.train_dqn", "README"):
+        assert missing.search(cited)
+    assert not missing.search("https://example.org/docs/a, of the examples. Then")
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{node.lineno}: {match[0]}"
+        for path in sorted((REPOSITORY / "tfrl").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in missing.finditer(node.value)
+    ]
+    assert not found
+
+
+def test_every_place_names_the_same_version():
+    version = tfrl.__version__
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert project["version"] == version
+    assert f"version = {{{version}}}," in (REPOSITORY / "README.md").read_text()
+    changes = (REPOSITORY / "docs" / "changes.md").read_text()
+    assert re.findall(r"^## (\d\S*),", changes, re.MULTILINE)[0] == version
 
 
 def test_importing_tfrl_imports_nothing_heavy():

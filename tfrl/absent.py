@@ -12,21 +12,34 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-_PAGE = "docs/from_tf_agents.md#what-is-not-here"
+_NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
+_NO_C51 = (
+    "it is not here yet; use tfrl.agents.DqnAgent, or tfrl.agents.D4pgAgent for a "
+    "distribution of values and continuous actions"
+)
+_NO_CEM = (
+    "it is not here yet; train an actor for continuous actions, such as "
+    "tfrl.agents.Td3Agent's"
+)
 
-# By package: what tfrl does not have yet, modules and the classes in them.
-_NOT_YET = {
-    "tfrl.experimental": ("examples",),
-    "tfrl.agents": ("categorical_dqn", "CategoricalDqnAgent"),
-    "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
-    "tfrl.replay_buffers": ("rlds_to_reverb",),
-}
-# What stays out, and what to use instead.
-_USE_INSTEAD = {
-    "tfrl.bandits": "bandits are not part of tfrl",
-    "tfrl.specs.bandit_spec_utils": "bandits are not part of tfrl",
+# Maps full names to why they are not here, and what to use instead.
+NAMES = {
+    "tfrl.agents.categorical_dqn": _NO_C51,
+    "tfrl.agents.CategoricalDqnAgent": _NO_C51,
+    "tfrl.policies.qtopt_cem_policy": _NO_CEM,
+    "tfrl.policies.CEMPolicy": _NO_CEM,
+    "tfrl.replay_buffers.rlds_to_reverb": (
+        "it is not here yet; write the steps by an adder of tfrl.adders"
+    ),
+    "tfrl.experimental.examples": (
+        "it is not here yet; tfrl.experimental.distributed runs actors and a learner"
+    ),
+    "tfrl.bandits": _NO_BANDITS,
+    "tfrl.specs.bandit_spec_utils": _NO_BANDITS,
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
-    "tfrl.utils.session_utils": "TensorFlow 2 has no sessions",
+    "tfrl.utils.session_utils": (
+        "TensorFlow 2 has no sessions; call functions eagerly or as a tf.function"
+    ),
     **dict.fromkeys(
         (
             "tfrl.agents.test_util",
@@ -37,15 +50,6 @@ _USE_INSTEAD = {
         ),
         "use the environments and suites of tfrl.testing",
     ),
-}
-# Maps full names to a reason.
-NAMES = {
-    **{
-        f"{package}.{name}": "it is not here yet"
-        for package, names in _NOT_YET.items()
-        for name in names
-    },
-    **_USE_INSTEAD,
 }
 
 
@@ -68,6 +72,6 @@ class _Finder(importlib.abc.MetaPathFinder):
         reason = NAMES.get(fullname)
         if reason is not None:
             raise ImportError(
-                f"{fullname}: TF-Agents has it, tfrl does not: {reason}. See {_PAGE}.",
+                f"{fullname}: TF-Agents has it, tfrl does not: {reason}.",
                 name=fullname,
             )

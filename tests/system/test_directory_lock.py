@@ -272,8 +272,9 @@ def test_without_locks_another_host_is_respected(tmp_path, lock, no_locks):
     lock()
 
 
-def test_without_fcntl_a_directory_is_locked_by_the_file(tmp_path, lock, start):
-    script = "import sys; sys.modules['fcntl'] = None" + HOLD
+def test_without_locks_a_directory_is_locked_by_the_file(tmp_path, lock, start):
+    refuse = "def flock(*_): raise OSError(38, 'no locks')\n"
+    script = f"import fcntl\n{refuse}fcntl.flock = flock\n{HOLD}"
     start(tmp_path, script).communicate()
     assert not (tmp_path / "lock").exists()
     start(tmp_path, script)

@@ -2,8 +2,7 @@
 
 With `from tfrl import replay_service as reverb`, code written for Reverb runs. It has
 tables with selectors and rate limiters in a server process, writers that insert
-overlapping trajectories, and `tf.data` datasets that sample them, from any host. See
-`docs/replay_service.md`.
+overlapping trajectories, and `tf.data` datasets that sample them, from any host.
 
 >>> from tfrl import replay_service as reverb
 >>> server = reverb.Server([reverb.Table.queue("steps", max_size=10)])

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -124,7 +123,7 @@ class ServerProcess:
         hint = "its output on stderr says why"
         if code < 0:
             hint = f"it {child_errors.describe_exit(code)}"
-        if code == -signal.SIGKILL:
+        if child_errors.was_killed(code):
             hint += ", so check whether the machine ran out of memory"
         return (
             f"The replay server on port {self.port} (process {self.pid}), which this "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 
 _HEADER = struct.Struct("<BQ")
 _JOINED = 1 << 14  # Bytes; copying more takes longer than another system call.
@@ -62,10 +63,14 @@ class Channel:
 
     def send_file(self, fd: int) -> None:
         """Sends an open file, which the other end receives with `receive_file`."""
+        if sys.platform == "win32":
+            raise OSError("Windows cannot pass an open file to another process.")
         socket.send_fds(self._socket, [b"f"], [fd])
 
     def receive_file(self) -> int:
         """Receives an open file; returns a descriptor that this process owns."""
+        if sys.platform == "win32":
+            raise OSError("Windows cannot pass an open file to another process.")
         _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
         if not descriptors:
             raise ChannelClosedError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import sys
 
 
 class ChildError(RuntimeError):
@@ -94,8 +95,18 @@ def describe_exit(code: int | None) -> str:
         return f"was killed by signal {-code}"
 
 
+def was_killed(code: int | None) -> bool:
+    """Whether a process was killed by SIGKILL, as by a system without memory.
+
+    Args:
+      code: The return code, as in `Popen.returncode`; None if it is unknown.
+    """
+    # On Windows the code of a killed process is its killer's choice.
+    return sys.platform != "win32" and code == -signal.SIGKILL
+
+
 def _advice(code: int | None) -> str:
-    if code == -signal.SIGKILL:
+    if was_killed(code):
         return "check whether the machine ran out of memory"
     if code is not None and code < 0:
         return "look for a crash in native code, which is reported on stderr"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import fcntl
 import os
 import pickle
 import select
@@ -21,6 +20,9 @@ import cloudpickle
 
 from tfrl.system import channel as channels
 from tfrl.system import state_savers
+
+if sys.platform == "win32":
+    raise ImportError("No child of `child_process` is started on Windows.")
 
 _POLL_MILLISECONDS = 1000
 
@@ -73,6 +75,8 @@ def end_with_parent(lifeline_fd: int, parent: int) -> None:
       lifeline_fd: See `main`.
       parent: See `main`.
     """
+    import fcntl
+
     if hasattr(fcntl, "F_SETSIG"):
         # On Linux the kernel kills this process when the other end closes, even while
         # native code holds the GIL, which blocks the thread below.

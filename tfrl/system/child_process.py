@@ -12,8 +12,6 @@ import collections
 import contextlib
 import math
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
@@ -25,12 +23,11 @@ from typing import Any
 import cloudpickle
 
 from tfrl.system import channel as channels
-from tfrl.system import child_errors, interpreter, state_savers
+from tfrl.system import child_errors, interpreter, posix, state_savers
 
 _CODE = "from tfrl.system import child_main; child_main.main(*map(int, sys.argv[1:]))"
 _SLICE = 0.2  # Seconds between checks whether silent children are alive.
 _MERCY = 1.0  # Seconds between the request to end and killing a child.
-_LONGEST_STACK = 1 << 14  # Bytes.
 _REAP = 1.0  # Seconds for the system to report a dead child.
 
 
@@ -74,9 +71,11 @@ class ChildProcess:
           name: The name of the child in error messages.
 
         Raises:
+          NotImplementedError: On Windows.
           TypeError: If `target` does not pickle; see cloudpickle.
           OSError: If the process cannot be started.
         """
+        posix.check(name)
         self.name = name
         self._owner = os.getpid()
         self._released = False
@@ -167,21 +166,12 @@ class ChildProcess:
 
     def stack(self) -> str:
         """Returns the Python stack of the child, or ""."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGUSR1)
-        text = b""
-        for _ in range(10):
-            time.sleep(0.02)
-            before, text = text, os.pread(self._stack.fileno(), _LONGEST_STACK, 0)
-            if text and text == before:
-                break
-        return text.decode(errors="replace")
+        return posix.stack(self.pid, self._stack.fileno())
 
     def kill(self) -> None:
         """Kills the process, and all processes that it has started."""
         if self._owner == os.getpid() and self.is_alive():
-            with contextlib.suppress(OSError):
-                os.killpg(self.pid, signal.SIGKILL)
+            posix.end_group(self.pid, kills=True)
             self._process.wait()
 
     def release(self, deadline: float) -> None:
@@ -196,18 +186,16 @@ class ChildProcess:
             return
         self._released = True
         self._channel.close()
-        for signum in (signal.SIGTERM, signal.SIGKILL):
+        for kills in (False, True):
             try:
                 self._process.wait(max(0.0, deadline - time.monotonic()))
                 break
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(OSError):
-                    os.killpg(self.pid, signum)
+                posix.end_group(self.pid, kills)
                 deadline = time.monotonic() + _MERCY
         self._process.wait()
         # However it has ended, it may have left processes behind.
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
+        posix.end_group(self.pid, kills=True)
         os.close(self._lifeline)
         self._stack.close()
 
@@ -242,12 +230,11 @@ def wait(replies: Iterable[Reply], timeout: float | None, argument: str) -> None
       ChildTimeoutError: If time is up. The hanging children are killed.
     """
     pending = {}
-    poller = select.poll()
     for reply in replies:
         _raise_error_of(reply)
         if reply.kind is None:
             pending[reply.child.fileno()] = reply
-            poller.register(reply.child.fileno(), select.POLLIN)
+    poller = posix.poller(pending)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     while pending:
         left = min(_SLICE, deadline - time.monotonic())
@@ -320,14 +307,8 @@ def _raise_error_of(reply: Reply) -> None:
 def _look_for_dead(replies: Iterable[Reply]) -> None:
     """Raises for a dead child whose own children keep its connection open."""
     for reply in replies:
-        if not reply.child.is_alive() and not _is_readable(reply.child):
+        if not reply.child.is_alive() and not posix.is_readable(reply.child.fileno()):
             raise reply.child.death(reply.what)
-
-
-def _is_readable(child: ChildProcess) -> bool:
-    poller = select.poll()
-    poller.register(child.fileno(), select.POLLIN)
-    return bool(poller.poll(0))
 
 
 def _give_up(

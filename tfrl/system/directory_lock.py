@@ -9,10 +9,9 @@ ended, on whichever host it ran: a container has another host name each time. On
 system that does not show its locks to other hosts that may be wrong. The earlier
 process then finds another name in the file, and its `DirectoryLock.loss` says so.
 
-On a file system without locks, and on Windows, nothing is locked: the file alone says
-who uses the directory. A process that starts there at the same moment is not seen, and
-the file of a killed process must be removed by hand if it was on another host or on
-Windows.
+On a file system without locks nothing is locked: the file alone says who uses the
+directory. A process that starts there at the same moment is not seen, and the file of a
+killed process must be removed by hand if it was on another host or on Windows.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import logging
 import os
 import pathlib
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -93,11 +93,22 @@ class DirectoryLock:
             if _held.get(_key(self._path.parent)) is not self:
                 return
             del _held[_key(self._path.parent)]
+            is_intact = self.is_intact
+            if sys.platform == "win32":
+                # No open file can be removed there: not ours, nor another process's.
+                self._unlock()
+                if is_intact:
+                    with contextlib.suppress(OSError):
+                        self._path.unlink()
+                return
             # Removed first: a file that is not locked could be another process's.
-            if self.is_intact:
+            if is_intact:
                 self._path.unlink()
-            if self._lock is not None:
-                self._lock.release()
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
 
 def lock(directory: str | os.PathLike) -> DirectoryLock:
@@ -200,8 +211,8 @@ def _may_run(holder: dict[str, Any]) -> bool:
         return bool(holder)
     if pid == os.getpid():
         return False
-    if os.name == "nt":
-        return True  # Signal 0 is Ctrl-C there.
+    if sys.platform == "win32":
+        return True  # There `os.kill` would end the process, or send it Ctrl-C.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -6,6 +6,8 @@ process opens the same file again and closes it, for a copy, say; a POSIX record
 that the lock ends with the process that took it. Only programs that fork in C and do
 not run another program keep it.
 
+On Windows one byte beyond the end of the file is locked, by `msvcrt.locking`.
+
 On Linux an NFS client asks the server for the lock, so that other hosts see it, unless
 the directory is mounted with `nolock` or `local_lock`. Other network file systems may
 lock within one host only, or not at all.
@@ -24,15 +26,19 @@ held
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import sys
 import weakref
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows has no such locks.
-    fcntl = None  # type: ignore[assignment]
 
+# Windows lets nobody else read or write a locked byte, so it is one that no file has.
+_LOCKED_BYTE = 1 << 30
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
 _locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
@@ -56,15 +62,13 @@ class FileLock:
           OSError: The file system or the operating system has no such locks.
         """
         try:
-            if fcntl is None:
-                raise OSError(errno.ENOSYS, "this operating system has no flock")
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except OSError as error:
             os.close(descriptor)
             if error.errno in _HELD_BY_ANOTHER:
                 raise HeldError(error.errno, error.strerror) from None
             raise
-        self._close = weakref.finalize(self, os.close, descriptor)
+        self._close = weakref.finalize(self, _unlock, descriptor)
         # The end of the process unlocks it, too, after all functions of `atexit`.
         self._close.atexit = False
         _locks.add(self)
@@ -77,6 +81,22 @@ class FileLock:
     def release(self) -> None:
         """Unlocks and closes the file. May be called repeatedly."""
         self._close()
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":  # Closing the file alone would unlock it at some time.
+        with contextlib.suppress(OSError):
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    os.close(descriptor)
 
 
 def _close_all() -> None:

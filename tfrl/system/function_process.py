@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import pickle
-import select
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tfrl.system import channel as channels
-from tfrl.system import child_errors, child_process
+from tfrl.system import child_errors, child_process, posix
 
 # Requests; both have the answer _DONE.
 _RUN = 2
@@ -49,6 +48,7 @@ class FunctionProcess:
           name: The name of the process in error messages.
 
         Raises:
+          NotImplementedError: On Windows.
           TypeError: If `function` does not pickle; see cloudpickle.
           OSError: If the process cannot be started.
           ChildDiedError: If the process has ended at once.
@@ -72,7 +72,7 @@ class FunctionProcess:
     def poll(self) -> Ending | None:
         """Returns how the process has ended; None while its function runs."""
         try:
-            while self._run.kind is None and _is_readable(self._child.fileno()):
+            while self._run.kind is None and posix.is_readable(self._child.fileno()):
                 self._child.read()
                 error = self._error()
                 if error is not None:
@@ -82,7 +82,7 @@ class FunctionProcess:
                 return Ending("has finished", has_finished=True)
         except child_errors.ChildDiedError:
             return Ending(child_errors.describe_exit(self._child.exit_code()))
-        if not self._child.is_alive() and not _is_readable(self._child.fileno()):
+        if not self._child.is_alive() and not posix.is_readable(self._child.fileno()):
             return Ending(child_errors.describe_exit(self._child.exit_code()))
         return None
 
@@ -111,13 +111,7 @@ def _serve(function: Function, channel: channels.Channel) -> None:
     channel.send(channels.READY)
     channel.receive()
     # The parent sends nothing else while the function runs.
-    result = function(lambda: _is_readable(channel.fileno()))
+    result = function(lambda: posix.is_readable(channel.fileno()))
     channel.send(_DONE, pickle.dumps(result))
     channel.receive()
     channel.send(_DONE)
-
-
-def _is_readable(fd: int) -> bool:
-    poller = select.poll()
-    poller.register(fd, select.POLLIN)
-    return bool(poller.poll(0))

@@ -14,7 +14,6 @@ runs in a session of its own, so that Ctrl-C does not reach it.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -47,11 +46,11 @@ def start(
     Raises:
       OSError: If the process cannot be started.
     """
-    own_session: dict[str, Any] = (
-        {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
-        if os.name == "nt"
-        else {"start_new_session": True}
-    )
+    own_session: dict[str, Any]
+    if sys.platform == "win32":
+        own_session = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        own_session = {"start_new_session": True}
     given = [str(len(arguments)), *map(str, arguments), *map(str, sys.path)]
     return subprocess.Popen(
         [sys.executable, *_options(), "-c", _PREPARE + code, *given],

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tfrl.system import interpreter
+from tfrl.system import interpreter, posix
 
 # File descriptor 1 is the job's output file.
 _CODE = (
@@ -57,7 +57,11 @@ def run_all(
     Returns:
       The exit status of each job; negative for a job that a signal ended, None for a
       job that was not started.
+
+    Raises:
+      NotImplementedError: On Windows.
     """
+    posix.check(jobs[0].module if jobs else "jobs")
     statuses: list[int | None] = [None] * len(jobs)
     waiting, running = list(range(len(jobs))), dict[int, subprocess.Popen[bytes]]()
     is_told = False

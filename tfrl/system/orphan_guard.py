@@ -19,6 +19,9 @@ from collections.abc import Sequence
 
 from tfrl.system import interpreter
 
+if sys.platform == "win32":
+    raise ImportError("Windows has no process that could guard others so.")
+
 _CODE = (
     "from tfrl.system import orphan_guard; orphan_guard.main(*map(int, sys.argv[1:]))"
 )

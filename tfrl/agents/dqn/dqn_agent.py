@@ -73,7 +73,7 @@ class DqnAgent(tf_agent.TFAgent):
     change the value of the next state, and `_values_of` if its network gives several
     numbers per action. It may set its attributes after `super().__init__(...)`, which
     calls no other hooks than `_check_action_spec`, `_check_network_output`,
-    `_setup_policy` and `_get_target_updater`. `docs/agents.md` lists all hooks.
+    `_setup_policy` and `_get_target_updater`.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {

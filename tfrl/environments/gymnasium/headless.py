@@ -81,8 +81,10 @@ def _load_mesa_apart_from_tensorflow() -> None:
     were loaded later in the usual way, it would call those, of another version, and the
     process would crash at the first picture.
     """
+    if sys.platform == "win32" or not hasattr(os, "RTLD_DEEPBIND"):
+        return
     # With a replaced malloc (LD_PRELOAD), deep binding would mix two allocators.
-    if os.environ.get("LD_PRELOAD") or not hasattr(os, "RTLD_DEEPBIND"):
+    if os.environ.get("LD_PRELOAD"):
         return
     for pattern in _MESA_DRIVERS:
         for driver in glob.glob(pattern):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
-from tfrl.system import child_errors, orphan_guard
+from tfrl.system import child_errors
 
 # multiprocessing gives 255 if another thread has taken the exit code.
 _ORDERLY = (0, 255)
@@ -45,11 +46,7 @@ class WorkerWatch:
         self._exit_codes: list[int | None] = []
         self._found = threading.Event()
         self._limit = _Limit()
-        self._guard = (
-            orphan_guard.OrphanGuard([process.pid for process in self._processes])
-            if os.name == "posix"
-            else None
-        )
+        self._guard = _guard([process.pid for process in self._processes])
         receiver, sender = connection.Pipe(duplex=False)
         # The thread must not keep the environment alive, whose end stops the thread.
         self._thread = threading.Thread(
@@ -133,6 +130,15 @@ class _Limit:
         self.seconds = math.inf
         self.deadline = math.inf  # As `time.monotonic`.
         self.has_passed = False
+
+
+def _guard(pids: Sequence[int]) -> Any:
+    """Returns what ends processes after this one's end; None on Windows."""
+    if sys.platform == "win32":
+        return None
+    from tfrl.system import orphan_guard
+
+    return orphan_guard.OrphanGuard(pids)
 
 
 def _watch(

@@ -3,7 +3,7 @@
 A loop that steps one of them calls no Python, so it can be one compiled program with
 thousands of members. `load` makes those of Gymnasium's classic control, with its
 dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, two pure
-functions and two specs (see `docs/environments.md`).
+functions and two specs.
 
 >>> import tensorflow as tf
 >>> from tfrl.environments import native

@@ -144,7 +144,7 @@ def make_file(specs: Any, batch_size: int) -> int:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, size)
         else:
-            os.pwrite(fd, bytes(size), 0)
+            os.write(fd, bytes(size))
     except BaseException:
         os.close(fd)
         raise

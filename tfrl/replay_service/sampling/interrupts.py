@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 from types import FrameType
@@ -41,7 +42,8 @@ class Watch:
 
     def __init__(self) -> None:
         """Creates a watch that has not started."""
-        self._pipe: tuple[int, int] | None = None
+        # The receiver and the sender. Windows cannot let the ends of a pipe not block.
+        self._sockets: tuple[socket.socket, socket.socket] | None = None
         self._count = 0  # Of the interrupts that were noticed.
         self._is_pending = False  # Whether the handler has still to be called.
         self._ends = False  # Whether an error ends the main thread's wait.
@@ -55,17 +57,18 @@ class Watch:
         """
         if not _is_main_thread():
             return
-        if self._pipe is None:
-            self._pipe = os.pipe()
-            for descriptor in self._pipe:
-                os.set_blocking(descriptor, False)
-            interrupts.lent_descriptors.add(self._pipe[1])
+        if self._sockets is None:
+            self._sockets = socket.socketpair()
+            for end in self._sockets:
+                end.setblocking(False)
+            interrupts.lent_descriptors.add(self._sockets[1].fileno())
         # This is the main thread, so what has arrived is handled.
         self._has_arrived()
         self._is_pending = False
         with contextlib.suppress(ValueError):  # Only the main interpreter may do this.
-            other = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-            if other not in (-1, self._pipe[1]):
+            own = self._sockets[1].fileno()
+            other = signal.set_wakeup_fd(own, warn_on_full_buffer=False)
+            if other not in (-1, own):
                 signal.set_wakeup_fd(other)
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 signal.signal(signal.SIGINT, self.handle)
@@ -107,10 +110,10 @@ class Watch:
         return self._count
 
     def after_fork(self) -> None:
-        """Gives up the pipe, which the parent reads."""
-        pipe, self._pipe = self._pipe, None
-        if pipe is not None:
-            interrupts.lent_descriptors.discard(pipe[1])
+        """Gives up the sockets, which the parent reads."""
+        ends, self._sockets = self._sockets, None
+        if ends is not None:
+            interrupts.lent_descriptors.discard(ends[1].fileno())
             with contextlib.suppress(ValueError):
                 signal.set_wakeup_fd(-1)
 
@@ -136,10 +139,10 @@ class Watch:
 
     def _has_arrived(self) -> bool:
         """Returns whether SIGINT has arrived since the last call."""
-        if self._pipe is None:
+        if self._sockets is None:
             return False
         try:
-            return signal.SIGINT in os.read(self._pipe[0], 4096)
+            return signal.SIGINT in self._sockets[0].recv(4096)
         except BlockingIOError:
             return False
 

@@ -7,6 +7,7 @@ import math
 import mmap
 import os
 import socket
+import sys
 import threading
 import weakref
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from tfrl.specs import dtype_names
+
+if sys.platform == "win32":
+    raise ImportError("Windows cannot pass memory from one process to another.")
 
 _TIMEOUT = 10.0  # Seconds for the server to answer.
 _MOST_REPLY = 16 << 20  # Bytes; about 60 per column.

@@ -10,11 +10,15 @@ import collections
 import contextlib
 import select
 import socket
+import sys
 import time
 from collections.abc import Sequence
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import framing, wire
+
+if sys.platform == "win32":
+    raise ImportError("Python has no Unix sockets on Windows; use gRPC.")
 
 _CHUNK = 1 << 16  # Bytes per read, except within a larger message.
 _SMALL = 1 << 12  # Buffers up to this size are joined before sending.

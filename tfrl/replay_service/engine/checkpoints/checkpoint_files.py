@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import time
 import zlib
 from collections.abc import Iterable
@@ -273,7 +274,7 @@ def _is_stale(directory: Path) -> bool:
 
 
 def _flush_directory(directory: Path) -> None:
-    if os.name != "posix":
+    if sys.platform == "win32":
         return
     fd = os.open(directory, os.O_RDONLY)
     try:

@@ -12,10 +12,14 @@ import contextlib
 import hmac
 import json
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from tfrl.replay_service.engine.storage import step_store
+
+if sys.platform == "win32":
+    raise ImportError("Windows cannot pass memory from one process to another.")
 
 _PATIENCE = 5.0  # Seconds for a client's whole request.
 _MOST_REQUEST = 4096  # Bytes.

@@ -28,7 +28,6 @@ from tfrl.replay_service.engine.checkpoints import (
     server_checkpoint,
 )
 from tfrl.replay_service.engine.serving import listeners
-from tfrl.replay_service.engine.serving.arena_listener import ArenaListener
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
 from tfrl.system import locked_directories
@@ -211,7 +210,7 @@ def _end_with(
         orphaned.set()
         end()
 
-    threads = [read] if os.name == "nt" else [read, poll]
+    threads = [read] if sys.platform == "win32" else [read, poll]
     for target in threads:
         threading.Thread(target=target, name="parent-watch", daemon=True).start()
 
@@ -228,9 +227,17 @@ async def _listen_locally(
     service: Service, stack: contextlib.AsyncExitStack
 ) -> str | None:
     """Listens on Unix sockets in a private directory, if the system has them."""
-    global _directory
-    if not hasattr(socket, "AF_UNIX") or os.name == "nt":
+    if sys.platform == "win32" or not hasattr(socket, "AF_UNIX"):
         return None
+    return await _listen_on_unix_sockets(service, stack)
+
+
+async def _listen_on_unix_sockets(
+    service: Service, stack: contextlib.AsyncExitStack
+) -> str | None:
+    global _directory
+    from tfrl.replay_service.engine.serving import arena_listener
+
     loop = asyncio.get_running_loop()
     try:
         locked_directories.remove_temporary(_SOCKETS)
@@ -249,7 +256,9 @@ async def _listen_locally(
     service.local = {"socket": path, "arena_socket": None, "secret": service.secret}
     if service.shared:
         path = os.path.join(_directory, "a")
-        listener = ArenaListener(path, service.secret, service.find_store)
+        listener = arena_listener.ArenaListener(
+            path, service.secret, service.find_store
+        )
         stack.callback(listener.close)
         service.local["arena_socket"] = path
     return _directory
@@ -299,7 +308,7 @@ def _check_port(host: str, port: int) -> None:
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind) as probe:
-            if os.name == "posix":
+            if sys.platform != "win32":
                 # As gRPC does: ports that were just released can be used.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)

@@ -7,6 +7,7 @@ could not answer its clients.
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -33,7 +34,7 @@ class LargeMemory:
         Raises:
           MemoryError: If there is not enough memory.
         """
-        if size < _LARGE or not hasattr(mmap, "MADV_DONTNEED"):
+        if size < _LARGE or sys.platform == "win32":
             return np.empty(size, np.uint8)
         try:
             memory = _Mapping(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -56,6 +57,8 @@ class _Mapping(mmap.mmap):
 
 def _freeing(memory: _Mapping) -> Iterator[None]:
     for start in range(0, len(memory), _SLICE):
-        memory.madvise(mmap.MADV_DONTNEED, start, min(_SLICE, len(memory) - start))
+        if sys.platform != "win32":  # There `allocate` makes no such memory.
+            size = min(_SLICE, len(memory) - start)
+            memory.madvise(mmap.MADV_DONTNEED, start, size)
         yield
     memory.close()

@@ -22,6 +22,8 @@ _GROUP = Path("/sys/fs/cgroup")  # This container's group, with cgroup version 2
 
 def total() -> int:
     """Returns the approximate size of this machine's memory, in bytes."""
+    if sys.platform == "win32":
+        return _ANY
     with contextlib.suppress(AttributeError, OSError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return _ANY

@@ -1,0 +1,88 @@
+"""What child processes ask of a POSIX system. On Windows none can be started.
+
+>>> import os
+>>> from tfrl.system import posix
+>>> posix.check("worker")
+>>> reading, writing = os.pipe()
+>>> posix.is_readable(reading), os.write(writing, b"x"), posix.is_readable(reading)
+(False, 1, True)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+_REFUSAL = (
+    "expected a POSIX system, such as Linux or macOS, to start this process, got "
+    "Windows; run what it does in your own process, such as the environments in a "
+    "BatchedPyEnvironment, or run the program in WSL."
+)
+_LONGEST_STACK = 1 << 14  # Bytes.
+
+
+def check(name: str) -> None:
+    """Checks that child processes can be started.
+
+    Args:
+      name: What is to be started, for the error.
+
+    Raises:
+      NotImplementedError: On Windows.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError(f"{name}: {_REFUSAL}")
+
+
+def end_group(pid: int, kills: bool) -> None:
+    """Ends a process and those of its group, if there are any.
+
+    Args:
+      pid: The process that leads the group.
+      kills: Whether by SIGKILL, and not by SIGTERM.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError(_REFUSAL)
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL if kills else signal.SIGTERM)
+
+
+def stack(pid: int, file: int) -> str:
+    """Returns the Python stack of a child, or "".
+
+    Args:
+      pid: The process, which writes its stack on SIGUSR1.
+      file: The descriptor of the file that it writes to.
+    """
+    if sys.platform == "win32":
+        raise NotImplementedError(_REFUSAL)
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGUSR1)
+    text = b""
+    for _ in range(10):
+        time.sleep(0.02)
+        before, text = text, os.pread(file, _LONGEST_STACK, 0)
+        if text and text == before:
+            break
+    return text.decode(errors="replace")
+
+
+def poller(descriptors: Iterable[int]) -> Any:
+    """Returns a `select.poll` that tells which of the descriptors can be read."""
+    if sys.platform == "win32":
+        raise NotImplementedError(_REFUSAL)
+    made = select.poll()
+    for descriptor in descriptors:
+        made.register(descriptor, select.POLLIN)
+    return made
+
+
+def is_readable(descriptor: int) -> bool:
+    """Whether a descriptor can be read without waiting."""
+    return bool(poller([descriptor]).poll(0))

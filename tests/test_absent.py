@@ -1,5 +1,6 @@
-"""An import of what TF-Agents has and tfrl has not says so."""
+"""The use of what TF-Agents or Acme has and tfrl has not says so."""
 
+import importlib
 import pathlib
 import re
 
@@ -7,19 +8,37 @@ import pytest
 
 from tfrl import absent
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "from_tf_agents.md"
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+# The libraries, and the sections on what only they have.
+SECTIONS = {
+    "TF-Agents": ("from_tf_agents.md", "What is not here"),
+    "Acme": ("from_acme.md", "Agents"),
+}
+BY_LIBRARY = {
+    library: [name for name, text in absent.NAMES.items() if text.startswith(library)]
+    for library in SECTIONS
+}
+
+
+def expected(name):
+    """The pattern of the message for an absent name."""
+    (library,) = (key for key, names in BY_LIBRARY.items() if name in names)
+    return (
+        f"^{name}: {library} has it, tfrl does not: .*"
+        r"(use |keep |train|write |call |runs |run |losses\.|networks\.|there is no )"
+    )
 
 
 @pytest.mark.parametrize("name", absent.NAMES)
-def test_an_import_of_an_absent_name_says_what_there_is_instead(name):
+def test_the_use_of_an_absent_name_says_what_there_is_instead(name):
     package, _, last = name.rpartition(".")
     for statement in (f"from {package} import {last}", f"import {name}"):
-        with pytest.raises(
-            ImportError,
-            match=f"^{name}: TF-Agents has it, tfrl does not: .*"
-            "(use |keep |train |write |call |runs )",
-        ):
+        with pytest.raises(ImportError, match=expected(name)):
             exec(statement, {})
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=expected(name)):
+        getattr(module, last)
+    assert last not in dir(module)
 
 
 def test_modules_below_and_imports_from_an_absent_one_say_so():
@@ -27,6 +46,8 @@ def test_modules_below_and_imports_from_an_absent_one_say_so():
         "import tfrl.agents.categorical_dqn.categorical_dqn_agent",
         "from tfrl.agents.categorical_dqn import categorical_dqn_agent",
         "from tfrl.bandits.agents import lin_ucb_agent",
+        "from tfrl.agents.dqn.examples.v2 import train_eval",
+        "import tfrl.environments.examples.masked_cartpole",
     ):
         with pytest.raises(ImportError, match="TF-Agents has it, tfrl does not"):
             exec(statement, {})
@@ -41,14 +62,24 @@ def test_other_names_are_the_usual_errors():
         exec("from tfrl.agents import SacAgant", {})
 
 
-def test_the_page_lists_every_absent_name():
+@pytest.mark.parametrize("library", SECTIONS)
+def test_the_page_lists_every_absent_name(library):
+    page, heading = SECTIONS[library]
     section = re.search(
-        r"## What is not here\n(.*?)\n## ", PAGE.read_text(), re.DOTALL
+        rf"\n## {heading}\n(.*?)(\n## |$)", (DOCS / page).read_text(), re.DOTALL
     )[1]
     listed = set(re.findall(r"[\w.]+", section))
-    names = {name.removeprefix("tfrl.") for name in absent.NAMES}
+    names = {name.removeprefix("tfrl.") for name in BY_LIBRARY[library]}
+    assert names
     assert {
         name
         for name in names
-        if name not in listed and name.rpartition(".")[2] not in listed
+        if not {name, name.rpartition(".")[2], name.removeprefix("agents.")} & listed
     } == set()
+
+
+def test_programs_that_messages_name_are_there():
+    programs = re.findall(r"examples\.(train_\w+)", " ".join(absent.NAMES.values()))
+    assert len(programs) >= 6
+    for program in programs:
+        assert (DOCS.parent / "examples" / f"{program}.py").exists()

@@ -11,8 +11,6 @@ TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows the
 'DqnAgent'
 """
 
-import lazy_loader
-
 from tfrl import absent
 from tfrl.system import quiet
 
@@ -21,4 +19,4 @@ __version__ = "0.1.0"
 absent.install()
 quiet.install()
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

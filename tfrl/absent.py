@@ -1,17 +1,22 @@
-"""Explains failed imports of modules and classes that only TF-Agents has.
+"""Explains failed imports of what only TF-Agents or Acme has.
 
-A finder at the end of `sys.meta_path` raises an ImportError with a sentence for them,
-for `import tfrl.agents.categorical_dqn` and
-`from tfrl.agents import CategoricalDqnAgent` alike.
+A finder at the end of `sys.meta_path` raises an ImportError with a sentence, for
+`import tfrl.agents.categorical_dqn` and
+`from tfrl.agents import CategoricalDqnAgent` alike. The packages in which names are
+missing take their attributes by `attach_stub`, whose AttributeErrors say the same.
 """
 
 from __future__ import annotations
 
 import importlib.abc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import lazy_loader
+
+_TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
+_ACME = "Acme has it, tfrl does not: {}."
 _NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
 _NO_C51 = (
     "it is not here yet; use tfrl.agents.DqnAgent, or tfrl.agents.D4pgAgent for a "
@@ -22,8 +27,17 @@ _NO_CEM = (
     "tfrl.agents.Td3Agent's"
 )
 
-# Maps full names to why they are not here, and what to use instead.
-NAMES = {
+# Programs in a clone of the repository, by the agent with examples in TF-Agents.
+_EXAMPLES = {
+    "ddpg": "train_td3",
+    "dqn": "train_dqn",
+    "ppo": "train_ppo",
+    "reinforce": "train_reinforce",
+    "sac": "train_sac",
+    "td3": "train_td3",
+}
+# Maps what TF-Agents has to why it is not here, and what to use instead.
+_OF_TF_AGENTS = {
     "tfrl.agents.categorical_dqn": _NO_C51,
     "tfrl.agents.CategoricalDqnAgent": _NO_C51,
     "tfrl.policies.qtopt_cem_policy": _NO_CEM,
@@ -40,6 +54,16 @@ NAMES = {
     "tfrl.utils.session_utils": (
         "TensorFlow 2 has no sessions; call functions eagerly or as a tf.function"
     ),
+    "tfrl.environments.examples": (
+        "write one as a PyEnvironment, or use a small one of tfrl.testing"
+    ),
+    **{
+        f"tfrl.agents.{agent}.examples": (
+            "the examples are in a clone of the repository, outside of the package; "
+            f"run python -m examples.{program} there"
+        )
+        for agent, program in _EXAMPLES.items()
+    },
     **dict.fromkeys(
         (
             "tfrl.agents.test_util",
@@ -51,12 +75,76 @@ NAMES = {
         "use the environments and suites of tfrl.testing",
     ),
 }
+# Agents of Acme, and what to use instead.
+_OF_ACME = {
+    "tfrl.agents.bc": "use BehavioralCloningAgent",
+    "tfrl.agents.bcq": "use IqlAgent or CqlSacAgent",
+    "tfrl.agents.crr": "use IqlAgent or CqlSacAgent",
+    "tfrl.agents.ddpg.DDPG": "use DdpgAgent, or d4pg.D4PG in an EnvironmentLoop",
+    "tfrl.agents.dqfd": "use DqnAgent on a buffer filled from a recording",
+    "tfrl.agents.dqn.DQN": "use DqnAgent or DdqnAgent",
+    "tfrl.agents.impala.IMPALA": "use ImpalaAgent",
+    "tfrl.agents.iqn": "networks.IQNHead is its network; there is no agent",
+    "tfrl.agents.mcts": "there is no tree search",
+    "tfrl.agents.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
+    "tfrl.agents.mompo": "losses.MultiObjectiveMPO is its loss; there is no agent",
+    "tfrl.agents.r2d2": "use DqnAgent with a QRnnNetwork",
+    "tfrl.agents.r2d3": "use DqnAgent with a QRnnNetwork, on a filled buffer",
+    "tfrl.agents.svg0_prior": "use SacAgent",
+    **dict.fromkeys(
+        (
+            "tfrl.agents.d4pg.D4PGLearner",
+            "tfrl.agents.ddpg.DDPGLearner",
+            "tfrl.agents.dmpo.DistributionalMPOLearner",
+            "tfrl.agents.dqn.DQNLearner",
+            "tfrl.agents.impala.IMPALALearner",
+            "tfrl.agents.mpo.MPOLearner",
+        ),
+        "use learning.Learner, which trains any agent on the items of an adder",
+    ),
+    **dict.fromkeys(
+        (
+            "tfrl.agents.d4pg.DistributedD4PG",
+            "tfrl.agents.ddpg.DistributedDDPG",
+            "tfrl.agents.dmpo.DistributedDistributionalMPO",
+            "tfrl.agents.dqn.DistributedDQN",
+            "tfrl.agents.impala.DistributedIMPALA",
+            "tfrl.agents.mpo.DistributedMPO",
+        ),
+        "tfrl.experimental.distributed runs actors and a learner as processes",
+    ),
+}
+# Maps full names to the text that explains their absence.
+NAMES = {
+    **{name: _TF_AGENTS.format(reason) for name, reason in _OF_TF_AGENTS.items()},
+    **{name: _ACME.format(reason) for name, reason in _OF_ACME.items()},
+}
 
 
 def install() -> None:
     """Makes imports of absent names say so; a second call does nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
+
+
+def attach_stub(
+    package: str, filename: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Returns what `lazy_loader.attach_stub` returns, with AttributeErrors that say so.
+
+    Args:
+      package: The package, its `__name__`.
+      filename: Its `__file__`, beside which the stub is.
+    """
+    load, names, public = lazy_loader.attach_stub(package, filename)
+
+    def attribute(name: str) -> Any:
+        explanation = NAMES.get(f"{package}.{name}")
+        if explanation is not None:
+            raise AttributeError(f"{package}.{name}: {explanation}")
+        return load(name)
+
+    return attribute, names, public
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -69,9 +157,6 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: Any = None
     ) -> None:
-        reason = NAMES.get(fullname)
-        if reason is not None:
-            raise ImportError(
-                f"{fullname}: TF-Agents has it, tfrl does not: {reason}.",
-                name=fullname,
-            )
+        explanation = NAMES.get(fullname)
+        if explanation is not None:
+            raise ImportError(f"{fullname}: {explanation}", name=fullname)

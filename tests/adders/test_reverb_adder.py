@@ -225,3 +225,15 @@ def test_actors_need_no_tensorflow():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stdout == "False\n", run.stderr
+
+
+def test_after_a_flush_all_items_are_in_their_table(client):
+    adder = adders.NStepTransitionAdder(client, 2, 0.5, max_in_flight_items=None)
+    adder.flush()  # There is nothing to wait for yet.
+    steps = list(episodes.time_steps(REWARDS))
+    adder.add_first(steps[0])
+    for step in steps[1:3]:
+        adder.add(np.float32(0), step)
+    adder.flush()
+    # From the first to the second and the third, and from the second to the third.
+    assert client.server_info()["priority_table"].current_size == 2

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests import processors
-from tfrl.networks import continuous, sequential
+from tfrl.networks import continuous, distributional, sequential
 
 INPUTS = np.random.default_rng(0).normal(size=[4, 3]).astype(np.float32)
 
@@ -83,6 +83,22 @@ def test_near_zero_linear_starts_near_zero():
     outputs = linear(tf.ones([1, 100]))
     np.testing.assert_allclose(linear.get_weights()[0].std(), 1e-3, rtol=0.05)
     assert np.abs(outputs).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        continuous.NearZeroInitializedLinear,
+        lambda size: continuous.LayerNormMLP([size]),
+        lambda size: distributional.MultivariateNormalDiagHead(size, tanh_mean=True),
+    ],
+)
+def test_sizes_may_be_integers_of_numpy(make):
+    layer = make(np.prod((2, 3), dtype=int))
+    again = type(layer).from_config(layer.get_config())
+    for each in (layer, again):
+        each(INPUTS)
+        assert each.weights[-1].shape == (6,)
 
 
 @processors.multiplies_in_half_precision

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import tree
 
 from tfrl import specs
 from tfrl.replay_service import errors, item_selectors, rate_limiters
@@ -200,7 +201,35 @@ def test_sampling_keeps_its_connection(client):
     assert len(list(client.sample("any", 3))) == 3
 
 
+def test_a_batch_has_items_in_the_structure_of_the_signature(client):
+    _write_pairs(client, "pair")
+    info, data = client.sample_batch("pair", 5)
+    assert info.probability.tolist() == [1.0] * 5
+    assert info.times_sampled.tolist() == [1, 2, 3, 4, 5]
+    assert [leaf.shape for leaf in tree.flatten(data)] == [(5, 2, 3), (5, 2)]
+    assert tree.flatten(data)[1].tolist() == [[0, 1]] * 5
+
+
+def test_batches_of_servers_with_the_same_seed_are_the_same(start_server):
+    drawn = []
+    for _ in range(2):
+        server = start_server(
+            [_table("uniform", sampler=item_selectors.Uniform())], seed=3
+        )
+        client = server.localhost_client()
+        for number in range(20):
+            client.insert([np.float32(number)], {"uniform": 1.0})
+        batches = [client.sample_batch("uniform", 7).data[0] for _ in range(3)]
+        drawn.append(np.stack(batches))
+    assert len(np.unique(drawn[0])) > 5
+    np.testing.assert_array_equal(*drawn)
+
+
 def test_what_cannot_be_sampled_is_said(client):
+    with pytest.raises(ValueError, match='Could not find table "nope"'):
+        client.sample_batch("nope", 1)
+    with pytest.raises(ValueError, match="batch_size: got 0, expected at least 1"):
+        client.sample_batch("any", 0)
     with pytest.raises(RuntimeError, match="Priority table nope was not found"):
         next(client.sample("nope"))
     with pytest.raises(ValueError, match='Could not find table "nope"'):

@@ -171,6 +171,15 @@ class ReverbAdder(base.Adder):
         if self._open_writer is not None:
             self._open_writer.end_episode(clear_buffers=True, timeout_ms=timeout_ms)
 
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Waits until all items are in their tables.
+
+        Raises:
+          DeadlineExceededError: If time is up first. The items are inserted later.
+        """
+        if self._open_writer is not None:
+            self._open_writer.flush(timeout_ms=timeout_ms)
+
     @classmethod
     def signature(
         cls,

@@ -1,6 +1,7 @@
 from . import a2c as a2c
 from . import actor_critic as actor_critic
 from . import actors as actors
+from . import agent as agent
 from . import behavioral_cloning as behavioral_cloning
 from . import cql as cql
 from . import d4pg as d4pg
@@ -12,6 +13,7 @@ from . import dmpo as dmpo
 from . import dqn as dqn
 from . import impala as impala
 from . import iql as iql
+from . import learning as learning
 from . import mpo as mpo
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
@@ -21,6 +23,7 @@ from . import part_losses as part_losses
 from . import ppo as ppo
 from . import random as random
 from . import reinforce as reinforce
+from . import replay_agent as replay_agent
 from . import sac as sac
 from . import td3 as td3
 from . import tf_agent as tf_agent

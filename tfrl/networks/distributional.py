@@ -131,7 +131,7 @@ class MultivariateNormalDiagHead(recorded_layer.RecordedLayer):
         biases = initializers.copies(b_init, 2)
         self._mean_layer, self._scale_layer = (
             keras.layers.Dense(
-                num_dimensions,
+                dense.units(num_dimensions),
                 kernel_initializer=kernel,
                 bias_initializer=bias,
                 name=name,

@@ -241,6 +241,35 @@ class Client:
             else:
                 yield ReplaySample(info, _unflatten(structure, data))
 
+    def sample_batch(self, table: str, batch_size: int) -> ReplaySample:
+        """Samples items as one batch, and waits for the table's rate limiter.
+
+        The server draws exactly these items, after all inserts that it has confirmed,
+        so a server with a seed draws the same for the same calls. A `TrajectoryDataset`
+        draws ahead, and is faster.
+
+        Args:
+          table: The name of the table.
+          batch_size: The number of items `B`.
+
+        Returns:
+          A `ReplaySample` of arrays: the fields of `info` are `[B]`, and the data
+          `[B, ...]` have the structure of the table's signature, if it has one, else
+          are a list.
+
+        Raises:
+          ValueError: If `batch_size` is less than 1, there is no such table, or the
+            items differ in shape.
+          ReplayUnavailable: If no server answers.
+        """
+        if batch_size < 1:
+            raise ValueError(
+                f"batch_size: got {batch_size}, expected at least 1; raise it."
+            )
+        structure = self._structure(table)
+        info, data = self._samples.draw_batch(table, batch_size)
+        return ReplaySample(info, _unflatten(structure, data))
+
     def mutate_priorities(
         self,
         table: str,

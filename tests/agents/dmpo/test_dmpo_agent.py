@@ -148,7 +148,7 @@ def test_the_networks_of_acmes_documentation_share_a_resnet():
         ]
     )
     shared_resnet = networks.ResNetTorso()
-    agent = dmpo.DMPO(
+    agent = dmpo.DmpoAgent(
         ts.time_step_spec(tf.TensorSpec([84, 84, 3], tf.float32)),
         BoundedTensorSpec([num_dimensions], tf.float32, -1.0, 1.0),
         policy_network=stochastic_policy_network,

@@ -1,3 +1,4 @@
+from . import agent as agent
 from . import dmpo_agent as dmpo_agent
-from .dmpo_agent import DMPO as DMPO
+from .agent import DistributionalMPO as DistributionalMPO
 from .dmpo_agent import DmpoAgent as DmpoAgent

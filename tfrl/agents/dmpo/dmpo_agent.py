@@ -91,7 +91,3 @@ class DmpoAgent(actor_critic.DistributionalCritics, mpo_agent.MpoAgent):
         return discrete_valued.DiscreteValuedDistribution(
             evaluation.outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
         )
-
-
-# Acme's name.
-DMPO = DmpoAgent

@@ -297,10 +297,6 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         return self._mean(loss, batch), {}
 
 
-# Acme's name.
-MPO = MpoAgent
-
-
 def _shape_of(tensor: tf.Tensor) -> list[Any]:
     """Returns the shape of `[B, D]`, with numbers where they are known."""
     dynamic = tf.shape(tensor)

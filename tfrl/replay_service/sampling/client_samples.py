@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,19 +40,42 @@ class ClientSamples:
         """
         if num_samples < 0:
             return
+        with self._stream(table, num_samples, _AHEAD) as stream:
+            while num_samples:
+                for item in stream.next_items(num_samples) or ():
+                    num_samples -= 1
+                    yield item
+
+    def draw_batch(
+        self, table: str, batch_size: int
+    ) -> tuple[SampleInfo, list[np.ndarray]]:
+        """Returns the infos of sampled items, `[B]`, and their columns, `[B, ...]`.
+
+        Raises:
+          ValueError: If the items differ in shape.
+          ReplayUnavailable: If no server answers.
+        """
+        with self._stream(table, batch_size, batch_size) as stream:
+            batch = stream.next_batch(batch_size)
+        assert batch is not None  # There is no timeout.
+        fields = len(SampleInfo._fields)
+        return SampleInfo(*batch[:fields]), batch[fields:]
+
+    @contextlib.contextmanager
+    def _stream(
+        self, table: str, num_samples: int, ahead: int
+    ) -> Iterator[sampler.SampleStream]:
+        """Yields a stream of a number of samples; keeps its connection afterwards."""
         stream = sampler.SampleStream(
             self._server_address,
             table,
-            max_in_flight=min(num_samples, _AHEAD),
+            max_in_flight=min(num_samples, ahead),
             max_samples=num_samples,
             session=self._idle.take(),
             **self._access,
         )
         try:
-            while num_samples:
-                for item in stream.next_items(num_samples) or ():
-                    num_samples -= 1
-                    yield item
+            yield stream
         finally:
             session = stream.detach()
             if session is not None:

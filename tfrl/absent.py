@@ -17,7 +17,6 @@ _PAGE = "docs/from_tf_agents.md#what-is-not-here"
 # By package: what tfrl does not have yet, modules and the classes in them.
 _NOT_YET = {
     "tfrl.experimental": ("examples",),
-    "tfrl.agents": ("categorical_dqn", "CategoricalDqnAgent"),
     "tfrl.policies": ("qtopt_cem_policy", "CEMPolicy"),
     "tfrl.replay_buffers": ("rlds_to_reverb",),
 }

@@ -2,6 +2,7 @@ from . import a2c as a2c
 from . import actor_critic as actor_critic
 from . import actors as actors
 from . import behavioral_cloning as behavioral_cloning
+from . import categorical_dqn as categorical_dqn
 from . import cql as cql
 from . import d4pg as d4pg
 from . import data_converter as data_converter
@@ -12,6 +13,7 @@ from . import dmpo as dmpo
 from . import dqn as dqn
 from . import impala as impala
 from . import iql as iql
+from . import iqn as iqn
 from . import mpo as mpo
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
@@ -19,6 +21,7 @@ from . import on_policy as on_policy
 from . import options as options
 from . import part_losses as part_losses
 from . import ppo as ppo
+from . import qr_dqn as qr_dqn
 from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac
@@ -30,6 +33,7 @@ from .a2c import A2CAgent as A2CAgent
 from .actors import FeedForwardActor as FeedForwardActor
 from .actors import PolicyActor as PolicyActor
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
+from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
 from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
@@ -39,10 +43,12 @@ from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
+from .iqn import IqnAgent as IqnAgent
 from .mpo import MpoAgent as MpoAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
+from .qr_dqn import QrDqnAgent as QrDqnAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent

@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents.dqn import dqn_agent
+from tfrl.networks import utils as network_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
@@ -76,7 +77,8 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
     ) -> None:
         """Builds the target network and the policies.
 
-        `DqnAgent` explains the arguments that are not listed here.
+        `DqnAgent`, `TdOptions` and `AgentOptions` explain the arguments that are not
+        listed here.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
@@ -108,9 +110,9 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         num_atoms = [_num_atoms(net) for net in networks if net is not None]
         if len(set(num_atoms)) > 1:
             raise ValueError(
-                "target_categorical_q_network: expected num_atoms "
-                f"{num_atoms[0]}, as categorical_q_network, got {num_atoms[1]}; give "
-                "both the same."
+                "categorical_q_network and target_categorical_q_network have "
+                f"different numbers of atoms: expected the same num_atoms, got "
+                f"{num_atoms[0]} and {num_atoms[1]}; give both the same."
             )
         number_checks.check_number(
             "max_q_value",
@@ -147,6 +149,12 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
             seed=seed,
             observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
+        )
+
+    def _check_network_output(self, net: Any, label: str) -> None:
+        expected = (self._num_actions, self._num_atoms)
+        network_utils.check_single_floating_network_output(
+            net.create_variables(), expected, label=label
         )
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:

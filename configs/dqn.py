@@ -1,5 +1,7 @@
 """Double DQN with 3-step returns on CartPole-v1.
 
+`--config.agent=c51`, `qr_dqn`, `iqn` or `rainbow` takes configs/c51.py and so on.
+
 The settings were chosen on seeds from 100 up. A poor policy balances the pole for about
 300 steps, in which the cart drifts to the edge. The horizon of gamma has to be long
 compared with that, or training settles for such a policy.
@@ -12,6 +14,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment.
+    config.agent = "dqn"  # Or c51, qr_dqn, iqn, or rainbow: C51 with all its parts.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
@@ -37,9 +40,22 @@ def get_config() -> ConfigDict:
     config.batch_size = 64  # Frames in an update.
     config.learning_rate = 2e-3  # First rate of Adam; falls linearly.
     config.final_learning_rate = 1e-5  # Last rate of Adam.
+    config.adam_epsilon = 1e-7  # Constant in the denominator of Adam's step.
+    config.gradient_clipping = 0.0  # Largest norm of all gradients; 0: unlimited.
+    config.loss = "squared"  # Or huber, of DQN's errors.
     config.gamma = 0.995  # Discount of a step.
     config.n_step_update = 3  # Steps in a return.
-    config.double_q = True  # Double DQN.
+    # The parts of Rainbow beside n-step returns and prioritized replay. Each may be
+    # turned on or off for every agent, but for munchausen: not with C51, double_q or
+    # several steps in a return.
+    config.double_q = True  # Whether the online network chooses the next action.
+    config.dueling = False  # Stacks of their own for values and advantages.
+    config.noisy_stddev = 0.0  # First noise of the last layers; 0: none, 0.5 is usual.
+    config.munchausen = False  # Munchausen DQN or IQN.
+    config.num_atoms = 51  # Atoms of C51.
+    config.min_q_value = 0.0  # Lowest atom of C51.
+    config.max_q_value = 200.0  # Highest atom of C51.
+    config.num_quantiles = 32  # Of QR-DQN; of IQN, in a loss and for an action.
     config.target_update_tau = 0.02  # Step of the target network to the Q-network.
     config.target_update_period = 1  # Updates between such steps.
     config.initial_epsilon = 1.0  # First probability of a random action.

@@ -62,9 +62,20 @@ _MINIMA = {
 
 # The fields that some configurations of earlier versions lack, and what these did.
 _LATER_FIELDS = {
+    "adam_epsilon": 1e-7,
+    "agent": "dqn",
     "dtype": "float32",
+    "dueling": False,
+    "gradient_clipping": 0.0,
+    "loss": "squared",
+    "max_q_value": 200.0,
+    "min_q_value": 0.0,
+    "munchausen": False,
+    "noisy_stddev": 0.0,
     "normalize_observations": False,
     "num_action_bins": 0,
+    "num_atoms": 51,
+    "num_quantiles": 32,
 }
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
@@ -98,29 +109,33 @@ def define_config(name: str) -> Any:
 
 
 def _default_settings(name: str) -> str:
-    """Returns the file of the settings for the environment in the command line.
+    """Returns the file of the settings for the command line's agent and environment.
 
-    Says so if it is not `configs/NAME.py`.
+    `configs/AGENT.py` has the settings of an agent, if there is such a file. Says so if
+    the file is not `configs/NAME.py`.
     """
-    default = _CONFIGS / f"{name}.py"
-    environment = _given_environment(sys.argv)
-    if environment is None or any(map(_IS_CONFIG, sys.argv)):
-        return os.path.relpath(default)
-    made = os.path.relpath(settings.find(default, environment))
-    if made != os.path.relpath(default) and _HELP.isdisjoint(sys.argv):
+    default = made = _CONFIGS / f"{name}.py"
+    agent, environment = (_given(flag, sys.argv) for flag in ("config.agent", "env"))
+    if not any(map(_IS_CONFIG, sys.argv)):
+        if agent is not None and (_CONFIGS / f"{agent}.py").exists():
+            made = _CONFIGS / f"{agent}.py"
+        if environment is not None:
+            made = settings.find(made, environment)
+    if made != default and _HELP.isdisjoint(sys.argv):
+        meant = " on ".join(filter(None, (agent, environment)))
         print(
-            f"Settings: {made}, for {environment}; --config={os.path.relpath(default)} "
-            "takes others.",
+            f"Settings: {os.path.relpath(made)}, for {meant}; "
+            f"--config={os.path.relpath(default)} takes others.",
             file=sys.stderr,
         )
-    return made
+    return os.path.relpath(made)
 
 
-def _given_environment(words: Sequence[str]) -> str | None:
-    """Returns the value of `--env`, if it is given."""
+def _given(flag: str, words: Sequence[str]) -> str | None:
+    """Returns the value of a flag, if the command line has it."""
     for word, following in itertools.zip_longest(words, words[1:]):
         name, is_whole, value = word.partition("=")
-        if name in ("--env", "-env"):
+        if name in (f"--{flag}", f"-{flag}"):
             return value if is_whole else following
     return None
 

@@ -1,4 +1,4 @@
-"""Makes the agent of train_dqn.py, train_dqn_service.py and sweep_dqn.py."""
+"""Makes the agents of train_dqn.py, train_dqn_service.py and sweep_dqn.py."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from typing import Any
 
 from examples import cli, training
 from tfrl import agents, environments, networks, utils
+
+ALGORITHMS = {
+    "dqn": "DQN",
+    "c51": "C51",
+    "qr_dqn": "QR-DQN",
+    "iqn": "IQN",
+    "rainbow": "Rainbow",
+}
 
 
 def make_agent(
@@ -17,14 +25,8 @@ def make_agent(
     """
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
-    cli.check_discrete_actions(config.env, environment.action_spec())
-    network = networks.QNetwork(
-        environment.observation_spec(),
-        environment.action_spec(),
-        fc_layer_params=tuple(config.fc_layer_params),
-        seed=config.seed,
-        **training.network_arguments(config, environment),
-    )
+    agent = cli.agent_name(config, ALGORITHMS)
+    cli.check_discrete_actions(config.env, environment.action_spec(), ALGORITHMS[agent])
     epsilon = keras.optimizers.schedules.PolynomialDecay(
         config.initial_epsilon,
         config.epsilon_decay_iterations * config.train_steps_per_iteration,
@@ -38,18 +40,83 @@ def make_agent(
             config.num_iterations * config.train_steps_per_iteration,
             config.final_learning_rate,
         )
-    make = agents.DdqnAgent if config.double_q else agents.DqnAgent
+    arguments = {
+        "epsilon_greedy": epsilon,
+        "n_step_update": config.n_step_update,
+        "target_update_tau": config.target_update_tau,
+        "target_update_period": config.target_update_period,
+        "gamma": config.gamma,
+        "seed": config.seed,
+        "observation_normalizer": cli.make_observation_normalizer(config, environment),
+    }
+    if agent in ("c51", "rainbow"):
+        arguments["min_q_value"] = config.min_q_value
+        arguments["max_q_value"] = config.max_q_value
+    if config.munchausen:
+        if agent in ("c51", "rainbow"):
+            raise ValueError(
+                f"munchausen: got True for {agent!r}, expected False: the bonus is "
+                "defined for values and quantiles; take dqn, qr_dqn or iqn."
+            )
+        arguments["munchausen"] = agents.dqn.Munchausen()
+    make: Any = {
+        "dqn": agents.DdqnAgent if config.double_q else agents.DqnAgent,
+        "qr_dqn": agents.QrDqnAgent,
+        "iqn": agents.IqnAgent,
+    }.get(agent, agents.CategoricalDqnAgent)
+    if agent == "dqn":
+        losses = {
+            "squared": utils.common.element_wise_squared_loss,
+            "huber": utils.common.element_wise_huber_loss,
+        }
+        if config.loss not in losses:
+            raise ValueError(
+                f"loss: got {config.loss!r}, expected 'squared' or 'huber'; set "
+                "--config.loss."
+            )
+        arguments["td_errors_loss_fn"] = losses[config.loss]
+    else:
+        arguments["double_q"] = config.double_q
+    if agent == "iqn":
+        arguments["num_quantiles"] = config.num_quantiles
+        arguments["num_target_quantiles"] = config.num_quantiles
     return make(
         environment.time_step_spec(),
         environment.action_spec(),
-        q_network=network,
-        optimizer=keras.optimizers.Adam(learning_rate),
-        epsilon_greedy=epsilon,
-        n_step_update=config.n_step_update,
-        target_update_tau=config.target_update_tau,
-        target_update_period=config.target_update_period,
-        td_errors_loss_fn=utils.common.element_wise_squared_loss,
-        gamma=config.gamma,
+        _make_network(agent, config, environment),
+        keras.optimizers.Adam(
+            learning_rate,
+            epsilon=config.adam_epsilon,
+            global_clipnorm=config.gradient_clipping or None,
+        ),
+        **arguments,
+    )
+
+
+def _make_network(
+    agent: str, config: cli.Config, environment: environments.TFEnvironment
+) -> networks.Network:
+    """Makes the Q-network of an agent.
+
+    A dueling network has the last hidden layer twice, for values and for advantages.
+    """
+    units = tuple(config.fc_layer_params)
+    kind: Any = networks.QNetwork
+    numbers = {}
+    if agent in ("c51", "rainbow"):
+        kind, numbers = networks.CategoricalQNetwork, {"num_atoms": config.num_atoms}
+    elif agent in ("qr_dqn", "iqn"):
+        kind = networks.QuantileQNetwork
+        if agent == "iqn":
+            kind = networks.ImplicitQuantileNetwork
+        numbers = {"num_quantiles": config.num_quantiles}
+    return kind(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=units[:-1] if config.dueling else units,
+        dueling_layer_params=units[-1:] if config.dueling else None,
+        noisy_stddev=config.noisy_stddev or None,
         seed=config.seed,
-        observation_normalizer=cli.make_observation_normalizer(config, environment),
+        **numbers,
+        **training.network_arguments(config, environment),
     )

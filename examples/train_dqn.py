@@ -22,7 +22,7 @@ CONFIG = cli.define_config("dqn")
 def main() -> None:
     """Trains DQN."""
     config = cli.read_config(CONFIG)
-    runs.run(config, {"dqn": "DQN"}, dqn.make_agent, off_policy.make_loop)
+    runs.run(config, dqn.ALGORITHMS, dqn.make_agent, off_policy.make_loop)
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def test_the_use_of_an_absent_name_says_what_there_is_instead(name):
 
 def test_modules_below_and_imports_from_an_absent_one_say_so():
     for statement in (
-        "import tfrl.agents.categorical_dqn.categorical_dqn_agent",
-        "from tfrl.agents.categorical_dqn import categorical_dqn_agent",
+        "import tfrl.bandits.agents.lin_ucb_agent",
+        "from tfrl.policies.qtopt_cem_policy import CEMPolicy",
         "from tfrl.bandits.agents import lin_ucb_agent",
         "from tfrl.agents.dqn.examples.v2 import train_eval",
         "import tfrl.environments.examples.masked_cartpole",

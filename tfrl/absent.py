@@ -1,9 +1,9 @@
 """Explains failed imports of what only TF-Agents or Acme has.
 
 A finder at the end of `sys.meta_path` raises an ImportError with a sentence, for
-`import tfrl.agents.categorical_dqn` and
-`from tfrl.agents import CategoricalDqnAgent` alike. The packages in which names are
-missing take their attributes by `attach_stub`, whose AttributeErrors say the same.
+`import tfrl.policies.qtopt_cem_policy` and `from tfrl.policies import CEMPolicy` alike.
+The packages in which names are missing take their attributes by `attach_stub`, whose
+AttributeErrors say the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,6 @@ import lazy_loader
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
 _NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
-_NO_C51 = (
-    "it is not here yet; use tfrl.agents.DqnAgent, or tfrl.agents.D4pgAgent for a "
-    "distribution of values and continuous actions"
-)
 _NO_CEM = (
     "it is not here yet; train an actor for continuous actions, such as "
     "tfrl.agents.Td3Agent's"
@@ -38,8 +34,6 @@ _EXAMPLES = {
 }
 # Maps what TF-Agents has to why it is not here, and what to use instead.
 _OF_TF_AGENTS = {
-    "tfrl.agents.categorical_dqn": _NO_C51,
-    "tfrl.agents.CategoricalDqnAgent": _NO_C51,
     "tfrl.policies.qtopt_cem_policy": _NO_CEM,
     "tfrl.policies.CEMPolicy": _NO_CEM,
     "tfrl.replay_buffers.rlds_to_reverb": (
@@ -84,7 +78,7 @@ _OF_ACME = {
     "tfrl.agents.dqfd": "use DqnAgent on a buffer filled from a recording",
     "tfrl.agents.dqn.DQN": "use DqnAgent or DdqnAgent",
     "tfrl.agents.impala.IMPALA": "use ImpalaAgent",
-    "tfrl.agents.iqn": "networks.IQNHead is its network; there is no agent",
+    "tfrl.agents.iqn.IQN": "use IqnAgent",
     "tfrl.agents.mcts": "there is no tree search",
     "tfrl.agents.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
     "tfrl.agents.mompo": "losses.MultiObjectiveMPO is its loss; there is no agent",
@@ -151,7 +145,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Raises for names that no other finder knows.
 
     The import system also asks for the module `tfrl.agents.PPOAgent` if
-    `from tfrl.agents import CategoricalDqnAgent` finds no such attribute.
+    `from tfrl.agents import DQN` finds no such attribute.
     """
 
     def find_spec(

@@ -38,6 +38,23 @@ class Parts:
     def q(self):
         return self._make(networks.QNetwork, *self.specs, fc_layer_params=self.layers)
 
+    def atoms(self, **kwargs):
+        network = networks.CategoricalQNetwork
+        return self._make(
+            network, *self.specs, 7, fc_layer_params=self.layers, **kwargs
+        )
+
+    def rainbow(self):
+        return self.atoms(dueling_layer_params=(5,), noisy_stddev=0.5)
+
+    def quantiles(self):
+        network = networks.QuantileQNetwork
+        return self._make(network, *self.specs, 5, fc_layer_params=self.layers)
+
+    def implicit_quantiles(self):
+        network = networks.ImplicitQuantileNetwork
+        return self._make(network, *self.specs, 4, fc_layer_params=self.layers)
+
     def recurrent_q(self):
         return self._make(networks.QRnnNetwork, *self.specs, lstm_size=(5,))
 
@@ -216,6 +233,28 @@ KINDS = {
         1,
         CHOICE,
         _always(target_update_tau=0.5),
+    ),
+    "CategoricalDqnAgent": Kind(
+        agents.CategoricalDqnAgent, lambda p: [p.atoms()], 1, CHOICE
+    ),
+    "CategoricalDqnAgent-rainbow": Kind(
+        agents.CategoricalDqnAgent,
+        lambda p: [p.rainbow()],
+        1,
+        CHOICE,
+        _always(double_q=True, target_update_tau=0.5),
+    ),
+    "QrDqnAgent": Kind(agents.QrDqnAgent, lambda p: [p.quantiles()], 1, CHOICE),
+    "IqnAgent": Kind(
+        agents.IqnAgent,
+        lambda p: [p.implicit_quantiles()],
+        1,
+        CHOICE,
+        _always(
+            num_quantiles=3,
+            num_target_quantiles=4,
+            munchausen=agents.dqn.Munchausen(),
+        ),
     ),
     "ReinforceAgent": Kind(
         agents.ReinforceAgent,

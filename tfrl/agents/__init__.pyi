@@ -3,6 +3,7 @@ from . import actor_critic as actor_critic
 from . import actors as actors
 from . import agent as agent
 from . import behavioral_cloning as behavioral_cloning
+from . import categorical_dqn as categorical_dqn
 from . import cql as cql
 from . import d4pg as d4pg
 from . import data_converter as data_converter
@@ -13,6 +14,7 @@ from . import dmpo as dmpo
 from . import dqn as dqn
 from . import impala as impala
 from . import iql as iql
+from . import iqn as iqn
 from . import learning as learning
 from . import mpo as mpo
 from . import normalization as normalization
@@ -21,6 +23,7 @@ from . import on_policy as on_policy
 from . import options as options
 from . import part_losses as part_losses
 from . import ppo as ppo
+from . import qr_dqn as qr_dqn
 from . import random as random
 from . import reinforce as reinforce
 from . import replay_agent as replay_agent
@@ -33,6 +36,7 @@ from .a2c import A2CAgent as A2CAgent
 from .actors import FeedForwardActor as FeedForwardActor
 from .actors import PolicyActor as PolicyActor
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
+from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
 from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
@@ -42,10 +46,12 @@ from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
+from .iqn import IqnAgent as IqnAgent
 from .mpo import MpoAgent as MpoAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
+from .qr_dqn import QrDqnAgent as QrDqnAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent

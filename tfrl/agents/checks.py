@@ -143,6 +143,21 @@ def check_no_td_loss(td_errors_loss_fn: Any, algorithm: str, instead: str) -> No
         )
 
 
+def check_numbers_per_action(spec: Any, label: str, instead: str) -> None:
+    """Raises a ValueError unless a network's output is `[B, n, m]`.
+
+    Args:
+      spec: The spec of the output.
+      label: The network's name, for the error.
+      instead: The class of network to use, for the error.
+    """
+    if not (isinstance(spec, tf.TensorSpec) and spec.shape.rank == 2):
+        raise ValueError(
+            f"{label}: expected several numbers for each action, shape [B, n, m], got "
+            f"{spec}; use a {instead}."
+        )
+
+
 def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
     """Raises a ValueError if a loss function did not return one loss per element."""
     if td_loss.shape.rank != td_error.shape.rank:

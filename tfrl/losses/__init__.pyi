@@ -5,6 +5,7 @@ from . import distributional as distributional
 from . import elementwise as elementwise
 from . import mpo as mpo
 from . import mpo_module as mpo_module
+from . import munchausen as munchausen
 from . import offline as offline
 from . import ppo as ppo
 from . import quantile_regression as quantile_regression
@@ -50,6 +51,8 @@ from .mpo_module import MPO as MPO
 from .mpo_module import KLConstraint as KLConstraint
 from .mpo_module import MPOTerms as MPOTerms
 from .mpo_module import MultiObjectiveMPO as MultiObjectiveMPO
+from .munchausen import munchausen_bonus as munchausen_bonus
+from .munchausen import munchausen_value as munchausen_value
 from .offline import advantage_weighted_loss as advantage_weighted_loss
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss

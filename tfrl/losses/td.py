@@ -20,16 +20,16 @@ def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
     Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 6.2.
 
     Args:
-      r_t: Rewards, `[B]` or `[T, B]`.
+      r_t: Rewards, `[B]` or `[T, B]`, or `[T, B, N]` for N samples of each value.
       discount_t: Discounts like `r_t`, 0 where the next state is terminal. Where the
         discount is 0, `v_t` does not count, even if it is not finite.
       v_t: Values of the next states, like `r_t`.
 
     Raises:
-      ValueError: The shapes differ, or their rank is not 1 or 2.
+      ValueError: The shapes differ, or their rank is not 1, 2 or 3.
     """
     r_t, discount_t, v_t = map(tf.convert_to_tensor, (r_t, discount_t, v_t))
-    check_ranks((1, 2), r_t=r_t, discount_t=discount_t, v_t=v_t)
+    check_ranks((1, 2, 3), r_t=r_t, discount_t=discount_t, v_t=v_t)
     check_same_shape(r_t=r_t, discount_t=discount_t, v_t=v_t)
     return tf.stop_gradient(r_t + tf.math.multiply_no_nan(v_t, discount_t))
 

@@ -28,6 +28,7 @@ from . import multiplexers as multiplexers
 from . import nest_map as nest_map
 from . import network as network
 from . import noise as noise
+from . import noisy as noisy
 from . import normal_projection_network as normal_projection_network
 from . import normalized_network as normalized_network
 from . import policy_value as policy_value
@@ -35,6 +36,7 @@ from . import preprocessing as preprocessing
 from . import q_network as q_network
 from . import q_rnn_network as q_rnn_network
 from . import quantile as quantile
+from . import quantile_q_network as quantile_q_network
 from . import recorded_layer as recorded_layer
 from . import recurrence as recurrence
 from . import rescaling as rescaling
@@ -47,6 +49,7 @@ from . import (
 from . import stochastic as stochastic
 from . import test_utils as test_utils
 from . import utils as utils
+from . import value_head as value_head
 from . import value_network as value_network
 from . import value_rnn_network as value_rnn_network
 from . import vision as vision
@@ -106,6 +109,7 @@ from .network import DistributionNetwork as DistributionNetwork
 from .network import Network as Network
 from .network import create_variables as create_variables
 from .noise import ClippedGaussian as ClippedGaussian
+from .noisy import NoisyDense as NoisyDense
 from .normal_projection_network import (
     NormalProjectionNetwork as NormalProjectionNetwork,
 )
@@ -115,6 +119,8 @@ from .preprocessing import default_preprocessing as default_preprocessing
 from .q_network import QNetwork as QNetwork
 from .q_rnn_network import QRnnNetwork as QRnnNetwork
 from .quantile import IQNHead as IQNHead
+from .quantile_q_network import ImplicitQuantileNetwork as ImplicitQuantileNetwork
+from .quantile_q_network import QuantileQNetwork as QuantileQNetwork
 from .rescaling import ClipToSpec as ClipToSpec
 from .rescaling import RescaleToSpec as RescaleToSpec
 from .rescaling import TanhToSpec as TanhToSpec

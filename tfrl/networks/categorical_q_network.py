@@ -1,7 +1,7 @@
 """CategoricalQNetwork: maps observations to distributions of the return.
 
 Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning"
-(2017), section 4.
+(2017, arXiv:1707.06887), section 4.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from tfrl.keras_layers import inner_reshape
-from tfrl.networks import network, q_network, utils
+from tfrl.networks import q_network, utils
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
 
-class CategoricalQNetwork(network.Network):
+class CategoricalQNetwork(q_network.QNetwork):
     """Maps observations `[B, ...]` to logits `[B, num_actions, num_atoms]`.
 
-    The network is a `QNetwork` with `num_actions * num_atoms` float32 outputs. The
-    softmax over the atoms of an action is the distribution of its return; the agent
+    The softmax over the atoms of an action is the distribution of its return; the agent
     chooses the returns that the atoms stand for.
     """
 
@@ -41,6 +38,9 @@ class CategoricalQNetwork(network.Network):
         name: str | None = "CategoricalQNetwork",
         *,
         seed: int | None = None,
+        dtype: Any = tf.float32,
+        dueling_layer_params: Sequence[int] | None = None,
+        noisy_stddev: float | None = None,
     ):
         """Creates the network; see `EncodingNetwork` for further arguments.
 
@@ -55,6 +55,9 @@ class CategoricalQNetwork(network.Network):
           activation_fn: As for `EncodingNetwork`.
           name: The network's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+          dtype: As for `QNetwork`.
+          dueling_layer_params: See `value_head.ValueHead`.
+          noisy_stddev: See `value_head.ValueHead`.
 
         Raises:
           TypeError: If `action_spec` is not one bounded spec.
@@ -66,43 +69,27 @@ class CategoricalQNetwork(network.Network):
                 f"action_spec: got {action_spec!r}, expected one bounded spec: "
                 "action_spec must be a BoundedTensorSpec; give the actions bounds."
             )
-        q_network.validate_specs(action_spec, input_tensor_spec)
         number_checks.check_integer(
             "num_atoms", num_atoms, 2, remedy="the paper takes 51"
         )
-        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
-        span = np.asarray(action_spec.maximum, np.int64) - action_spec.minimum
-        num_actions = int(np.max(span)) + 1
-        self._num_atoms = num_atoms
-        self._q_network = q_network.QNetwork(
+        super().__init__(
             input_tensor_spec,
-            tensor_spec.BoundedTensorSpec((), tf.int64, 0, num_actions * num_atoms - 1),
+            action_spec,
             preprocessing_layers=preprocessing_layers,
             preprocessing_combiner=preprocessing_combiner,
             conv_layer_params=conv_layer_params,
             fc_layer_params=fc_layer_params,
             activation_fn=activation_fn,
+            dtype=dtype,
             name=name,
             seed=seed,
+            numbers_per_action=num_atoms,
+            dueling_layer_params=dueling_layer_params,
+            noisy_stddev=noisy_stddev,
         )
-        self._split_atoms = inner_reshape.InnerReshape(
-            [num_actions * num_atoms], [num_actions, num_atoms]
-        )
+        self._num_atoms = num_atoms
 
     @property
     def num_atoms(self) -> int:
         """The number of atoms of each distribution."""
         return self._num_atoms
-
-    def call(
-        self,
-        observation: Any,
-        step_type: Any = None,
-        network_state: Any = (),
-        training: bool = False,
-    ) -> tuple[tf.Tensor, Any]:
-        """Returns the logits `[B(, T), num_actions, num_atoms]` and the state."""
-        logits, network_state = self._q_network(
-            observation, step_type, network_state, training=training
-        )
-        return self._split_atoms(logits), network_state

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, seeding, utils
+from tfrl.networks import encoding_network, network, seeding, utils, value_head
 from tfrl.typing import types
 
 
@@ -50,30 +50,17 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
         )
 
 
-def q_value_layer(
-    action_spec: Any,
-    activation_fn: utils.Activation = None,
-    *,
-    dtype: Any = tf.float32,
-    seed: int | None = None,
-) -> keras.layers.Layer:
-    """Creates the last layer, with one unit per action and small initial weights."""
+def num_actions_of(action_spec: Any) -> int:
+    """Returns the number of actions of a valid spec."""
     spec = tf.nest.flatten(action_spec)[0]
-    return keras.layers.Dense(
-        int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1,
-        activation=activation_fn,
-        kernel_initializer=keras.initializers.RandomUniform(-0.03, 0.03, seed=seed),
-        bias_initializer=keras.initializers.Constant(-0.2),
-        dtype=utils.head_dtype(dtype),
-        name="q_values",
-    )
+    return int(np.max(np.asarray(spec.maximum, np.int64) - spec.minimum)) + 1
 
 
 class QNetwork(network.Network):
     """Maps observations `[B, ...]` to action values, float `[B, num_actions]`.
 
     The network is an `EncodingNetwork` and a dense layer of `maximum - minimum + 1`
-    units.
+    units, or the layers that the last three arguments ask for.
     """
 
     def __init__(
@@ -93,6 +80,9 @@ class QNetwork(network.Network):
         name: str | None = "QNetwork",
         *,
         seed: int | None = None,
+        numbers_per_action: int | None = None,
+        dueling_layer_params: Sequence[int] | None = None,
+        noisy_stddev: float | None = None,
     ):
         """Creates the network; see `EncodingNetwork` for further arguments.
 
@@ -112,6 +102,9 @@ class QNetwork(network.Network):
           q_layer_activation_fn: The activation of the last layer.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+          numbers_per_action: See `value_head.ValueHead`.
+          dueling_layer_params: See `value_head.ValueHead`.
+          noisy_stddev: See `value_head.ValueHead`.
 
         Raises:
           ValueError: If `action_spec` is not one discrete action.
@@ -132,9 +125,21 @@ class QNetwork(network.Network):
             dtype=dtype,
             seed=seeds(),
         )
-        self._q_value_layer = q_value_layer(
-            action_spec, q_layer_activation_fn, dtype=dtype, seed=seeds()
+        self._head = value_head.ValueHead(
+            num_actions_of(action_spec),
+            numbers_per_action,
+            dueling_layer_params=dueling_layer_params,
+            noisy_stddev=noisy_stddev,
+            hidden_activation=activation_fn,
+            activation=q_layer_activation_fn,
+            dtype=dtype,
+            seeds=seeds,
         )
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the network has noise in its weights when `training=True`."""
+        return self._head.is_noisy
 
     def call(
         self,
@@ -143,9 +148,9 @@ class QNetwork(network.Network):
         network_state: Any = (),
         training: bool = False,
     ) -> tuple[tf.Tensor, Any]:
-        """Returns the action values `[B(, T), num_actions]` and the network state."""
+        """Returns the action values `[B(, T), num_actions(, m)]` and the state."""
         observation, squash = self._encoder.squash(observation)
         encoding, network_state = self._encoder(
             observation, step_type, network_state, training=training
         )
-        return squash.unflatten(self._q_value_layer(encoding)), network_state
+        return squash.unflatten(self._head(encoding, training=training)), network_state

@@ -8,7 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import lstm_encoding_network, q_network, seeding, utils
+from tfrl.networks import (
+    lstm_encoding_network,
+    q_network,
+    seeding,
+    utils,
+    value_head,
+)
 from tfrl.typing import types
 
 
@@ -36,6 +42,9 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
         name: str | None = "QRnnNetwork",
         *,
         seed: int | None = None,
+        numbers_per_action: int | None = None,
+        dueling_layer_params: Sequence[int] | None = None,
+        noisy_stddev: float | None = None,
     ):
         """Creates the network; see `LSTMEncodingNetwork` for further arguments.
 
@@ -54,6 +63,9 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
           dtype: The dtype of all layers.
           name: The network's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+          numbers_per_action: See `value_head.ValueHead`.
+          dueling_layer_params: See `value_head.ValueHead`.
+          noisy_stddev: See `value_head.ValueHead`.
 
         Raises:
           ValueError: If `action_spec` is not one discrete action, or not exactly one of
@@ -76,6 +88,18 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
             name=name,
             seed=seeds(),
         )
-        self._output_encoder.append(
-            q_network.q_value_layer(action_spec, dtype=dtype, seed=seeds())
+        self._head = value_head.ValueHead(
+            q_network.num_actions_of(action_spec),
+            numbers_per_action,
+            dueling_layer_params=dueling_layer_params,
+            noisy_stddev=noisy_stddev,
+            hidden_activation=activation_fn,
+            dtype=dtype,
+            seeds=seeds,
         )
+        self._output_encoder.append(self._head)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the network has noise in its weights when `training=True`."""
+        return self._head.is_noisy

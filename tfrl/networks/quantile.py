@@ -72,7 +72,7 @@ class IQNHead(recorded_layer.RandomLayer):
         """
         super().__init__(seed, **kwargs)
         self._num_quantiles = num_quantiles
-        self._product = _ProductWithFractions(num_cosines)
+        self._product = ProductWithFractions(num_cosines)
         self._mlp = dense.layers([*hidden_sizes, num_actions])
 
     def call(self, inputs: tf.Tensor, fractions: tf.Tensor | None = None) -> Quantiles:
@@ -92,15 +92,17 @@ class IQNHead(recorded_layer.RandomLayer):
         return Quantiles(values, fractions)
 
 
-class _ProductWithFractions(keras.layers.Layer):
+class ProductWithFractions(keras.layers.Layer):
     """Multiplies embeddings by embeddings of fractions, which have the same size."""
 
-    def __init__(self, num_cosines: int):
-        super().__init__()
+    def __init__(self, num_cosines: int, **kwargs: Any):
+        """Creates the layer; see `IQNHead`."""
+        super().__init__(**kwargs)
         self._num_cosines = num_cosines
         self._initializer = initializers.truncated()
 
     def build(self, inputs_shape: Any, fractions_shape: Any) -> None:
+        """Creates the weights."""
         size = inputs_shape[-1]
         self._kernel = self.add_weight(
             shape=(self._num_cosines, size), initializer=self._initializer

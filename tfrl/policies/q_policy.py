@@ -41,6 +41,7 @@ class QPolicy(tf_policy.TFPolicy):
         name: str | None = None,
         *,
         seed: int | None = None,
+        training: bool = False,
     ) -> None:
         """Creates the policy.
 
@@ -56,6 +57,8 @@ class QPolicy(tf_policy.TFPolicy):
             network's output are checked.
           name: The module's name.
           seed: See `TFPolicy`.
+          training: Whether the network is applied as in training: a network of
+            `NoisyDense` layers then explores by their noise.
 
         Raises:
           ValueError: `action_spec` is not a single scalar with minimum 0, or the
@@ -94,6 +97,7 @@ class QPolicy(tf_policy.TFPolicy):
             seed=seed,
         )
         self._q_network = q_network
+        self._training = training
         self._flat_action_spec = flat_action_spec[0]
 
     def _variables(self) -> Sequence[Any]:
@@ -116,7 +120,10 @@ class QPolicy(tf_policy.TFPolicy):
                 observation
             )
         output, policy_state = self._q_network(
-            observation, step_type=time_step.step_type, network_state=policy_state
+            observation,
+            step_type=time_step.step_type,
+            network_state=policy_state,
+            training=self._training,
         )
         q_values = self._values_of(output)
         if mask is not None:

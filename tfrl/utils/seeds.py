@@ -158,6 +158,8 @@ def normal(
     seed: tf.Tensor,
     shape: tf.types.experimental.TensorLike,
     dtype: tf.DType = tf.float32,
+    *,
+    per_example: bool = True,
 ) -> tf.Tensor:
     """Returns standard normal numbers, a pure function of `seed`.
 
@@ -171,11 +173,13 @@ def normal(
       seed: Integers `[2]`.
       shape: The shape of the result.
       dtype: A float dtype; those narrower than float32 are rounded from float32.
+      per_example: See `uniform`.
     """
     wide = dtype if dtype == tf.float64 else tf.float32
     # The middles of the intervals between the uniform numbers: exact, never -1 or 1.
     spacing = 2.0**-51 if wide == tf.float64 else 2.0**-22
-    centred = 2 * uniform(seed, shape, dtype=wide) - (1 - spacing / 2)
+    unit = uniform(seed, shape, dtype=wide, per_example=per_example)
+    centred = 2 * unit - (1 - spacing / 2)
     return tf.cast(math.sqrt(2) * _erfinv(centred), dtype)
 
 

@@ -8,13 +8,15 @@ The loss of one transition (s, a, r, s') is L(y - Q(s, a)) with the target
 where d is the environment's discount: 0 at a termination, 1 at a time limit. Mnih et
 al., "Human-level control through deep reinforcement learning" (2015), algorithm 1; van
 Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equation 4.
+A network with `NoisyDense` layers explores by their noise, which its loss draws, too;
+the target network and the greedy policy have none.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -41,6 +43,21 @@ from tfrl.utils import common, optimizers, schedules, summaries, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
+if TYPE_CHECKING:
+    from tfrl.agents.dqn.munchausen import Munchausen
+
+
+class DqnSettings(options.Settings, total=False):
+    """The optional arguments of `DqnAgent` as keywords."""
+
+    observation_and_action_constraint_splitter: types.Splitter
+    epsilon_greedy: types.FloatOrSchedule | None
+    boltzmann_temperature: types.FloatOrSchedule | None
+    emit_log_probability: bool
+    target_q_network: types.Network | types.Layer | None
+    training_data_spec: types.NestedTensorSpec | None
+    munchausen: Munchausen | None
+
 
 class DqnLossInfo(NamedTuple):
     """Details of the loss, per example and before weighting.
@@ -48,7 +65,8 @@ class DqnLossInfo(NamedTuple):
     Attributes:
       td_loss: The loss of each transition, `[B]`, zero where masked. For a recurrent
         network, it is summed over time.
-      td_error: Target minus prediction, `[B]` (`[B, T-1]` for a recurrent network).
+      td_error: Target minus prediction, `[B]` (`[B, T-1]` for a recurrent network);
+        prioritized replay goes by its size.
     """
 
     td_loss: tf.Tensor
@@ -87,6 +105,9 @@ class DqnAgent(tf_agent.TFAgent):
         ),
     }
 
+    # Whether the online network chooses the next action that the target rates.
+    _double_q = False
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -114,6 +135,7 @@ class DqnAgent(tf_agent.TFAgent):
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        munchausen: Munchausen | None = None,
     ) -> None:
         """Builds the target network and the policies.
 
@@ -137,12 +159,14 @@ class DqnAgent(tf_agent.TFAgent):
           emit_log_probability: Whether policies add the action's log-probability.
           target_q_network: The target network; a new copy of `q_network` if None.
           training_data_spec: See `TFAgent`.
+          munchausen: The settings of Munchausen DQN; None is DQN.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
             not one scalar, the network does not return one value per action, not
-            exactly one kind of exploration is given, or the target network shares
-            variables with the network or does not match it.
+            exactly one kind of exploration is given, the target network shares
+            variables with the network or does not match it, or `munchausen` meets
+            n-step updates or double Q-learning.
           NotImplementedError: N-step updates with a recurrent network.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
@@ -166,6 +190,9 @@ class DqnAgent(tf_agent.TFAgent):
         self._check_network_output(self._target_q_network, "target_q_network")
         self._recurrent = bool(tf.nest.flatten(self._q_network.state_spec))
         checks.check_n_step_update(td.n_step_update, self._recurrent, "q_network")
+        self._set_untracked("_munchausen", munchausen)
+        if munchausen is not None:
+            self._check_munchausen(td.n_step_update)
 
         # If these are variables, the policies track them.
         self._set_untracked(
@@ -263,18 +290,42 @@ class DqnAgent(tf_agent.TFAgent):
         make_policy: Callable[..., q_policy.QPolicy] = q_policy.QPolicy
         if self._reads_values():
             make_policy = functools.partial(_PolicyOfValues, self._values_of)
-        policy = make_policy(
-            time_step_spec,
-            action_spec,
-            self._q_network,
-            emit_log_probability,
-            self._observation_and_action_constraint_splitter,
-            validate_action_spec_and_network=not self._reads_values(),
-            seed=self._policy_seed,
-        )
+
+        def make(training: bool) -> q_policy.QPolicy:
+            return make_policy(
+                time_step_spec,
+                action_spec,
+                self._q_network,
+                emit_log_probability,
+                self._observation_and_action_constraint_splitter,
+                validate_action_spec_and_network=not self._reads_values(),
+                seed=self._policy_seed,
+                training=training,
+            )
+
+        policy = make(training=False)
         return exploration.make_policies(
-            policy, self._epsilon_greedy, boltzmann_temperature, self._policy_seed
+            policy,
+            make(training=True) if _is_noisy(self._q_network) else policy,
+            self._epsilon_greedy,
+            boltzmann_temperature,
+            self._policy_seed,
         )
+
+    def _check_munchausen(self, n_step_update: int) -> None:
+        """Raises a ValueError if Munchausen DQN is not defined for the agent."""
+        if n_step_update != 1:
+            raise ValueError(
+                f"n_step_update: expected 1 with munchausen, got {n_step_update}: a "
+                "window has the action of its first step alone, and each reward needs "
+                "its own; leave one of them out."
+            )
+        if self._double_q:
+            raise ValueError(
+                "munchausen: expected None with double Q-learning, got "
+                f"{self._munchausen}: its targets have the soft value of the next "
+                "state, and no best action; use DqnAgent, or double_q=False."
+            )
 
     def _get_target_updater(
         self, tau: float = 1.0, period: int | None = 1
@@ -344,6 +395,8 @@ class DqnAgent(tf_agent.TFAgent):
         discounts = masking.masked(gamma * reached.discount, valid)
         if self._recurrent:
             transition = sequences.unroll(transition)
+        if self._munchausen is not None:
+            rewards += masking.masked(self._munchausen_bonus(transition), valid)
         predictions = self._compute_q_values(
             transition.time_step, transition.action_step.action, training=training
         )
@@ -451,12 +504,17 @@ class DqnAgent(tf_agent.TFAgent):
         """
         del info
         target = self._apply_network(self._target_q_network, next_time_steps)
-        return self._at_best_actions(target, target, next_time_steps)
+        judge = target
+        if self._double_q:
+            judge = self._apply_network(self._q_network, next_time_steps)
+        return self._at_best_actions(target, judge, next_time_steps)
 
     def _at_best_actions(
         self, output: tf.Tensor, judge: tf.Tensor, time_step: ts.TimeStep
     ) -> tf.Tensor:
         """Returns a network's output for the best valid actions, `[B]` or `[B, m]`.
+
+        With `munchausen`, it is the soft value of all valid actions instead.
 
         Args:
           output: The output of all actions, `[B, n]` or `[B, n, m]`.
@@ -464,6 +522,8 @@ class DqnAgent(tf_agent.TFAgent):
           time_step: The time step that both belong to.
         """
         values = self._possible(self._values_of(judge), time_step)
+        if self._munchausen is not None:
+            return losses.munchausen_value(output, values, self._munchausen.temperature)
         if values is output:
             return losses.best_action_value(output)
         return losses.action_value(output, tf.argmax(values, -1, tf.int32))
@@ -490,6 +550,12 @@ class DqnAgent(tf_agent.TFAgent):
         return output[:, 1:] if self._recurrent else output
 
     # Plumbing.
+
+    def _munchausen_bonus(self, transition: trajectory.Transition) -> tf.Tensor:
+        """Returns what the target network's policy adds to the rewards, `[B]`."""
+        output = self._apply_network(self._target_q_network, transition.time_step)
+        values = self._possible(self._values_of(output), transition.time_step)
+        return self._munchausen.bonus(values, transition.action_step.action)
 
     def _reads_values(self) -> bool:
         """Whether a subclass says how the network's output encodes values."""
@@ -608,13 +674,14 @@ class DqnAgent(tf_agent.TFAgent):
 class DdqnAgent(DqnAgent):
     """A Double DQN agent: the online network picks the action, the target rates it."""
 
-    def _compute_next_q_values(
-        self, next_time_steps: ts.TimeStep, info: Any
-    ) -> tf.Tensor:
-        del info
-        online = self._apply_network(self._q_network, next_time_steps)
-        target = self._apply_network(self._target_q_network, next_time_steps)
-        return self._at_best_actions(target, online, next_time_steps)
+    _double_q = True
+
+
+def _is_noisy(network: Any) -> bool:
+    """Whether the network explores by noise in its weights."""
+    if hasattr(network, "wrapped_network"):
+        return _is_noisy(network.wrapped_network)
+    return getattr(network, "is_noisy", False)
 
 
 class _PolicyOfValues(q_policy.QPolicy):

@@ -49,16 +49,17 @@ def check(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
 
 def make_policies(
     policy: q_policy.QPolicy,
+    collecting: q_policy.QPolicy,
     epsilon_greedy: Any,
     boltzmann_temperature: Any,
     seed: int | None,
 ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-    """Returns the greedy policy and the collecting policy."""
+    """Returns the greedy policy of `policy`, and one that explores, of `collecting`."""
     greedy = greedy_policy.GreedyPolicy(policy)
     if boltzmann_temperature is not None:
         return greedy, boltzmann_policy.BoltzmannPolicy(
-            policy, temperature=boltzmann_temperature, seed=seed
+            collecting, temperature=boltzmann_temperature, seed=seed
         )
     return greedy, epsilon_greedy_policy.EpsilonGreedyPolicy(
-        policy, epsilon=epsilon_greedy, seed=seed
+        collecting, epsilon=epsilon_greedy, seed=seed
     )

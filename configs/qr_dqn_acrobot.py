@@ -1,0 +1,15 @@
+"""QR-DQN on Acrobot-v1, with the settings of rl-zoo3."""
+
+from ml_collections import ConfigDict
+
+from configs import dqn_acrobot
+
+
+def get_config() -> ConfigDict:
+    """Returns the settings, which flags of the scripts may override."""
+    config = dqn_acrobot.get_config()
+    config.agent = "qr_dqn"
+    config.num_quantiles = 25
+    config.adam_epsilon = 0.01 / 128
+    config.gradient_clipping = 0.0
+    return config

@@ -1,0 +1,2 @@
+from . import categorical_dqn_agent as categorical_dqn_agent
+from .categorical_dqn_agent import CategoricalDqnAgent as CategoricalDqnAgent

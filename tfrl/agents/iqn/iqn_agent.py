@@ -1,0 +1,144 @@
+"""IQN: implicit quantile networks.
+
+QR-DQN whose network is given the fractions of the quantiles. The loss of a transition
+has N fractions tau_i of the predictions and N' fractions tau'_j of the targets, all
+drawn uniformly, anew for each transition and update. Dabney et al., "Implicit quantile
+networks for distributional reinforcement learning" (2018, arXiv:1806.06923), equation
+3. Actions, the policies' and the targets', go by the mean over evenly spaced fractions;
+see `ImplicitQuantileNetwork`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import checks
+from tfrl.agents.dqn import dqn_agent
+from tfrl.agents.qr_dqn import qr_dqn_agent
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+from tfrl.utils import number_checks, seeds, variables
+
+
+class IqnAgent(qr_dqn_agent.QrDqnAgent):
+    """A QR-DQN agent whose fractions are random."""
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        q_network: types.Network,
+        optimizer: types.Optimizer | None,
+        *,
+        num_quantiles: int = 64,
+        num_target_quantiles: int = 64,
+        double_q: bool = False,
+        huber_param: float = 1.0,
+        **settings: Unpack[dqn_agent.DqnSettings],
+    ) -> None:
+        """Builds the target network and the policies.
+
+        Args:
+          time_step_spec: See `DqnAgent`.
+          action_spec: See `DqnAgent`.
+          q_network: An `ImplicitQuantileNetwork`, or another network whose `call` takes
+            `fractions` `[B, N]` and returns quantiles `[B, n, N]`.
+          optimizer: See `DqnAgent`.
+          num_quantiles: The number N of fractions of the predictions; 8 is nearly as
+            good as 64.
+          num_target_quantiles: The number N' of fractions of the targets.
+          double_q: See `QrDqnAgent`.
+          huber_param: See `QrDqnAgent`.
+          **settings: See `QrDqnAgent`.
+
+        Raises:
+          ValueError: See `QrDqnAgent`, or a number of fractions is not positive.
+          NotImplementedError: The network is recurrent.
+        """
+        for name, number in (
+            ("num_quantiles", num_quantiles),
+            ("num_target_quantiles", num_target_quantiles),
+        ):
+            number_checks.check_integer(name, number, 1, remedy="8 or 64 are usual")
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            q_network,
+            optimizer,
+            double_q=double_q,
+            huber_param=huber_param,
+            **settings,
+        )
+        checks.check_not_recurrent(
+            [self._q_network], "IQN", "use QrDqnAgent, or a network of several frames"
+        )
+        self._num_quantiles = num_quantiles
+        self._num_target_quantiles = num_target_quantiles
+        seed = settings.get("seed")
+        self._seed = tf.Variable(
+            seeds.draw_number() if seed is None else seed,
+            dtype=tf.int64,
+            trainable=False,
+            name="seed",
+        )
+
+    def _compute_q_values(
+        self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        fractions = self._fractions(tf.shape(actions)[0], self._num_quantiles)
+        output = self._apply_network(self._q_network, time_steps, training, fractions)
+        return losses.action_value(output, actions)
+
+    def _compute_next_q_values(
+        self, next_time_steps: ts.TimeStep, info: Any
+    ) -> tf.Tensor:
+        del info
+        judging = self._q_network if self._double_q else self._target_q_network
+        judge = self._apply_network(judging, next_time_steps)
+        fractions = self._fractions(
+            tf.shape(next_time_steps.step_type)[0], self._num_target_quantiles, 1
+        )
+        target = self._apply_network(
+            self._target_q_network, next_time_steps, fractions=fractions
+        )
+        return self._at_best_actions(target, judge, next_time_steps)
+
+    def _levels(self, predictions: tf.Tensor) -> tf.Tensor:
+        return self._fractions(tf.shape(predictions)[0], self._num_quantiles)
+
+    def _apply_network(
+        self,
+        network: Any,
+        time_step: ts.TimeStep,
+        training: bool = False,
+        fractions: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """See `DqnAgent`; `fractions` `[B, N]` are evenly spaced by default."""
+        observation, _ = self._split(time_step.observation)
+        output, _ = network(
+            observation,
+            step_type=time_step.step_type,
+            training=training,
+            fractions=fractions,
+        )
+        return output
+
+    def _fractions(
+        self, batch_size: tf.Tensor, number: int, purpose: int = 0
+    ) -> tf.Tensor:
+        """Returns the update's fractions, `[B, number]`, the same at each call.
+
+        Args:
+          batch_size: The number B of examples.
+          number: The number of fractions of an example.
+          purpose: 0 for the predictions, 1 for the targets.
+        """
+        counter = tf.cast(self.train_step_counter, tf.int64)
+        seed = seeds.split_seed(tf.stack([self._seed, counter]), 2)[purpose]
+        return seeds.uniform(seed, [batch_size, number])
+
+    def _variables(self) -> list[tf.Variable]:
+        return variables.as_tf_variables([*super()._variables(), self._seed])

@@ -1,0 +1,73 @@
+"""Munchausen reinforcement learning: rewards and values of a soft policy.
+
+The policy is pi(.|s) = softmax(Q(s, .) / temperature), with Q of the target network.
+Vieillard, Pietquin and Geist, "Munchausen reinforcement learning" (2020,
+arXiv:2007.14430).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.losses.td import action_value
+
+
+def munchausen_bonus(
+    q_tm1: Any, a_tm1: Any, alpha: float, temperature: float, lowest: float
+) -> tf.Tensor:
+    """Returns what is added to the rewards, without gradient.
+
+        alpha * clip(temperature * log pi(a_tm1|s_tm1), lowest, 0)
+
+    Vieillard et al. 2020, equation 1 with the clipping of section 4.
+
+    Args:
+      q_tm1: The target network's values of the states, `[..., n]`; the lowest number of
+        the dtype for actions that are not possible.
+      a_tm1: The actions taken, integers `[...]`.
+      alpha: The scale of the log-probability.
+      temperature: The temperature of the policy.
+      lowest: The lowest number that is scaled by `alpha`, negative.
+
+    Returns:
+      The bonus, `[...]`, in `[alpha * lowest, 0]`.
+    """
+    log_pi = _log_policy(tf.convert_to_tensor(q_tm1), temperature)
+    taken = action_value(log_pi, a_tm1)
+    return alpha * tf.clip_by_value(tf.stop_gradient(temperature * taken), lowest, 0.0)
+
+
+def munchausen_value(q_t: Any, judge: Any, temperature: float) -> tf.Tensor:
+    """Returns the soft value of states, without gradient.
+
+        sum over a of pi(a|s) (Q(s, a) - temperature * log pi(a|s))
+
+    Vieillard et al. 2020, equation 1; of quantiles, equation 4.
+
+    Args:
+      q_t: The values `[..., n]`, or quantiles of the returns of the actions
+        `[..., n, m]`.
+      judge: The values `[..., n]` that the policy is made of, like `q_tm1` of
+        `munchausen_bonus`.
+      temperature: The temperature of the policy.
+
+    Returns:
+      `[...]`, or `[..., m]` for quantiles.
+    """
+    q_t = tf.convert_to_tensor(q_t)
+    log_pi = _log_policy(tf.convert_to_tensor(judge), temperature)
+    pi, entropy_bonus = tf.exp(log_pi), -temperature * log_pi
+    if q_t.shape.rank > log_pi.shape.rank:
+        pi, entropy_bonus = pi[..., tf.newaxis], entropy_bonus[..., tf.newaxis]
+    axis = log_pi.shape.rank - 1
+    # Actions that are not possible have the probability 0 and an infinite bonus.
+    terms = tf.math.multiply_no_nan(q_t + entropy_bonus, pi * tf.ones_like(q_t))
+    return tf.stop_gradient(tf.reduce_sum(terms, axis=axis))
+
+
+def _log_policy(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
+    # From the best value, so that a division of the lowest number gives no NaN.
+    best = tf.reduce_max(q_values, axis=-1, keepdims=True)
+    return tf.nn.log_softmax((q_values - best) / temperature)

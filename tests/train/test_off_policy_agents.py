@@ -58,6 +58,13 @@ SETTINGS = {
     # With a distribution as the critic's output, and returns over several steps.
     "DmpoAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
     "DiscreteSacAgent": Setting({}, TFUniformReplayBuffer, "CartPole-v1"),
+    # With noise in the layers, and all that Rainbow has.
+    "CategoricalDqnAgent-rainbow": Setting(
+        {"n_step_update": 3}, TFPrioritizedReplayBuffer, "CartPole-v1"
+    ),
+    "QrDqnAgent": Setting({}, TFPrioritizedReplayBuffer, "CartPole-v1"),
+    # With random fractions in the loss.
+    "IqnAgent": Setting({}, TFUniformReplayBuffer, "CartPole-v1"),
 }
 
 
@@ -157,7 +164,7 @@ def test_compiled_is_plain(plain, compiled):
     assert plain.infos[-1].train_steps == ITERATIONS
     assert plain.infos[-1].episodes > 0
     np.testing.assert_allclose(plain.infos, compiled.infos, rtol=1e-4)
-    assert len(plain.state) > 30
+    assert len(plain.state) > 20
     for one, other in zip(plain.state, compiled.state, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     for one, other in zip(
@@ -230,7 +237,10 @@ def test_other_environments_compile(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*CONTINUOUS, "D4pgAgent", "DmpoAgent"])
+@pytest.mark.parametrize(
+    "name",
+    [*CONTINUOUS, "D4pgAgent", "DmpoAgent", "CategoricalDqnAgent-rainbow", "IqnAgent"],
+)
 def test_a_sweep_trains_each_run_as_if_it_were_alone(name):
     rates = {7: 1e-2, 8: 3e-3}
     result = train.sweep(

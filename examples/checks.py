@@ -12,12 +12,13 @@ from typing import Any
 
 from tfrl.utils import number_checks
 
-# What an array may hold, and what a run may count, each with room to spare.
-_MOST_IN_MEMORY = 2**31 - 1
-_MOST_COUNTED = 10**15
+# The most that TensorFlow's int32 numbers count, and the most of what int64 ones do.
+_INT32_MAX = 2**31 - 1
+_MOST = 10**15
+_MOST_ENVIRONMENTS = 10**6
 
 
-def _integer(minimum: int, maximum: int = _MOST_COUNTED) -> Callable[..., None]:
+def _integer(minimum: int, maximum: int = _MOST) -> Callable[..., None]:
     return functools.partial(
         number_checks.check_integer, minimum=minimum, maximum=maximum
     )
@@ -54,8 +55,7 @@ def _check_convolutions(name: str, value: Any, *, remedy: str) -> None:
 
 def _are_sizes(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(
-        isinstance(size, numbers.Integral) and 1 <= size <= _MOST_IN_MEMORY
-        for size in value
+        isinstance(size, numbers.Integral) and 1 <= size <= _INT32_MAX for size in value
     )
 
 
@@ -71,8 +71,9 @@ def _check_choice(
 
 
 _COUNT = _integer(1)
-_SIZE = _integer(1, _MOST_IN_MEMORY)
-_SIZE_OR_0 = _integer(0, _MOST_IN_MEMORY)
+_SIZE = _integer(1, _INT32_MAX)
+_ENVIRONMENTS = _integer(1, _MOST_ENVIRONMENTS)
+_SIZE_OR_0 = _integer(0, _INT32_MAX)
 _FINITE = _number()
 _FROM_0 = _number(low=0.0)
 _ABOVE_0 = _number(low=0.0, excludes_low=True)
@@ -116,7 +117,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "clip_range": _FROM_0,
     "collect_episodes_per_iteration": _SIZE,
     "collect_steps_per_iteration": _SIZE,
-    "collect_update_period": _COUNT,
+    "collect_update_period": _SIZE,
     "conv_layer_params": _check_convolutions,
     "cql_alpha": _FROM_0,
     "critic_fc_layer_params": _check_layers,
@@ -124,11 +125,11 @@ CHECKS: dict[str, Callable[..., None]] = {
     "dtype": _one_of(_DTYPES),
     "dual_learning_rate": _FROM_0,
     "entropy_regularization": _FROM_0,
-    "epsilon": _ABOVE_0,
+    "epsilon": _FROM_0,
     "epsilon_decay_iterations": _COUNT,
-    "epsilon_mean": _ABOVE_0,
-    "epsilon_penalty": _ABOVE_0,
-    "epsilon_stddev": _ABOVE_0,
+    "epsilon_mean": _FROM_0,
+    "epsilon_penalty": _FROM_0,
+    "epsilon_stddev": _FROM_0,
     "eval_interval": _COUNT,
     "expectile": _number(low=0.0, high=1.0, excludes_low=True, excludes_high=True),
     "exploration_noise": _FROM_0,
@@ -140,14 +141,14 @@ CHECKS: dict[str, Callable[..., None]] = {
     "gamma": _FRACTION,
     "gradient_clipping": _number(low=0.0, excludes_low=True, optional=True),
     "gsde_initial_log_std": _FINITE,
-    "gsde_sample_freq": _integer(0),
+    "gsde_sample_freq": _SIZE_OR_0,
     "importance_exponent": _FROM_0,
     "init_log_alpha_mean": _FINITE,
     "init_log_alpha_stddev": _FINITE,
     "init_log_temperature": _FINITE,
     "init_scale": _ABOVE_0,
     "initial_alpha": _ABOVE_0,
-    "initial_collect_steps": _COUNT,
+    "initial_collect_steps": _SIZE,
     "initial_epsilon": _FRACTION,
     "inverse_temperature": _FROM_0,
     "lambda_value": _FRACTION,
@@ -158,14 +159,14 @@ CHECKS: dict[str, Callable[..., None]] = {
     "minibatch_size": _SIZE_OR_0,
     "n_step_update": _SIZE,
     "num_action_bins": _SIZE_OR_0,
-    "num_atoms": _integer(2, _MOST_IN_MEMORY),
+    "num_atoms": _integer(2, _INT32_MAX),
     "num_cql_samples": _SIZE,
     "num_critics": _SIZE,
     "num_dropped_quantiles": _SIZE_OR_0,
     "num_environment_steps": _COUNT,
-    "num_envs": _SIZE,
-    "num_epochs": _COUNT,
-    "num_eval_episodes": _SIZE,
+    "num_envs": _ENVIRONMENTS,
+    "num_epochs": _SIZE,
+    "num_eval_episodes": _ENVIRONMENTS,
     "num_iterations": _COUNT,
     "num_min": _SIZE_OR_0,
     "num_quantiles": _SIZE,
@@ -187,7 +188,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "target_policy_noise_clip": _FROM_0,
     "target_update_period": _COUNT,
     "target_update_tau": _FRACTION,
-    "train_steps_per_iteration": _COUNT,
+    "train_steps_per_iteration": _SIZE,
     "value_clip_range": _FROM_0,
     "value_loss_weight": _FROM_0,
     "vmax": _FINITE,
@@ -214,6 +215,8 @@ def check(config: Mapping[str, Any], plain_flags: Collection[str] = ()) -> None:
             )
     if "replay_capacity" in config:
         _check_capacity(config)
+    if "collect_episodes_per_iteration" in config:
+        _check_episodes(config)
 
 
 def _check_capacity(config: Mapping[str, Any]) -> None:
@@ -225,6 +228,18 @@ def _check_capacity(config: Mapping[str, Any]) -> None:
             f"replay_capacity: expected at least {least:,}, {each:,} frames of each "
             f"environment (num_envs, n_step_update), got {config['replay_capacity']}; "
             "set --config.replay_capacity, or edit the configuration file."
+        )
+
+
+def _check_episodes(config: Mapping[str, Any]) -> None:
+    """Raises a ValueError if environments would give different numbers of episodes."""
+    episodes = config["collect_episodes_per_iteration"]
+    num_envs = config.get("num_envs", 1)
+    if episodes % num_envs:
+        raise ValueError(
+            "collect_episodes_per_iteration: expected a multiple of num_envs, "
+            f"{num_envs}, got {episodes}; set --config.collect_episodes_per_iteration "
+            "or --config.num_envs, or edit the configuration file."
         )
 
 

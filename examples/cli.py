@@ -38,6 +38,13 @@ _LATER_FIELDS = {
     "num_action_bins": 0,
 }
 
+# The flags whose values come to the loops and environments by another name.
+_ORIGINS = {
+    "environment_name": "--env",
+    "max_length": "--config.replay_capacity",
+    "max_sequence_length": "--config.replay_capacity",
+}
+
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 _IS_CONFIG = re.compile("--?config=").match
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
@@ -422,19 +429,33 @@ def _config_file(default: str) -> str:
 
 
 def _text(error: Exception) -> str:
-    """Returns what to change after an error; for a lack of memory, which settings."""
+    """Returns what an error's message says of the settings, without TensorFlow's dump.
+
+    It names the flags that misnamed arguments come from. For a lack of memory it says
+    what to lower.
+    """
+    text = str(error)
     # TensorFlow's own error is known by its name, since the script may not need it.
-    if not (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "ResourceExhaustedError"
+    if isinstance(error, MemoryError) or type(error).__name__ == (
+        "ResourceExhaustedError"
     ):
-        return str(error)
-    lines = str(error).splitlines() or [type(error).__name__]
-    return (
-        "memory: the run needs more than there is; lower what it grows with, such as "
-        "num_envs, batch_size, replay_capacity, fc_layer_params or num_episodes "
-        f"({next((line for line in lines if 'llocat' in line), lines[0])})."
-    )
+        lines = text.splitlines() or [type(error).__name__]
+        reason = next((line for line in lines if "llocat" in line), lines[0])
+        return (
+            "memory: the run needs more than there is; lower what it grows with, such "
+            "as num_envs, batch_size, replay_capacity, fc_layer_params or num_episodes "
+            f"({reason})."
+        )
+    # The error of a Python function in a graph is at the end of the dump.
+    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
+    if text.startswith("Graph execution error") and raised:
+        text = raised[-1]
+    origins = [
+        f"Here {argument} comes from {flag}."
+        for argument, flag in _ORIGINS.items()
+        if re.search(rf"\b{argument}\b", text)
+    ]
+    return " ".join([text, *origins])
 
 
 def _is_of_users_code(error: Exception) -> bool:

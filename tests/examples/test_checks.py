@@ -40,11 +40,11 @@ FORBIDDEN = {
     "dtype": (*NO_WORD, "float64", "bfloat16"),
     "dual_learning_rate": NEGATIVE,
     "entropy_regularization": NEGATIVE,
-    "epsilon": NOT_POSITIVE,
+    "epsilon": NEGATIVE,
     "epsilon_decay_iterations": COUNTS,
-    "epsilon_mean": NOT_POSITIVE,
-    "epsilon_penalty": NOT_POSITIVE,
-    "epsilon_stddev": NOT_POSITIVE,
+    "epsilon_mean": NEGATIVE,
+    "epsilon_penalty": NEGATIVE,
+    "epsilon_stddev": NEGATIVE,
     "eval_interval": COUNTS,
     "expectile": (0.0, 1.0, *NO_FRACTION),
     "exploration_noise": NEGATIVE,
@@ -182,6 +182,17 @@ def test_a_buffer_has_room_for_a_window_of_each_environment():
         r"\(num_envs, n_step_update\), got 19; set --config.replay_capacity",
     ):
         checks.check({**config, "replay_capacity": 19})
+
+
+def test_each_environment_gives_the_same_number_of_episodes():
+    config = {"num_envs": 3, "collect_episodes_per_iteration": 6}
+    checks.check(config)
+    with pytest.raises(
+        ValueError,
+        match=r"^collect_episodes_per_iteration: expected a multiple of num_envs, 3, "
+        "got 7; set --config.collect_episodes_per_iteration or --config.num_envs",
+    ):
+        checks.check({**config, "collect_episodes_per_iteration": 7})
 
 
 def test_a_field_above_another_one_names_both():

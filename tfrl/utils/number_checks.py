@@ -91,7 +91,8 @@ def check_integer(
         if hasattr(value, "dtype") and not isinstance(value, numbers.Real):
             return
         raise _wrong_type(name, value, expected, remedy)
-    if value < minimum or (maximum is not None and value > maximum):
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name}: expected {expected}, got {value}; {remedy}.")
 
 

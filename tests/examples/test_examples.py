@@ -832,6 +832,24 @@ def test_train_impala_trains_with_actors_and_resumes(run, tmp_path):
         assert (logdir / name).exists()
 
 
+# Three processes import TensorFlow.
+@pytest.mark.slow
+def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):
+    code, output, errors = run(
+        "train_dmpo",
+        f"--logdir={tmp_path / 'run'}",
+        "--nofilm",
+        "--num_actors=1",
+        "--num_iterations=3",
+        "--config.train_steps_per_iteration=7",
+        "--config.initial_collect_steps=1",
+        "--config.fc_layer_params=(8,)",
+        "--config.num_eval_episodes=1",
+    )
+    assert code == 0, errors
+    assert "Finished 3 iterations" in output
+
+
 @pytest.mark.parametrize(
     ("module", "argument", "message"),
     [

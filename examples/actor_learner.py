@@ -15,7 +15,7 @@ Watch it with `tensorboard --logdir=logs`.
 
 from __future__ import annotations
 
-from examples import cli, train_sac
+from examples import checks, cli, train_sac
 from tfrl import (
     agents,
     environments,
@@ -32,6 +32,7 @@ _EVAL_DIR = "eval"
 def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(train_sac.CONFIG, replay="service")
+    checks.check_at_most(config, "batch_size", "replay_capacity")
     cli.refuse_environment_steps(config)
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(

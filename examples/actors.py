@@ -8,12 +8,15 @@ from typing import Any
 
 from absl import flags
 
-from examples import cli, runs
+from examples import checks, cli, runs
 from tfrl import agents, environments, replay_service
 from tfrl.experimental import distributed
 
 NUM_ACTORS = flags.DEFINE_integer(
-    "num_actors", 0, "Actors in processes of their own; 0 trains in one process."
+    "num_actors",
+    0,
+    "Actors in processes of their own; 0 trains in one process.",
+    lower_bound=0,
 )
 
 
@@ -73,13 +76,15 @@ def train_from_replay(
     step as in one process. The actors follow the policy from the first step on.
 
     Raises:
-      ValueError: The configuration asks for prioritized replay.
+      ValueError: The configuration asks for prioritized replay, or for more first
+        steps than the buffer holds.
     """
     if config.replay != "uniform":
         raise ValueError(
             f"replay: got {config.replay!r} with --num_actors, expected 'uniform'; "
             "leave one of them out."
         )
+    checks.check_at_most(config, "initial_collect_steps", "replay_capacity")
     steps = config.collect_steps_per_iteration * config.num_envs
     samples_per_insert = config.batch_size * config.train_steps_per_iteration / steps
     min_size = config.initial_collect_steps
@@ -95,7 +100,9 @@ def train_from_replay(
                 min_size,
                 # Batches are drawn, and items sent, ahead of their use.
                 error_buffer=max(
-                    4 * config.batch_size, 0.5 * samples_per_insert * min_size
+                    4 * config.batch_size,
+                    samples_per_insert,
+                    0.5 * samples_per_insert * min_size,
                 ),
             ),
             signature=signature,

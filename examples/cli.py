@@ -22,43 +22,14 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from examples import flag_help, settings
+from examples import checks, flag_help, settings
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
-from tfrl.utils import number_checks
 
 Config = ml_collections.ConfigDict
 
-# The least values of the settings that are integers.
-_MINIMA = {
-    "actor_update_period": 1,
-    "batch_size": 1,
-    "checkpoint_interval": 1,
-    "collect_episodes_per_iteration": 1,
-    "collect_steps_per_iteration": 1,
-    "epsilon_decay_iterations": 1,
-    "eval_interval": 1,
-    "initial_collect_steps": 1,
-    "log_interval": 1,
-    "minibatch_size": 0,
-    "n_step_update": 1,
-    "num_action_bins": 0,
-    "num_atoms": 2,
-    "num_cql_samples": 1,
-    "num_critics": 1,
-    "num_dropped_quantiles": 0,
-    "num_envs": 1,
-    "num_epochs": 1,
-    "num_eval_episodes": 1,
-    "num_iterations": 1,
-    "num_min": 0,
-    "num_quantiles": 1,
-    "num_samples": 1,
-    "replay_capacity": 1,
-    "seed": 0,
-    "target_update_period": 1,
-    "train_steps_per_iteration": 1,
-}
+# The fields that have a flag of their own.
+_PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
 # The fields that some configurations of earlier versions lack, and what these did.
 _LATER_FIELDS = {
@@ -76,6 +47,13 @@ _LATER_FIELDS = {
     "num_action_bins": 0,
     "num_atoms": 51,
     "num_quantiles": 32,
+}
+
+# The flags whose values come to the loops and environments by another name.
+_ORIGINS = {
+    "environment_name": "--env",
+    "max_length": "--config.replay_capacity",
+    "max_sequence_length": "--config.replay_capacity",
 }
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
@@ -155,9 +133,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         several.
 
     Raises:
-      ValueError: `--replay` names another kind than `replay`, or a setting is too
-        small, or both lengths of the run are given.
-      TypeError: A setting is not an integer.
+      ValueError: `--replay` names another kind than `replay`, or a setting is out of
+        its range, or both lengths of the run are given.
+      TypeError: A setting is not a number.
     """
     config = flag.value
     given = flags.FLAGS.flag_values_dict()
@@ -173,42 +151,30 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         config.replay = replay
     steps = given.get("num_environment_steps")
     if steps is not None:
-        _set_environment_steps(config, steps, given["num_iterations"])
-    for name, minimum in _MINIMA.items():
-        if name in config:
-            number_checks.check_integer(
-                name,
-                config[name],
-                minimum,
-                remedy=f"set --config.{name}, or edit the configuration file",
+        if given["num_iterations"] is not None:
+            raise ValueError(
+                f"num_environment_steps: got {steps}, and {given['num_iterations']} "
+                "num_iterations; give one of them."
             )
+        with config.unlocked():
+            config.num_environment_steps = steps
+    checks.check(config, _PLAIN)
+    if steps is not None:
+        config.num_iterations = _least_iterations(config)
     return config
 
 
-def _set_environment_steps(config: Config, steps: int, iterations: int | None) -> None:
-    """Sets the length of a run in environment steps.
+def _least_iterations(config: Config) -> int:
+    """Returns the least number of iterations that take the steps of a run.
 
-    `num_iterations` becomes the least number that it takes, for what depends on it,
-    such as a learning rate that decays until the end.
-
-    Raises:
-      ValueError: The length in iterations is given, too, or `steps` is not positive.
+    It is for what depends on it, such as a learning rate that decays until the end.
     """
-    number_checks.check_integer(
-        "num_environment_steps", steps, 1, remedy="give a positive number"
-    )
-    if iterations is not None:
-        raise ValueError(
-            f"num_environment_steps: got {steps}, and {iterations} num_iterations; "
-            "give one of them."
-        )
-    with config.unlocked():
-        config.num_environment_steps = steps
     each = config.get("collect_steps_per_iteration") or config.get("sequence_length")
-    if each:
-        each *= config.get("num_envs", 1)
-        left = steps - config.get("initial_collect_steps", 0)
-        config.num_iterations = max(-(-left // each), 1)
+    if not each:
+        return config.num_iterations
+    each *= config.get("num_envs", 1)
+    left = config.num_environment_steps - config.get("initial_collect_steps", 0)
+    return max(-(-left // each), 1)
 
 
 def refuse_environment_steps(config: Config) -> None:
@@ -435,7 +401,7 @@ def start(main: Callable[[], None]) -> None:
                 traceback.print_exc()
             if is_of_users_code:
                 _exit(" ".join([f"{error!r}.", *error.__notes__]))
-            _exit(str(error), "--traceback shows where, --help lists the flags")
+            _exit(_text(error), "--traceback shows where, --help lists the flags")
 
     app.run(guarded, flags_parser=_parse_flags)
 
@@ -477,6 +443,36 @@ def _config_file(default: str) -> str:
     return given[-1] if given else default
 
 
+def _text(error: Exception) -> str:
+    """Returns what an error's message says of the settings, without TensorFlow's dump.
+
+    It names the flags that misnamed arguments come from. For a lack of memory it says
+    what to lower.
+    """
+    text = str(error)
+    # TensorFlow's own error is known by its name, since the script may not need it.
+    if isinstance(error, MemoryError) or type(error).__name__ == (
+        "ResourceExhaustedError"
+    ):
+        lines = text.splitlines() or [type(error).__name__]
+        reason = next((line for line in lines if "llocat" in line), lines[0])
+        return (
+            "memory: the run needs more than there is; lower what it grows with, such "
+            "as num_envs, batch_size, replay_capacity, fc_layer_params or num_episodes "
+            f"({reason})."
+        )
+    # The error of a Python function in a graph is at the end of the dump.
+    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
+    if text.startswith("Graph execution error") and raised:
+        text = raised[-1]
+    origins = [
+        f"Here {argument} comes from {flag}."
+        for argument, flag in _ORIGINS.items()
+        if re.search(rf"\b{argument}\b", text)
+    ]
+    return " ".join([text, *origins])
+
+
 def _is_of_users_code(error: Exception) -> bool:
     """Whether an environment or a callback of the user raised an error in a run."""
     if not getattr(error, "__notes__", ()):
@@ -494,6 +490,7 @@ def _is_for_the_user(error: Exception) -> bool:
             ArithmeticError,
             ImportError,
             LookupError,
+            MemoryError,
             OSError,
             RuntimeError,
             TypeError,
@@ -513,6 +510,7 @@ def _is_for_the_user(error: Exception) -> bool:
             gymnasium.error.Error,
             tfrl.replay_service.ReverbError,
             tf.errors.InvalidArgumentError,
+            tf.errors.ResourceExhaustedError,
         ),
     )
 
@@ -524,6 +522,8 @@ def _flag_errors_told(config_file: str | None) -> Iterator[None]:
         yield
     except flags.UnrecognizedFlagError as error:
         _exit_unknown(error.flagname, config_file)
+    except flags.IllegalFlagValueError as error:
+        _exit(_text_of_wrong_value(str(error)))
     except flags.Error as error:
         _exit(str(error))
     except (AttributeError, KeyError) as error:
@@ -535,6 +535,21 @@ def _flag_errors_told(config_file: str | None) -> Iterator[None]:
         # It begins with the field's name in quotes.
         field = re.search(r"[\w.]+", str(reason))
         _exit_unknown(f"config.{field[0] if field else ''}", config_file)
+
+
+def _text_of_wrong_value(told: str) -> str:
+    """Returns what a flag expects, in place of how the library says it.
+
+    Args:
+      told: The library's message, `flag --NAME=VALUE: ...`.
+    """
+    found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
+    if found is None or found[1] not in flags.FLAGS:
+        return told
+    name, value = found.groups()
+    flag = flags.FLAGS[name]
+    expected = "true or false" if flag.boolean else flag.parser.syntactic_help
+    return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
 
 
 def _exit_unknown(name: str, config_file: str | None) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from examples import cli
+from examples import checks, cli
 from tfrl.train.runs import run_config
 
 POLICY = flags.DEFINE_string(
@@ -57,4 +57,5 @@ def find() -> tuple[pathlib.Path, str, int, int]:
             f"{config}; give --env=NAME."
         )
     seed = 123_456 if cli.SEED.value is None else cli.SEED.value
+    checks.CHECKS["seed"]("seed", seed, remedy="set --seed")
     return path, name, seed, settings.get("num_action_bins", 0)

@@ -26,7 +26,7 @@ import time
 import numpy as np
 from absl import flags
 
-from examples import cli, dqn, off_policy, sweep_processes
+from examples import checks, cli, dqn, off_policy, sweep_processes
 from tfrl import environments, train
 from tfrl.system import quiet
 
@@ -46,11 +46,11 @@ _PROCESSES = flags.DEFINE_integer(
 def main() -> None:
     """Runs the sweep and writes its curves."""
     config = cli.read_config(_CONFIG)
+    rates = checks.learning_rates(_LEARNING_RATES.value)
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
     quiet.quieten_tensorflow()
-    rates = [float(rate) for rate in _LEARNING_RATES.value]
     seeds = range(config.seed, config.seed + _NUM_SEEDS.value)
     # Wrong settings show here, before a folder is made or a process starts.
     environment = make_environment(config, config.seed)

@@ -10,13 +10,14 @@ run the same command again; this also resumes a run that an earlier version star
 
 from __future__ import annotations
 
-from examples import cli, dqn, runs, train_dqn, training
+from examples import checks, cli, dqn, runs, train_dqn, training
 from tfrl import agents, environments, replay_buffers, replay_service, specs, train
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
+    checks.check_at_most(config, "batch_size", "replay_capacity")
     cli.prepare("dqn", config)
     environment = training.make_environment(config)
     with train.device_scope(config.device):

@@ -11,17 +11,19 @@ checkpoints do not include it.
 
 from __future__ import annotations
 
-from examples import cli, runs, train_reinforce, training
+from examples import checks, cli, runs, train_reinforce, training
 from tfrl import agents, replay_buffers, replay_service, specs, train
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
-    cli.prepare("reinforce", config)
+    # The queue holds all episodes of an iteration.
+    checks.check_at_most(config, "collect_episodes_per_iteration", "replay_capacity")
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
+    cli.prepare("reinforce", config)
     environment = training.make_environment(config)
     with train.device_scope(config.device):
         agent = train_reinforce.make_agent(config, environment)

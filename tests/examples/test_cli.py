@@ -154,14 +154,24 @@ def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
             "did you mean --config.num_iterations?",
         ),
         ("train_dqn", "--xyzzyx=1", "error: --xyzzyx: unknown flag\n"),
-        ("train_dqn", "--seed=three", "flag --seed=three: invalid literal for int()"),
+        ("train_dqn", "--seed=three", "--seed: expected an integer, got 'three'; wri"),
+        ("train_dqn", "--config.gamma=None", "--config.gamma: expected a number, got"),
+        ("train_dqn", "--film=7", "--film: expected true or false, got '7'; write --f"),
+        ("train_dqn", "--config.final_epsilon=2.5", "final_epsilon: expected a number"),
+        ("train_dqn_service", "--config.batch_size=50001", "at most replay_capacity"),
+        (
+            "train_reinforce_service",
+            "--config.collect_episodes_per_iteration=2001",
+            "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
+        ),
+        ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
         ("train_dqn", "--config=nowhere.py", "nowhere.py"),
         (
             "train_dqn",
             "seed=3",
             "got 'seed=3', expected flags only; write --name=value",
         ),
-        ("train_dqn", "--seed=-1", "seed: expected an integer of at least 0, got -1"),
+        ("train_dqn", "--seed=-1", "seed: expected an integer in [0, 46116860184273"),
         ("play", "--logdir=/nowhere", "saved_model.pb"),
     ],
 )
@@ -171,6 +181,11 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(module, argument, messag
     assert message in errors
     assert errors.startswith("error: ")
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+def test_a_length_in_steps_and_no_environment_is_about_the_environments():
+    _, _, errors = run("train_dqn", "--num_environment_steps=9", "--config.num_envs=0")
+    assert errors.startswith("error: num_envs: expected an integer in [1, ")
 
 
 def test_an_unknown_field_of_a_given_file_gets_that_files_near_field():

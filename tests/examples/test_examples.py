@@ -830,3 +830,69 @@ def test_train_impala_trains_with_actors_and_resumes(run, tmp_path):
         assert rows(logdir)[-1]["train_steps"] == str(length)
     for name in ("learning_curve.png", "agent.mp4", "policy", "finished.json"):
         assert (logdir / name).exists()
+
+
+# Three processes import TensorFlow.
+@pytest.mark.slow
+def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):
+    code, output, errors = run(
+        "train_dmpo",
+        f"--logdir={tmp_path / 'run'}",
+        "--nofilm",
+        "--num_actors=1",
+        "--num_iterations=3",
+        "--config.train_steps_per_iteration=7",
+        "--config.initial_collect_steps=1",
+        "--config.fc_layer_params=(8,)",
+        "--config.num_eval_episodes=1",
+    )
+    assert code == 0, errors
+    assert "Finished 3 iterations" in output
+
+
+@pytest.mark.parametrize(
+    ("module", "argument", "message"),
+    [
+        (
+            "train_dqn",
+            "--env=Foo-v9",
+            r"error: environment_name: .* Here environment_name comes from --env\.",
+        ),
+        (
+            "train_reinforce",
+            "--config.replay_capacity=5",
+            r"error: EpisodicLoop: .* Here max_length comes from "
+            r"--config\.replay_capacity\.",
+        ),
+        (
+            "train_reinforce_service",
+            "--config.replay_capacity=5",
+            r"error: ReverbAddEpisodeObserver: .* Here max_sequence_length comes from "
+            r"--config\.replay_capacity\.",
+        ),
+    ],
+)
+def test_an_error_that_shows_late_names_the_setting_without_a_dump(
+    module, argument, message, run, tmp_path
+):
+    code, _, errors = run(
+        module, f"--logdir={tmp_path}", "--num_iterations=2", "--nofilm", argument
+    )
+    assert code == 2
+    assert re.fullmatch(message, errors.splitlines()[-2])
+    assert "Traceback" not in errors
+
+
+def test_a_lack_of_memory_says_what_to_lower(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import tensorflow as tf\n"
+        "from examples import cli\n"
+        "def main():\n"
+        "    raise tf.errors.ResourceExhaustedError(None, None, 'a\\nallocating 9')\n"
+        "cli.start(main)\n"
+    )
+    code, _, errors = run(str(script))
+    assert code == 2
+    assert "such as num_envs, batch_size, replay_capacity" in errors
+    assert "(allocating 9)" in errors

@@ -201,3 +201,10 @@ def test_same_seed_same_weights(critic):
     copied.create_variables()
     head = critic.layers[1].get_weights()[0]
     assert not np.array_equal(copied.layers[1].get_weights()[0], head)
+
+
+@pytest.mark.parametrize("name", ["init_scale", "min_scale"])
+@pytest.mark.parametrize("scale", [-1.0, float("nan")])
+def test_a_scale_that_is_no_deviation_is_refused(name, scale):
+    with pytest.raises(ValueError, match=f"^{name}: expected a finite number of at le"):
+        distributional.MultivariateNormalDiagHead(2, **{name: scale})

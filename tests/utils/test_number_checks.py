@@ -102,6 +102,33 @@ def test_integers():
             number_checks.check_integer("n", value, 1, remedy="raise it")
 
 
+def test_integers_may_have_a_maximum():
+    number_checks.check_integer("n", 5, 1, 5, remedy="mend it")
+    for value in (0, 6):
+        with pytest.raises(
+            ValueError, match=rf"^n: expected an integer in \[1, 5\], got {value}; mend"
+        ):
+            number_checks.check_integer("n", value, 1, 5, remedy="mend it")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "refused"),
+    [
+        ({}, r"\[0, 1\]", (-0.1, 1.1)),
+        ({"excludes_low": True}, r"\(0, 1\]", (0, 1.1)),
+        ({"excludes_high": True}, r"\[0, 1\)", (-0.1, 1)),
+        ({"excludes_low": True, "excludes_high": True}, r"\(0, 1\)", (0, 1)),
+    ],
+)
+def test_ends_of_a_range_may_be_excluded(options, expected, refused):
+    check(0.5, 0.0, 1.0, **options)
+    for value in refused:
+        with pytest.raises(
+            ValueError, match=f"^gamma: expected a number in {expected}"
+        ):
+            check(value, 0.0, 1.0, **options)
+
+
 def test_none_passes_only_where_it_is_optional():
     number_checks.check_integer("n", None, 1, remedy="raise it", optional=True)
     check(None, 0.0, optional=True)

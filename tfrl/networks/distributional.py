@@ -121,8 +121,16 @@ class MultivariateNormalDiagHead(recorded_layer.RecordedLayer):
             `initializers.near_zero(1e-4)`.
           b_init: The initialiser of the biases.
           **kwargs: Passed to `keras.layers.Layer`.
+
+        Raises:
+          ValueError: A scale is negative or not finite.
+          TypeError: A scale is not a number.
         """
         super().__init__(**kwargs)
+        for name, scale in (("init_scale", init_scale), ("min_scale", min_scale)):
+            number_checks.check_number(
+                name, scale, 0.0, remedy="0.3 and 1e-6 are the defaults"
+            )
         self._init_scale = init_scale
         self._min_scale = min_scale
         self._tanh_mean = tanh_mean

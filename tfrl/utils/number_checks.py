@@ -22,6 +22,7 @@ def check_number(
     *,
     remedy: str,
     excludes_low: bool = False,
+    excludes_high: bool = False,
     optional: bool = False,
 ) -> None:
     """Checks that a number is finite and in a range.
@@ -36,6 +37,7 @@ def check_number(
       high: The greatest allowed number.
       remedy: What to do, for the message.
       excludes_low: Whether `low` itself is not allowed.
+      excludes_high: Whether `high` itself is not allowed.
       optional: Whether None is allowed.
 
     Raises:
@@ -44,39 +46,53 @@ def check_number(
     """
     if optional and value is None:
         return
-    expected = _describe(low, high, excludes_low) + " or None" * optional
+    expected = _describe(low, high, excludes_low, excludes_high)
+    expected += " or None" * optional
     for number, where in _numbers(name, value, expected, remedy):
-        in_range = low < number <= high if excludes_low else low <= number <= high
-        if not (in_range and math.isfinite(number)):
+        is_excluded = (excludes_low and number == low) or (
+            excludes_high and number == high
+        )
+        if is_excluded or not (low <= number <= high and math.isfinite(number)):
             raise ValueError(
                 f"{name}: expected {expected}, got {number}{where}; {remedy}."
             )
 
 
 def check_integer(
-    name: str, value: Any, minimum: int, *, remedy: str, optional: bool = False
+    name: str,
+    value: Any,
+    minimum: int,
+    maximum: int | None = None,
+    *,
+    remedy: str,
+    optional: bool = False,
 ) -> None:
-    """Checks that a number is an integer of at least `minimum`; tensors pass.
+    """Checks that a number is an integer in a range; tensors pass.
 
     Args:
       name: The name of the argument.
       value: The argument.
       minimum: The least allowed number.
+      maximum: The greatest allowed number, if there is one.
       remedy: What to do, for the message.
       optional: Whether None is allowed.
 
     Raises:
       TypeError: If `value` is not an integer.
-      ValueError: If it is less than `minimum`.
+      ValueError: If it is not in the range.
     """
     if optional and value is None:
         return
-    expected = f"an integer of at least {minimum}" + " or None" * optional
+    expected = f"an integer of at least {minimum}"
+    if maximum is not None:
+        expected = f"an integer in [{minimum}, {maximum}]"
+    expected += " or None" * optional
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         if hasattr(value, "dtype") and not isinstance(value, numbers.Real):
             return
         raise _wrong_type(name, value, expected, remedy)
-    if value < minimum:
+    number = int(value)
+    if number < minimum or (maximum is not None and number > maximum):
         raise ValueError(f"{name}: expected {expected}, got {value}; {remedy}.")
 
 
@@ -120,9 +136,10 @@ def _values_of_schedule(schedule: Any) -> Iterator[tuple[str, float]]:
                 yield field, float(number)
 
 
-def _describe(low: float, high: float, excludes_low: bool) -> str:
+def _describe(low: float, high: float, excludes_low: bool, excludes_high: bool) -> str:
     if math.isfinite(low) and math.isfinite(high):
-        return f"a number in [{low:g}, {high:g}]"
+        first, last = "[("[excludes_low], "])"[excludes_high]
+        return f"a number in {first}{low:g}, {high:g}{last}"
     if excludes_low:
         return f"a finite number above {low:g}"
     return (

@@ -225,10 +225,15 @@ class IqlAgent(actor_critic.ActorCriticAgent):
 def _check_numbers(
     expectile: float, inverse_temperature: float, max_weight: float
 ) -> None:
-    if not 0 < expectile < 1:
-        raise ValueError(
-            f"expectile: expected a number in (0, 1), got {expectile}; 0.7 is usual."
-        )
+    number_checks.check_number(
+        "expectile",
+        expectile,
+        0.0,
+        1.0,
+        excludes_low=True,
+        excludes_high=True,
+        remedy="0.7 is usual",
+    )
     number_checks.check_number(
         "inverse_temperature",
         inverse_temperature,

@@ -490,5 +490,6 @@ def _check_num_min(num_min: int | None, num_critics: int) -> None:
         if num_min > num_critics:
             raise ValueError(
                 f"num_min: expected at most {num_critics}, the number of critics, got "
-                f"{num_min}; make a CriticEnsembleNetwork of more critics."
+                f"{num_min}; lower it, or raise the num_critics of the "
+                "CriticEnsembleNetwork."
             )

@@ -93,8 +93,8 @@ class TqcAgent(sac_agent.SacAgent):
         if num_dropped_quantiles >= num_quantiles:
             raise ValueError(
                 f"num_dropped_quantiles: expected less than {num_quantiles}, the "
-                f"number of quantiles of a critic, got {num_dropped_quantiles}; drop "
-                "fewer."
+                f"num_quantiles of each critic, got {num_dropped_quantiles}; drop "
+                "fewer, or raise num_quantiles."
             )
         self._num_dropped = num_dropped_quantiles
 

@@ -14,7 +14,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment.
-    config.agent = "dqn"  # Or c51, qr_dqn, iqn, or rainbow: C51 with all its parts.
+    config.agent = "dqn"  # Or c51, qr_dqn, iqn or rainbow, which is C51.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
@@ -40,22 +40,22 @@ def get_config() -> ConfigDict:
     config.batch_size = 64  # Frames in an update.
     config.learning_rate = 2e-3  # First rate of Adam; falls linearly.
     config.final_learning_rate = 1e-5  # Last rate of Adam.
-    config.adam_epsilon = 1e-7  # Constant in the denominator of Adam's step.
-    config.gradient_clipping = 0.0  # Largest norm of all gradients; 0: unlimited.
+    config.adam_epsilon = 1e-7  # In the denominator of Adam's step.
+    config.max_gradient_norm = 0.0  # Of all gradients together; 0: unlimited.
     config.loss = "squared"  # Or huber, of DQN's errors.
     config.gamma = 0.995  # Discount of a step.
     config.n_step_update = 3  # Steps in a return.
     # The parts of Rainbow beside n-step returns and prioritized replay. Each may be
     # turned on or off for every agent, but for munchausen: not with C51, double_q or
     # several steps in a return.
-    config.double_q = True  # Whether the online network chooses the next action.
+    config.double_q = True  # The online network chooses the next action.
     config.dueling = False  # Stacks of their own for values and advantages.
-    config.noisy_stddev = 0.0  # First noise of the last layers; 0: none, 0.5 is usual.
+    config.noisy_stddev = 0.0  # First noise of the last layers; 0.5 is usual.
     config.munchausen = False  # Munchausen DQN or IQN.
     config.num_atoms = 51  # Atoms of C51.
     config.min_q_value = 0.0  # Lowest atom of C51.
     config.max_q_value = 200.0  # Highest atom of C51.
-    config.num_quantiles = 32  # Of QR-DQN; of IQN, in a loss and for an action.
+    config.num_quantiles = 32  # Quantiles of QR-DQN and IQN.
     config.target_update_tau = 0.02  # Step of the target network to the Q-network.
     config.target_update_period = 1  # Updates between such steps.
     config.initial_epsilon = 1.0  # First probability of a random action.

@@ -16,7 +16,7 @@ def get_config() -> ConfigDict:
     config.learning_rate = 6.3e-4
     config.final_learning_rate = 6.3e-4
     config.adam_epsilon = 1e-8
-    config.gradient_clipping = 10.0
+    config.max_gradient_norm = 10.0
     config.loss = "huber"
     config.gamma = 0.99
     config.n_step_update = 1

@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     config.learning_rate = 4e-3
     config.final_learning_rate = 4e-3
     config.adam_epsilon = 1e-8
-    config.gradient_clipping = 10.0
+    config.max_gradient_norm = 10.0
     config.loss = "huber"
     config.gamma = 0.98
     config.n_step_update = 1

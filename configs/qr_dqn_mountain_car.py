@@ -11,5 +11,5 @@ def get_config() -> ConfigDict:
     config.agent = "qr_dqn"
     config.num_quantiles = 25
     config.adam_epsilon = 0.01 / 128
-    config.gradient_clipping = 0.0
+    config.max_gradient_norm = 0.0
     return config

@@ -110,6 +110,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "activation": _one_of(ACTIVATIONS),
     "actor_fc_layer_params": _check_layers,
     "actor_learning_rate": _FROM_0,
+    "adam_epsilon": _ABOVE_0,
     "actor_update_period": _COUNT,
     "alpha_learning_rate": _FROM_0,
     "batch_size": _SIZE,
@@ -154,10 +155,15 @@ CHECKS: dict[str, Callable[..., None]] = {
     "lambda_value": _FRACTION,
     "learning_rate": _FROM_0,
     "log_interval": _COUNT,
+    "loss": _one_of(("squared", "huber")),
     "max_abs_reward": _FROM_0,
+    "max_gradient_norm": _FROM_0,
+    "max_q_value": _FINITE,
     "max_queue_size": _SIZE,
+    "min_q_value": _FINITE,
     "minibatch_size": _SIZE_OR_0,
     "n_step_update": _SIZE,
+    "noisy_stddev": _FROM_0,
     "num_action_bins": _SIZE_OR_0,
     "num_atoms": _integer(2, _INT32_MAX),
     "num_cql_samples": _SIZE,
@@ -217,6 +223,8 @@ def check(config: Mapping[str, Any], plain_flags: Collection[str] = ()) -> None:
         _check_capacity(config)
     if "collect_episodes_per_iteration" in config:
         _check_episodes(config)
+    if "munchausen" in config:
+        _check_value_based(config)
 
 
 def _check_capacity(config: Mapping[str, Any]) -> None:
@@ -241,6 +249,26 @@ def _check_episodes(config: Mapping[str, Any]) -> None:
             f"{num_envs}, got {episodes}; set --config.collect_episodes_per_iteration "
             "or --config.num_envs, or edit the configuration file."
         )
+
+
+def _check_value_based(config: Mapping[str, Any]) -> None:
+    """Raises a ValueError if options of `train_dqn` do not go together."""
+    if not config["min_q_value"] < config["max_q_value"]:
+        raise ValueError(
+            f"max_q_value: expected more than min_q_value, {config['min_q_value']}, "
+            f"got {config['max_q_value']}; set --config.max_q_value or "
+            "--config.min_q_value."
+        )
+    if not config["munchausen"]:
+        return
+    for name, value in (("agent", "dqn"), ("double_q", False), ("n_step_update", 1)):
+        others = ("qr_dqn", "iqn") if name == "agent" else ()
+        if config[name] not in (value, *others):
+            raise ValueError(
+                f"munchausen: expected {name} to be "
+                f"{' or '.join(map(repr, (value, *others)))} with it, got "
+                f"{config[name]!r}; set --config.{name}, or --config.munchausen=False."
+            )
 
 
 def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:

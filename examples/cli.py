@@ -37,7 +37,7 @@ _LATER_FIELDS = {
     "agent": "dqn",
     "dtype": "float32",
     "dueling": False,
-    "gradient_clipping": 0.0,
+    "max_gradient_norm": 0.0,
     "loss": "squared",
     "max_q_value": 200.0,
     "min_q_value": 0.0,

@@ -53,11 +53,6 @@ def make_agent(
         arguments["min_q_value"] = config.min_q_value
         arguments["max_q_value"] = config.max_q_value
     if config.munchausen:
-        if agent in ("c51", "rainbow"):
-            raise ValueError(
-                f"munchausen: got True for {agent!r}, expected False: the bonus is "
-                "defined for values and quantiles; take dqn, qr_dqn or iqn."
-            )
         arguments["munchausen"] = agents.dqn.Munchausen()
     make: Any = {
         "dqn": agents.DdqnAgent if config.double_q else agents.DqnAgent,
@@ -69,11 +64,6 @@ def make_agent(
             "squared": utils.common.element_wise_squared_loss,
             "huber": utils.common.element_wise_huber_loss,
         }
-        if config.loss not in losses:
-            raise ValueError(
-                f"loss: got {config.loss!r}, expected 'squared' or 'huber'; set "
-                "--config.loss."
-            )
         arguments["td_errors_loss_fn"] = losses[config.loss]
     else:
         arguments["double_q"] = config.double_q
@@ -87,7 +77,7 @@ def make_agent(
         keras.optimizers.Adam(
             learning_rate,
             epsilon=config.adam_epsilon,
-            global_clipnorm=config.gradient_clipping or None,
+            global_clipnorm=config.max_gradient_norm or None,
         ),
         **arguments,
     )

@@ -1,13 +1,14 @@
-"""Trains (double) DQN on any Gymnasium environment with one action.
+"""Trains DQN, C51, QR-DQN, IQN or Rainbow on an environment with one action.
 
     python -m examples.train_dqn
+    python -m examples.train_dqn --config.agent=rainbow
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
     python -m examples.train_dqn --env=Pendulum-v1 --config.num_action_bins=11
     python -m examples.train_dqn --replay=prioritized
 
-The settings are in configs/dqn.py, and dqn.py makes the agent. To resume a run that was
-interrupted or killed, run the same command again. Watch it with
-`tensorboard --logdir=logs`, and play the best policy with
+The settings are in configs/dqn.py, or in c51.py, qr_dqn.py and so on, and dqn.py makes
+the agent. To resume a run that was interrupted or killed, run the same command again.
+Watch it with `tensorboard --logdir=logs`, and play the best policy with
 `python -m examples.play --logdir=logs/dqn_CartPole-v1_0`.
 train_dqn_service.py does the same training with replay in a server.
 """
@@ -20,7 +21,7 @@ CONFIG = cli.define_config("dqn")
 
 
 def main() -> None:
-    """Trains DQN."""
+    """Trains the agent that the configuration names."""
     config = cli.read_config(CONFIG)
     runs.run(config, dqn.ALGORITHMS, dqn.make_agent, off_policy.make_loop)
 

@@ -24,8 +24,11 @@ class DiscreteValued(Protocol):
       logits: The unnormalized log-probabilities of the atoms, `[..., N]`.
     """
 
-    values: Any
-    logits: Any
+    @property
+    def values(self) -> Any: ...  # noqa: D102
+
+    @property
+    def logits(self) -> Any: ...  # noqa: D102
 
 
 def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:

@@ -53,7 +53,7 @@ class NoisyDense(recorded_layer.RandomLayer):
         self._units = units
         self._activation = keras.activations.get(activation)
         self._initial_stddev = initial_stddev
-        draws = [None, None]
+        draws: list[int | None] = [None, None]
         if seed is not None:
             stream = seeding.SeedStream(seed)
             draws = [stream(), stream()]

@@ -58,7 +58,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         boltzmann_temperature: types.FloatOrSchedule | None = None,
         target_categorical_q_network: types.Network | None = None,
         target_update_tau: float = 1.0,
-        target_update_period: int = 1,
+        target_update_period: int | None = 1,
         td_errors_loss_fn: types.LossFn | None = None,
         gamma: float = 1.0,
         reward_scale_factor: float = 1.0,

@@ -121,7 +121,7 @@ class DqnAgent(tf_agent.TFAgent):
         emit_log_probability: bool = False,
         target_q_network: types.Network | types.Layer | None = None,
         target_update_tau: float = 1.0,
-        target_update_period: int = 1,
+        target_update_period: int | None = 1,
         td_errors_loss_fn: types.LossFn | None = None,
         gamma: float = 1.0,
         reward_scale_factor: float = 1.0,

@@ -33,6 +33,7 @@ def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(train_sac.CONFIG, replay="service")
     cli.refuse_environment_steps(config)
+    cli.refuse_initial_run(config)
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(
         "actor_learner",

@@ -6,6 +6,7 @@
     python -m examples.train_ppo --config=configs/ppo_mujoco.py --env=Hopper-v5
     python -m examples.train_ppo --config=configs/ppo_atari.py --env=ALE/Breakout-v5
     python -m examples.train_ppo --config=configs/a2c.py
+    python -m examples.train_ppo --config.lstm_size=64
 
 Both choose discrete and continuous actions. The settings are in configs/ppo.py. To
 resume a run that was interrupted or killed, run the same command again. Watch it with
@@ -41,6 +42,7 @@ def make_agent(
         specs[1],
         fc_layer_params=tuple(config.fc_layer_params),
         conv_layer_params=tuple(config.conv_layer_params) or None,
+        lstm_size=(config.lstm_size,) if config.lstm_size else None,
         activation_fn=keras.activations.get(config.activation),
         dtype=config.dtype,
         seed=config.seed,

@@ -16,7 +16,7 @@ from tfrl.utils import variables
 _OPTIMIZERS = (keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
 
 
-def load_weights(agent: tf_agent.TFAgent, logdir: str | os.PathLike) -> str:
+def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str:
     """Loads the weights of an earlier run into an agent for a new one.
 
     These are the weights of all networks and their targets, the statistics of the
@@ -31,7 +31,7 @@ def load_weights(agent: tf_agent.TFAgent, logdir: str | os.PathLike) -> str:
 
     Args:
       agent: The agent; all or none of its variables change.
-      logdir: The folder of the earlier run, or of a `Learner`'s checkpoints.
+      initial_run: The folder of the earlier run, or of a `Learner`'s checkpoints.
 
     Returns:
       The path of the checkpoint.
@@ -41,26 +41,26 @@ def load_weights(agent: tf_agent.TFAgent, logdir: str | os.PathLike) -> str:
       CheckpointError: Its checkpoints cannot be read, or their agent had other
         variables; the error lists these.
     """
-    logdir = pathlib.Path(logdir)
-    folder = logdir / "checkpoints"
+    run = pathlib.Path(initial_run)
+    folder = run / "checkpoints"
     root = tf.train.Checkpoint(agent=agent)
     ours = dict(checkpoint_files.named_variables(root))
     weights = _weights(agent, ours)
 
     def load(path: str, reader: Any) -> None:
-        _check_same(path, reader, ours, weights, logdir)
+        _check_same(path, reader, ours, weights, run)
         values = {key: reader.get_tensor(key) for key in weights}
         for key, value in values.items():
             variables.as_tf_variable(weights[key]).assign(value)
 
     if not folder.is_dir():
-        folder = logdir
+        folder = run
     path = None
     if folder.is_dir():
         path = whole_checkpoints.use_latest(folder, load, weights)
     if path is None:
         raise FileNotFoundError(
-            f"logdir: got {str(logdir)!r}, where there is no checkpoint, expected the "
+            f"initial_run: got {str(run)!r}, where there is no checkpoint, expected the "
             "folder of an earlier run, which has its checkpoints in checkpoints/."
         )
     return path
@@ -101,7 +101,7 @@ def _check_same(
     reader: Any,
     ours: dict[str, Any],
     weights: dict[str, Any],
-    logdir: pathlib.Path,
+    run: pathlib.Path,
 ) -> None:
     """Raises a CheckpointError unless a checkpoint has exactly the agent's weights."""
     shapes = reader.get_variable_to_shape_map()
@@ -121,9 +121,9 @@ def _check_same(
             lines.append(f"  {name}: saved {saved}, here none")
     if lines:
         raise whole_checkpoints.CheckpointError(
-            f"checkpoint {path}: the agent of {str(logdir)!r} had other weights than "
+            f"checkpoint {path}: the agent of {str(run)!r} had other weights than "
             f"this one:\n{whole_checkpoints.shortened(lines)}\n"
             "Give this agent the networks and normalizers of that run, and an "
             f"environment with specs of the same shapes; its settings are in "
-            f"{logdir / 'config.json'}."
+            f"{run / 'config.json'}."
         )

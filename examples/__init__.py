@@ -1,8 +1,16 @@
 """Scripts to read, run and copy: `python -m examples.train_dqn --help`."""
 
 import os
+import sys
 
-import tfrl  # noqa: F401  Keeps TensorFlow's start-up messages away.
+from examples import interrupts
+
+# As the first thing of `python -m examples.NAME`; a program that imports the examples
+# keeps its own way to end.
+if sys.argv[:1] == ["-m"]:
+    interrupts.install()
+
+import tfrl  # noqa: E402, F401  Keeps TensorFlow's start-up messages away.
 
 # The networks here are small: handing an operation to another thread, or starting one
 # of oneDNN's kernels, takes longer than computing it. Set these variables yourself for

@@ -22,7 +22,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from examples import flag_help, settings
+from examples import flag_help, interrupts, settings
 from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
@@ -443,7 +443,7 @@ def start(main: Callable[[], None]) -> None:
         try:
             main()
         except Exception as error:
-            if not _is_for_the_user(error):
+            if interrupts.is_interrupt(error) or not _is_for_the_user(error):
                 raise
             is_of_users_code = _is_of_users_code(error)
             if _TRACEBACK.value or is_of_users_code:

@@ -22,7 +22,7 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
     These are the weights of all networks and their targets, the statistics of the
     normalizers, and trained numbers such as SAC's temperature, from the run's last good
     checkpoint. The agent keeps its optimizers, with their learning rates, and its train
-    step counter, so that its schedules begin anew. It must have the networks and the
+    step counter, so that its schedules begin again. It must have the networks and the
     normalizers of the earlier run's agent; another environment, with specs of the same
     shapes, and other settings are fine.
 

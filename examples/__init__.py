@@ -10,7 +10,7 @@ from examples import interrupts
 if sys.argv[:1] == ["-m"]:
     interrupts.install()
 
-import tfrl  # noqa: E402, F401  Keeps TensorFlow's start-up messages away.
+import tfrl  # noqa: F401  Keeps TensorFlow's start-up messages away.
 
 # The networks here are small: handing an operation to another thread, or starting one
 # of oneDNN's kernels, takes longer than computing it. Set these variables yourself for

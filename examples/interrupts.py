@@ -9,7 +9,7 @@ STATUS = 130  # What shells give a program that Ctrl-C has ended.
 
 
 def install() -> None:
-    """Ends this process with status 130, without a traceback, at a KeyboardInterrupt."""
+    """Lets Ctrl-C end this process with status 130 and without a traceback."""
     show = sys.excepthook
 
     def exit_or_show(

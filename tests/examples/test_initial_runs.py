@@ -66,7 +66,7 @@ def test_a_new_run_begins_with_the_weights_and_resumes_without_the_earlier_one(
 ):
     initial_run = pathlib.Path(shutil.copytree(earlier[0], tmp_path / "earlier"))
     logdir = tmp_path / "run"
-    # With a learning rate of 0, which the earlier optimizer did not have, nothing moves.
+    # With a learning rate of 0, which the earlier run had not, nothing moves.
     arguments = (*SMALL, f"--logdir={logdir}", f"--initial_run={initial_run}")
     arguments = ("train_ppo", *arguments, "--config.learning_rate=0.0")
     code, _, errors = run(*arguments, "--num_iterations=2")

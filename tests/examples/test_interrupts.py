@@ -50,9 +50,7 @@ def interrupted(tmp_path, tensorflow, *command):
 def test_a_script_that_is_interrupted_while_it_imports_ends_quietly(
     tmp_path, tensorflow
 ):
-    code, output, errors = interrupted(
-        tmp_path, tensorflow, "-m", "examples.train_dqn"
-    )
+    code, output, errors = interrupted(tmp_path, tensorflow, "-m", "examples.train_dqn")
     assert (code, output) == (130, "")
     if tensorflow is WAITING:
         assert errors == ""

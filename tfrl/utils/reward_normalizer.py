@@ -80,7 +80,7 @@ class RewardNormalizer(tf.Module):
 
     @property
     def returns(self) -> tf.Variable | None:
-        """Each environment's return so far, float32 `[B]`; None without a batch size."""
+        """The environments' returns so far, float32 `[B]`; None for any number."""
         return self._returns
 
     def update(

@@ -159,5 +159,6 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path):
 
 
 def test_a_folder_without_a_checkpoint_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="^initial_run: got .*, where there is no checkpoint"):
+    message = "^initial_run: got '.*nowhere', where there is no checkpoint"
+    with pytest.raises(FileNotFoundError, match=message):
         train.load_weights(make("DqnAgent"), tmp_path / "nowhere")

@@ -60,8 +60,8 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
         path = whole_checkpoints.use_latest(folder, load, weights)
     if path is None:
         raise FileNotFoundError(
-            f"initial_run: got {str(run)!r}, where there is no checkpoint, expected the "
-            "folder of an earlier run, which has its checkpoints in checkpoints/."
+            f"initial_run: got {str(run)!r}, where there is no checkpoint, expected "
+            "the folder of an earlier run, which has its checkpoints in checkpoints/."
         )
     return path
 

@@ -50,7 +50,7 @@ SHORTER = {
         "make_partial_env(10, seed=1), agent.policy, 10": (
             "make_partial_env(1, seed=1), agent.policy, 1"
         ),
-        "tuning_iterations = 40": "tuning_iterations = 1",
+        "tuning_iterations = 60": "tuning_iterations = 1",
     }
 }
 # What the programs of such a page reach as they are printed.
@@ -61,7 +61,7 @@ LONG_RETURNS = {
         "ppo_info.average_return": 400,
         "normalized_info.average_return": 400,
         "recurrent_result.mean": 300,
-        "tuned_info.average_return": 400,
+        "tuned_return": 400,
     }
 }
 

@@ -17,9 +17,7 @@ flags.DEFINE_integer(
     "num_environment_steps", None, "Length of the run, in place of its iterations."
 )
 flags.DEFINE_string(
-    "initial_run",
-    None,
-    "Folder of an earlier run, whose last weights the new run begins with.",
+    "initial_run", None, "Folder of a run, to begin with its last weights."
 )
 _FILM = flags.DEFINE_bool(
     "film", True, "Film the best policy at the end; --nofilm does not."

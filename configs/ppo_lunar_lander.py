@@ -1,7 +1,6 @@
 """PPO on LunarLander-v3, for 1,000,000 steps.
 
-It needs `pip install 'gymnasium[box2d]'`. The settings are those that rl-zoo3
-publishes.
+It needs `pip install 'tfrl[box2d]'`. The settings are those that rl-zoo3 publishes.
 """
 
 from ml_collections import ConfigDict

@@ -1,6 +1,14 @@
 """Scripts to read, run and copy: `python -m examples.train_dqn --help`."""
 
 import os
+import sys
+
+from examples import interrupts
+
+# As the first thing of `python -m examples.NAME`; a program that imports the examples
+# keeps its own way to end.
+if sys.argv[:1] == ["-m"]:
+    interrupts.install()
 
 import tfrl  # noqa: F401  Keeps TensorFlow's start-up messages away.
 

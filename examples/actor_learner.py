@@ -34,6 +34,7 @@ def main() -> None:
     config = cli.read_config(train_sac.CONFIG, replay="service")
     checks.check_at_most(config, "batch_size", "replay_capacity")
     cli.refuse_environment_steps(config)
+    cli.refuse_initial_run(config)
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(
         "actor_learner",

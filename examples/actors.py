@@ -37,9 +37,11 @@ def train_with_actors(
       **settings: Further arguments of `distributed.Experiment`.
 
     Raises:
-      ValueError: The configuration has a length in environment steps.
+      ValueError: The configuration has a length in environment steps, or an initial
+        run.
     """
     cli.refuse_environment_steps(config)
+    cli.refuse_initial_run(config)
     name = f"{algorithm}_actors"
     cli.prepare(name, config)
     cli.refuse_games(config.env)

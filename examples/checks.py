@@ -156,6 +156,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "learning_rate": _FROM_0,
     "log_interval": _COUNT,
     "loss": _one_of(("squared", "huber")),
+    "lstm_size": _SIZE_OR_0,
     "max_abs_reward": _FROM_0,
     "max_gradient_norm": _FROM_0,
     "max_q_value": _FINITE,

@@ -22,7 +22,8 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from examples import checks, flag_help, settings
+from examples import checks, flag_help, interrupts, settings
+from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
 
@@ -43,6 +44,7 @@ _LATER_FIELDS = {
     "min_q_value": 0.0,
     "munchausen": False,
     "noisy_stddev": 0.0,
+    "lstm_size": 0,
     "normalize_observations": False,
     "num_action_bins": 0,
     "num_atoms": 51,
@@ -149,6 +151,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
                 "leave it out."
             )
         config.replay = replay
+    if given.get("initial_run") is not None:
+        with config.unlocked():
+            config.initial_run = given["initial_run"]
     steps = given.get("num_environment_steps")
     if steps is not None:
         if given["num_iterations"] is not None:
@@ -186,6 +191,16 @@ def refuse_environment_steps(config: Config) -> None:
         )
 
 
+def refuse_initial_run(config: Config) -> None:
+    """Raises a ValueError if a run of actors and a learner has an initial run."""
+    if "initial_run" in config:
+        raise ValueError(
+            f"initial_run: got {config.initial_run!r}, but a run of actors and a "
+            "learner begins with new weights; leave it out, or train in one process "
+            "without actors."
+        )
+
+
 def agent_name(config: Config, agents: Iterable[str]) -> str:
     """Returns which of a script's agents the configuration names.
 
@@ -208,11 +223,17 @@ def prepare(algorithm: str, config: Config) -> None:
     """Imports TensorFlow for a run, unless the run in its folder is finished.
 
     Says so and exits if it is finished, without that wait.
+
+    Raises:
+      ValueError: The run is to begin with the weights in its own folder.
     """
-    if (
-        not flags.FLAGS.overwrite
-        and (_logdir(algorithm, config) / "config.json").exists()
-    ):
+    initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
+    if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
+        raise ValueError(
+            f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
+            "choose another one for the new run with --logdir."
+        )
+    if not flags.FLAGS.overwrite and (logdir / "config.json").exists():
         directory = make_directory(algorithm, config)
         iteration = directory.finished_iteration()
         if iteration is not None:
@@ -220,6 +241,14 @@ def prepare(algorithm: str, config: Config) -> None:
             print(f"Outputs: {directory.path}")
             sys.exit(0)
     quiet.quieten_tensorflow()
+
+
+def has_checkpoint(algorithm: str, config: Config) -> bool:
+    """Whether a checkpoint of this run, from which it resumes, is in its folder."""
+    if flags.FLAGS.overwrite:
+        return False
+    checkpoints = _logdir(algorithm, config) / "checkpoints"
+    return checkpoints.is_dir() and bool(checkpoint_names.newest_first(checkpoints))
 
 
 def make_directory(
@@ -394,7 +423,7 @@ def start(main: Callable[[], None]) -> None:
         try:
             main()
         except Exception as error:
-            if not _is_for_the_user(error):
+            if interrupts.is_interrupt(error) or not _is_for_the_user(error):
                 raise
             is_of_users_code = _is_of_users_code(error)
             if _TRACEBACK.value or is_of_users_code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,9 +12,12 @@ from examples import cli, training
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
 
-# `cli.read_config` reads it.
+# `cli.read_config` reads these two.
 flags.DEFINE_integer(
     "num_environment_steps", None, "Length of the run, in place of its iterations."
+)
+flags.DEFINE_string(
+    "initial_run", None, "Folder of a run, to begin with its last weights."
 )
 _FILM = flags.DEFINE_bool(
     "film", True, "Film the best policy at the end; --nofilm does not."
@@ -49,8 +53,24 @@ def run(
     with train.device_scope(config.device):
         agent = make_agent(config, environment)
         agent.initialize()
+        load_initial_weights(name, config, agent)
     loop = make_loop(config, environment, agent)
     run_loop(config, loop, cli.make_directory(name, config), algorithms[name])
+
+
+def load_initial_weights(name: str, config: cli.Config, agent: agents.TFAgent) -> None:
+    """Loads the weights of `--initial_run`, unless the run has its own checkpoint.
+
+    Args:
+      name: The algorithm's name in the names of folders.
+      config: The configuration, as `cli.read_config` returns it.
+      agent: The agent, after `initialize`.
+    """
+    initial_run = config.get("initial_run")
+    if initial_run is None or cli.has_checkpoint(name, config):
+        return
+    path = train.load_weights(agent, initial_run)
+    print(f"Initial weights: {path}", file=sys.stderr)
 
 
 def run_loop(

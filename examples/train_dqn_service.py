@@ -23,6 +23,7 @@ def main() -> None:
     with train.device_scope(config.device):
         agent = dqn.make_agent(config, environment)
         agent.initialize()
+        runs.load_initial_weights("dqn", config, agent)
     directory = cli.make_directory("dqn", config)
     loop = train.OffPolicyLoop(
         environment,

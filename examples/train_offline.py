@@ -86,8 +86,10 @@ def load(path: str, spec: Any) -> Any:
     files = sorted(glob.glob(path))
     if not files:
         raise ValueError(
-            f"data: got {path!r}, where there is no file, expected recordings; make "
-            "them with python -m examples.record, or set --config.data."
+            f"data: got {path!r}, where there is no file or folder, expected "
+            "recordings, which python -m examples.record makes, or the folder of a "
+            "dataset of Minari's: `minari download NAME` fetches one to "
+            "~/.minari/datasets/NAME. Set --config.data to either."
         )
     return datasets.load_recordings(files)
 

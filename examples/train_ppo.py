@@ -6,6 +6,7 @@
     python -m examples.train_ppo --config=configs/ppo_mujoco.py --env=Hopper-v5
     python -m examples.train_ppo --config=configs/ppo_atari.py --env=ALE/Breakout-v5
     python -m examples.train_ppo --config=configs/a2c.py
+    python -m examples.train_ppo --config.lstm_size=64
 
 Both choose discrete and continuous actions. The settings are in configs/ppo.py. To
 resume a run that was interrupted or killed, run the same command again. Watch it with
@@ -36,11 +37,13 @@ def make_agent(
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
     specs = environment.time_step_spec(), environment.action_spec()
+    lstm_size = config.get("lstm_size")
     actor_net, value_net = agents.ppo.ppo_networks.create_networks(
         specs[0].observation,
         specs[1],
         fc_layer_params=tuple(config.fc_layer_params),
         conv_layer_params=tuple(config.conv_layer_params) or None,
+        lstm_size=(lstm_size,) if lstm_size else None,
         activation_fn=keras.activations.get(config.activation),
         dtype=config.dtype,
         seed=config.seed,

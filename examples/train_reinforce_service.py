@@ -28,6 +28,7 @@ def main() -> None:
     with train.device_scope(config.device):
         agent = train_reinforce.make_agent(config, environment)
         agent.initialize()
+        runs.load_initial_weights("reinforce", config, agent)
     loop = train.EpisodicLoop(
         environment,
         agent,

@@ -38,6 +38,14 @@ ARCHAISMS = (
 COINAGES = ("lean", "short way", "Pacemaker", "ServedTable")
 
 
+def product_files():
+    """The pages and the code, without the tests."""
+    folders = ("benchmarks", "configs", "docs", "examples", "tfrl")
+    paths = [path for folder in folders for path in (REPOSITORY / folder).rglob("*")]
+    paths += REPOSITORY / "README.md", REPOSITORY / "BUILD.md"
+    return [path for path in paths if path.suffix in (".md", ".py", ".pyi")]
+
+
 def test_the_readmes_listings_run():
     text = (REPOSITORY / "README.md").read_text()
     listings = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
@@ -86,6 +94,21 @@ def test_every_place_names_the_same_version():
     assert f"version = {{{version}}}," in (REPOSITORY / "README.md").read_text()
     changes = (REPOSITORY / "docs" / "changes.md").read_text()
     assert re.findall(r"^## (\d\S*),", changes, re.MULTILINE)[0] == version
+
+
+def test_pages_and_code_name_the_extras_of_this_package():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"])
+    wrong = []
+    for path in product_files():
+        for line in path.read_text().splitlines():
+            named = re.findall(r"tfrl\[([\w,-]+)\]", line)
+            unquoted = re.search(r"pip install tfrl\[", line)
+            of_gymnasium = re.search(r"gymnasium\[box2d", line)
+            known = extras.issuperset(",".join(named).split(",") if named else ())
+            if unquoted or of_gymnasium or not known:
+                wrong.append(f"{path.name}: {line}")
+    assert wrong == []
 
 
 def test_importing_tfrl_imports_nothing_heavy():
@@ -175,12 +198,8 @@ def test_constructor_arguments_are_documented_in_the_constructor():
 def test_code_and_pages_use_none_of_the_words_to_avoid():
     words = "|".join(word.replace(" ", r"\s+") for word in ARCHAISMS + COINAGES)
     pattern = re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-    folders = ("benchmarks", "configs", "docs", "examples", "tfrl")
-    paths = [path for folder in folders for path in (REPOSITORY / folder).rglob("*")]
     found = []
-    for path in (*paths, REPOSITORY / "README.md", REPOSITORY / "BUILD.md"):
-        if path.suffix not in (".md", ".py", ".pyi"):
-            continue
+    for path in product_files():
         text = path.read_text()
         if path.suffix == ".md":
             # Old names in code spans, such as those that a table translates, may stay.

@@ -54,7 +54,7 @@ _OF_TF_AGENTS = {
     **{
         f"tfrl.agents.{agent}.examples": (
             "the examples are in a clone of the repository, outside of the package; "
-            f"run python -m examples.{program} there"
+            f"run {program} there"
         )
         for agent, program in _EXAMPLES.items()
     },

@@ -66,8 +66,17 @@ def test_a_spec_decides_about_dtypes_and_shapes(tmp_path):
 
 
 def test_what_cannot_be_read_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"main_data\.hdf5"):
-        datasets.load_minari(tmp_path)
+    for path, absent in (
+        (tmp_path, "data/main_data.hdf5"),
+        (tmp_path / "hopper", "file or folder"),
+    ):
+        with pytest.raises(FileNotFoundError) as error:
+            datasets.load_minari(path)
+        assert str(error.value) == (
+            f"path: got {str(path)!r}, where there is no {absent}, expected the folder "
+            "of a dataset of Minari's, in its format hdf5; fetch one with `minari "
+            "download NAME`, to ~/.minari/datasets/NAME."
+        )
     with pytest.raises(ValueError, match="no group episode_0"):
         datasets.load_minari(write(tmp_path / "empty-v0", []))
     wrong = write(tmp_path / "wrong-v0", [(2, True)], actions=np.ones((3, 2)))

@@ -71,6 +71,7 @@ FORBIDDEN = {
     "learning_rate": NEGATIVE,
     "log_interval": COUNTS,
     "loss": NO_WORD,
+    "lstm_size": COUNTS_OR_0,
     "max_abs_reward": NEGATIVE,
     "max_gradient_norm": NEGATIVE,
     "max_q_value": NOT_FINITE,

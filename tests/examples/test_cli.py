@@ -63,7 +63,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
         expected |= {"--num_iterations", f"--config=configs/{CONFIGS[module]}.py"}
     if module.startswith("train_"):
         expected |= {"--replay", "--overwrite", "--num_environment_steps"}
-        expected |= {"--film", "--evaluate_untrained"}
+        expected |= {"--film", "--evaluate_untrained", "--initial_run"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
         expected |= {"--video", "--video_episodes=1"}

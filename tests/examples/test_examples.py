@@ -755,11 +755,14 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
 
 
 def test_train_offline_says_how_to_make_the_data(run, tmp_path):
+    path = tmp_path / "datasets" / "hopper"
     code, _, errors = run(
-        "train_offline", f"--logdir={tmp_path / 'run'}", "--config.data=none"
+        "train_offline", f"--logdir={tmp_path / 'run'}", f"--config.data={path}"
     )
     assert code == 2
+    assert f"data: got {str(path)!r}, where there is no file or folder" in errors
     assert "python -m examples.record" in errors
+    assert "`minari download NAME` fetches one to ~/.minari/datasets/NAME" in errors
 
 
 def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import actions, nest_utils, number_checks, optimizers
+
+# The classes of agents that have warned of actors whose actions leave their bounds.
+_warned: set[type] = set()
 
 
 def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
@@ -274,6 +278,49 @@ def check_gives_distributions(
                 f"distributions of actions, got {output}; use an "
                 f"ActorDistributionNetwork{hint}."
             )
+
+
+def warn_of_unbounded_distributions(agent: type, actor_network: Any) -> None:
+    """Warns, once for each class of agents, if actions may leave their bounds.
+
+    This holds for normal distributions that are not squashed, also if their means are.
+
+    Args:
+      agent: The class of an agent whose losses draw actions.
+      actor_network: A built `Network` that predicts distributions of bounded actions.
+
+    Warns:
+      UserWarning: A distribution is a normal one.
+    """
+    if agent in _warned:
+        return
+    for spec in tf.nest.flatten(actor_network.create_variables()):
+        if not _is_normal(spec.parameters):
+            continue
+        _warned.add(agent)
+        warnings.warn(
+            f"{agent.__name__}: actor_network {actor_network.name!r} predicts a "
+            f"{spec.parameters.type_.__name__}, whose samples leave the bounds of the "
+            "actions. The policy clips what it samples, but the losses do not: the "
+            "critics are asked for values of actions that are never taken, and the "
+            "log-probabilities are not of the actions that are taken. Squash the "
+            "samples: ActorDistributionNetwork(..., continuous_projection_net="
+            "tfrl.agents.sac.TanhNormalProjectionNetwork).",
+            UserWarning,
+            stacklevel=3,
+        )
+        return
+
+
+def _is_normal(parameters: Any) -> bool:
+    """Whether a distribution's `Params` are of a normal, or of independent normals."""
+    import tensorflow_probability as tfp
+
+    tfd = tfp.distributions
+    if parameters.type_ is tfd.Independent:
+        return _is_normal(parameters.params["distribution"])
+    normals = tfd.Normal, tfd.MultivariateNormalDiag, tfd.MultivariateNormalTriL
+    return issubclass(parameters.type_, normals)
 
 
 def check_gives_discrete_values(critic_network: Any) -> None:

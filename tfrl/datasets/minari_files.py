@@ -39,12 +39,14 @@ def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
       FileNotFoundError: There is no such file.
       ValueError: It holds no episodes, or they do not match `spec`.
     """
-    file = pathlib.Path(path).expanduser()
-    file = file / _FILE if file.is_dir() else file
+    folder = pathlib.Path(path).expanduser()
+    file = folder / _FILE if folder.is_dir() else folder
     if not file.is_file():
         raise FileNotFoundError(
-            f"path: got {str(path)!r}, where there is no {_FILE.name}, expected a "
-            "dataset in Minari's format hdf5; fetch one with `minari download`."
+            f"path: got {str(path)!r}, where there is no "
+            f"{_FILE if folder.is_dir() else 'file or folder'}, expected the folder of "
+            "a dataset of Minari's, in its format hdf5; fetch one with `minari "
+            "download NAME`, to ~/.minari/datasets/NAME."
         )
     first = next(_episodes(file), None)
     if first is None:

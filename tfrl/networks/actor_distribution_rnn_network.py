@@ -47,6 +47,7 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
         rnn_construction_kwargs: dict[str, Any] | None = None,
         name: str | None = "ActorDistributionRnnNetwork",
         *,
+        kernel_initializer: Any = None,
         seed: int | None = None,
     ):
         """Creates the network; see `LSTMEncodingNetwork` for further arguments.
@@ -68,6 +69,7 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
           rnn_construction_fn: As for `LSTMEncodingNetwork`.
           rnn_construction_kwargs: As for `LSTMEncodingNetwork`.
           name: The network's name.
+          kernel_initializer: As for `LSTMEncodingNetwork`.
           seed: Seeds all initialisers and dropout; None follows `tf.random.set_seed`.
         """
         seeds = seeding.SeedStream(seed)
@@ -84,6 +86,7 @@ class ActorDistributionRnnNetwork(actor_distribution_network.EncoderProjectionNe
             rnn_construction_fn=rnn_construction_fn,
             rnn_construction_kwargs=rnn_construction_kwargs,
             dtype=dtype,
+            kernel_initializer=kernel_initializer,
             seed=seeds(),
         )
         super().__init__(

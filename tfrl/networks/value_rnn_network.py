@@ -32,6 +32,8 @@ class ValueRnnNetwork(network.Network):
         dtype: Any = tf.float32,
         name: str | None = "ValueRnnNetwork",
         *,
+        kernel_initializer: Any = None,
+        value_kernel_initializer: Any = None,
         seed: int | None = None,
     ):
         """Creates the network; see `LSTMEncodingNetwork` for further arguments.
@@ -48,6 +50,9 @@ class ValueRnnNetwork(network.Network):
           activation_fn: As for `LSTMEncodingNetwork`.
           dtype: The dtype of the encoder. The value is float32.
           name: The network's name.
+          kernel_initializer: As for `LSTMEncodingNetwork`.
+          value_kernel_initializer: The initialiser of the last kernel; by default
+            uniform in [-0.03, 0.03].
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
         """
         seeds = seeding.SeedStream(seed)
@@ -62,6 +67,7 @@ class ValueRnnNetwork(network.Network):
             output_fc_layer_params=output_fc_layer_params,
             activation_fn=activation_fn,
             dtype=dtype,
+            kernel_initializer=kernel_initializer,
             seed=seeds(),
         )
         super().__init__(
@@ -72,8 +78,10 @@ class ValueRnnNetwork(network.Network):
         self._encoder = encoder
         self._value_layer = keras.layers.Dense(
             1,
-            kernel_initializer=keras.initializers.RandomUniform(
-                -0.03, 0.03, seed=seeds()
+            kernel_initializer=seeding.clone_initializer(
+                value_kernel_initializer
+                or keras.initializers.RandomUniform(-0.03, 0.03),
+                seeds(),
             ),
             dtype="float32",
             name="value",

@@ -27,7 +27,7 @@ READING_ERRORS = (
 
 _VARIABLE = (tf.Variable, keras.Variable)
 _TRAINED = (keras.Layer, keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
-_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+VARIABLE_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def repair_state(directory: str) -> None:
@@ -113,7 +113,7 @@ def named_variables(root: Any) -> Iterator[tuple[str, Any]]:
         parent = queue.popleft()
         path = paths[id(parent)]
         if isinstance(parent, _VARIABLE):
-            yield path + _VALUE, parent
+            yield path + VARIABLE_VALUE, parent
         for name, child in view.children(parent).items():
             if id(child) not in paths:
                 escaped = name.replace(".", "..").replace("/", ".S")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import tensorflow as tf
@@ -125,7 +125,7 @@ class Checkpointer:
         if bad:
             raise CheckpointError(
                 f"checkpoint directory {self._directory!r}: nothing was saved, because "
-                f"these variables hold NaN or infinity:\n{_shortened(bad)}\n"
+                f"these variables hold NaN or infinity:\n{shortened(bad)}\n"
                 f"{self._last_good()} Lower the learning rate, or look for "
                 "observations and rewards that are huge or not finite."
             )
@@ -152,7 +152,7 @@ class Checkpointer:
         if lines:
             raise CheckpointError(
                 f"checkpoint directory {self._directory!r}: these weights would be in "
-                f"no checkpoint:\n{_shortened(lines)}\n"
+                f"no checkpoint:\n{shortened(lines)}\n"
                 "TensorFlow does not look into the lists and dictionaries of a Keras "
                 "layer; make each layer in them an attribute of its own, or derive "
                 "from tfrl.networks.Network in place of keras.Layer."
@@ -200,11 +200,37 @@ def restore_latest(
         the newest good one have other shapes or dtypes.
     """
     checked = set(checkpoint_files.trained_variables(checkpoint)).difference(unchecked)
+
+    def restore(path: str, reader: Any) -> None:
+        _check_same_variables(path, reader, checkpoint)
+        checkpoint.restore(path).expect_partial()
+
+    return use_latest(directory, restore, checked)
+
+
+def use_latest(
+    directory: str | os.PathLike,
+    use: Callable[[str, Any], None],
+    checked: Collection[str],
+) -> str | None:
+    """Calls a function with the newest good checkpoint in `directory`.
+
+    Args:
+      directory: The directory of the checkpoints.
+      use: Takes the checkpoint's path and its `tf.train.load_checkpoint` reader. If it
+        fails to read the checkpoint, the next older one is used.
+      checked: The keys of the variables that must be finite in a good checkpoint.
+
+    Returns:
+      The path, or None if the directory holds no checkpoint.
+
+    Raises:
+      CheckpointError: If it holds checkpoints, but none is good, or `use` raises it.
+    """
     failures = []
     for path in checkpoint_names.newest_first(os.fspath(directory)):
         try:
             reader = checkpoint_files.read_whole(path)
-            _check_same_variables(path, reader, checkpoint)
             bad = checkpoint_files.not_finite(reader, sorted(checked))
             if bad:
                 failures.append(
@@ -212,7 +238,7 @@ def restore_latest(
                     f"variables hold NaN or infinity, such as {bad[0]}"
                 )
                 continue
-            checkpoint.restore(path).expect_partial()
+            use(path, reader)
         except CheckpointError:
             raise
         except checkpoint_files.READING_ERRORS as error:
@@ -224,7 +250,7 @@ def restore_latest(
                 + "\n".join(failures)
                 + f"\nGoing on from the last good one, {path}.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return path
     if failures:
@@ -250,20 +276,21 @@ def _check_same_variables(
         raise CheckpointError(
             f"checkpoint {path}: its files are whole, but it was saved with another "
             "configuration, such as another network or another capacity of the replay "
-            f"buffer:\n{_shortened(changed)}\n"
+            f"buffer:\n{shortened(changed)}\n"
             "Use the configuration with which it was saved, or another directory."
         )
     if absent:
         warnings.warn(
             f"CHECKPOINT OF OTHER OBJECTS: {path} does not hold these variables, which "
-            f"keep their initial values:\n{_shortened(absent)}\n"
+            f"keep their initial values:\n{shortened(absent)}\n"
             "Use the configuration with which it was saved, if this is not on purpose.",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
-def _shortened(lines: list[str]) -> str:
+def shortened(lines: list[str]) -> str:
+    """Returns the first lines, and how many more there are, as one text."""
     more = len(lines) - _MOST_LINES
     if more > 0:
         lines = [*lines[:_MOST_LINES], f"  and {more} more"]

@@ -117,9 +117,10 @@ _FINDER = _QuietFinder()
 
 @contextlib.contextmanager
 def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
-    """Removes lines from standard error, unless an exception is raised meanwhile.
+    """Removes lines from standard error, unless an error is raised meanwhile.
 
-    If the process dies meanwhile, a process that waits for this shows all lines.
+    Ctrl-C, a KeyboardInterrupt, is no error. If the process dies meanwhile, a process
+    that waits for this shows all lines.
     """
     try:
         stderr = os.dup(2)
@@ -139,6 +140,9 @@ def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
         try:
             yield
             succeeded = True
+        except KeyboardInterrupt:
+            succeeded = True
+            raise
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)

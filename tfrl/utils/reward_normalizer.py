@@ -78,6 +78,11 @@ class RewardNormalizer(tf.Module):
         """The number of environments whose rewards arrive together; None for any."""
         return self._batch_size
 
+    @property
+    def returns(self) -> tf.Variable | None:
+        """The environments' returns so far, float32 `[B]`; None for any number."""
+        return self._returns
+
     def update(
         self, rewards: tf.Tensor, is_first: tf.Tensor, mask: tf.Tensor | None = None
     ) -> None:

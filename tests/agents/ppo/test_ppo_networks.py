@@ -90,3 +90,17 @@ def test_the_sequential_actor_gives_actions_of_batches_and_sequences():
     assert np.abs(whole.mean()).max() <= 2
     check_orthogonal(kernels(network)[0], 1.0)
     assert isinstance(network.layers[0], keras.layers.Dense)
+
+
+def test_recurrent_networks_have_an_lstm_between_the_same_layers():
+    actor, critic = ppo_networks.create_networks(
+        OBSERVATION, FORCE, fc_layer_params=(8,), lstm_size=(6,), seed=1
+    )
+    for network, last in ((actor, 0.01), (critic, 1.0)):
+        first, lstm, end = kernels(network)
+        check_orthogonal(first, 2**0.5)
+        check_orthogonal(end, last)
+        assert (first.shape, lstm.shape, len(end)) == ((4, 8), (8, 24), 6)
+        assert [tuple(spec.shape) for spec in network.state_spec] == [(6,), (6,)]
+    distribution, _ = actor(tf.constant([[1.0, -2, 30, 4]]))
+    np.testing.assert_allclose(distribution.stddev(), np.ones([1, 3]), rtol=1e-6)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests import processors
 from tfrl import agents
+from tfrl.agents import checks
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import sampling
 from tfrl.networks import (
@@ -21,6 +22,8 @@ from tfrl.networks import (
     CriticEnsembleNetwork,
     CriticNetwork,
     CriticRnnNetwork,
+    NormalProjectionNetwork,
+    StateDependentNoiseProjectionNetwork,
 )
 from tfrl.policies import ou_noise_policy
 from tfrl.specs import tensor_spec
@@ -697,3 +700,67 @@ def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():
     np.testing.assert_allclose(np.mean(entropies), target_entropy, atol=0.1)
     alpha = 2 * np.exp(2 * target_entropy) / (2 * np.pi * np.e)
     np.testing.assert_allclose(np.exp(agent._temperature.log), alpha, rtol=0.25)
+
+
+UNBOUNDED = "samples leave the bounds of the actions"
+NORMAL = "MultivariateNormalDiag"
+
+
+def projected(projection):
+    return ActorDistributionNetwork(*SPECS, continuous_projection_net=projection)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make_actor", "distribution"),
+    [
+        (agents.SacAgent, lambda: ActorDistributionNetwork(*SPECS), NORMAL),
+        (
+            agents.SacAgent,
+            lambda: ActorDistributionRnnNetwork(*SPECS, lstm_size=(3,)),
+            NORMAL,
+        ),
+        (
+            agents.SacAgent,
+            lambda: projected(
+                functools.partial(
+                    StateDependentNoiseProjectionNetwork, scale_distribution=False
+                )
+            ),
+            "StateDependentNormal",
+        ),
+        (agents.TqcAgent, lambda: ActorDistributionNetwork(*SPECS), NORMAL),
+    ],
+    ids=["default", "recurrent", "state-dependent noise", "TQC"],
+)
+def test_an_actor_whose_actions_leave_their_bounds_warns_once(
+    monkeypatch, recwarn, kind, make_actor, distribution
+):
+    monkeypatch.setattr(checks, "_warned", set())
+    critics = critic()
+    if kind is agents.TqcAgent:
+        critics = CriticEnsembleNetwork(SPECS, num_critics=2, num_quantiles=3)
+    if make_actor().state_spec:
+        critics = CriticRnnNetwork(SPECS, lstm_size=(3,))
+    for _ in range(2):
+        make(kind, critic_network=critics, actor_network=make_actor())
+    (message,) = [str(w.message) for w in recwarn if UNBOUNDED in str(w.message)]
+    assert message.startswith(f"{kind.__name__}: actor_network 'Actor")
+    assert f"predicts a {distribution}, whose samples" in message
+    assert "continuous_projection_net=tfrl.agents.sac.TanhNormalProject" in message
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        TANH_NORMAL,
+        functools.partial(NormalProjectionNetwork, scale_distribution=True),
+        StateDependentNoiseProjectionNetwork,
+    ],
+    ids=["tanh", "scaled to the spec", "state-dependent noise"],
+)
+def test_an_actor_whose_actions_stay_within_their_bounds_does_not_warn(
+    monkeypatch, recwarn, projection
+):
+    monkeypatch.setattr(checks, "_warned", set())
+    make(actor_network=projected(projection))
+    assert not [w for w in recwarn if UNBOUNDED in str(w.message)]

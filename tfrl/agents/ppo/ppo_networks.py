@@ -11,12 +11,14 @@ import tensorflow as tf
 
 from tfrl.networks import (
     actor_distribution_network,
+    actor_distribution_rnn_network,
     categorical_projection_network,
     network,
     normal_projection_network,
     preprocessing,
     seeding,
     value_network,
+    value_rnn_network,
 )
 from tfrl.typing import types
 
@@ -27,6 +29,7 @@ def create_networks(
     fc_layer_params: Sequence[int] = (64, 64),
     *,
     conv_layer_params: Sequence[Any] | None = None,
+    lstm_size: Sequence[int] | None = None,
     activation_fn: Any = keras.activations.tanh,
     dtype: Any = tf.float32,
     seed: int | None = None,
@@ -34,11 +37,11 @@ def create_networks(
     """Makes an actor and a critic that share no layers.
 
     All kernels are orthogonal, with a gain of the root of 2 in the hidden layers, 0.01
-    in the actor's last layer and 1 in the critic's, and all biases are 0. Continuous
-    actions are normal; their means are not squashed, and the logarithms of their
-    standard deviations are variables that start at 0. So do Stable-Baselines3 and
-    CleanRL; Andrychowicz et al., "What matters in on-policy reinforcement learning?"
-    (2020, arXiv:2006.05990), compare it with others.
+    in the actor's last layer and 1 in the critic's, and all biases are 0; only an LSTM
+    has Keras' initialisation. Continuous actions are normal; their means are not
+    squashed, and the logarithms of their standard deviations are variables that start
+    at 0. So do Stable-Baselines3 and CleanRL; Andrychowicz et al., "What matters in
+    on-policy reinforcement learning?" (2020, arXiv:2006.05990), compare it with others.
 
     Args:
       observation_spec: The nest of specs of the observations that the networks see. It
@@ -47,6 +50,8 @@ def create_networks(
       fc_layer_params: The units of each dense layer.
       conv_layer_params: `(filters, kernel_size, strides)` of each convolution, for
         observations that are one image; integers are divided by 255.
+      lstm_size: The units of each LSTM cell after the dense layers; actor and critic
+        have their own, and a state. None for networks without a state.
       activation_fn: The activation of all hidden layers.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
@@ -66,12 +71,21 @@ def create_networks(
         "preprocessing_layers": layers,
         "preprocessing_combiner": combiner,
         "conv_layer_params": conv_layer_params,
-        "fc_layer_params": fc_layer_params,
         "activation_fn": activation_fn,
         "dtype": dtype,
         "kernel_initializer": keras.initializers.Orthogonal(math.sqrt(2)),
     }
-    actor = actor_distribution_network.ActorDistributionNetwork(
+    make_actor: Any = actor_distribution_network.ActorDistributionNetwork
+    make_critic: Any = value_network.ValueNetwork
+    if lstm_size is None:
+        encoder["fc_layer_params"] = fc_layer_params
+    else:
+        make_actor = actor_distribution_rnn_network.ActorDistributionRnnNetwork
+        make_critic = value_rnn_network.ValueRnnNetwork
+        encoder["input_fc_layer_params"] = fc_layer_params
+        encoder["lstm_size"] = lstm_size
+        encoder["output_fc_layer_params"] = None
+    actor = make_actor(
         observation_spec,
         action_spec,
         discrete_projection_net=_discrete_head,
@@ -79,7 +93,7 @@ def create_networks(
         seed=seeds(),
         **encoder,
     )
-    critic = value_network.ValueNetwork(
+    critic = make_critic(
         observation_spec,
         value_kernel_initializer=keras.initializers.Orthogonal(1.0),
         seed=seeds(),

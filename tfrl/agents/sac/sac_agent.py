@@ -216,6 +216,10 @@ class SacAgent(actor_critic.ActorCriticAgent):
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
             the networks' outputs do not match, or a number is out of range.
           NotImplementedError: N-step updates with a recurrent network.
+
+        Warns:
+          UserWarning: The actor's distributions are normal ones that are not squashed
+            into the bounds of the actions; once for each class of agents.
         """
         td, common = options.from_arguments(locals())
         time_step_spec = checks.as_time_step_spec(time_step_spec, "SAC")
@@ -244,6 +248,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
             "SAC",
             ", with continuous_projection_net=TanhNormalProjectionNetwork",
         )
+        checks.warn_of_unbounded_distributions(type(self), networks.actor)
         seeded = {} if seed is None else {"seed": seed}
         sampling_policy = actor_policy_ctor(
             time_step_spec=time_step_spec,

@@ -2,6 +2,7 @@ from . import callbacks as callbacks
 from . import diagnostics as diagnostics
 from . import finished_runs as finished_runs
 from . import full_disk as full_disk
+from . import initial_weights as initial_weights
 from . import learning_curve as learning_curve
 from . import progress as progress
 from . import run as run

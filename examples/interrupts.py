@@ -1,0 +1,36 @@
+"""Ends a script quietly if Ctrl-C comes before its run can save itself."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+STATUS = 130  # What shells give a program that Ctrl-C has ended.
+
+
+def install() -> None:
+    """Lets Ctrl-C end this process with status 130 and without a traceback."""
+    show = sys.excepthook
+
+    def exit_or_show(
+        kind: type[BaseException],
+        error: BaseException,
+        trace: types.TracebackType | None,
+    ) -> None:
+        if is_interrupt(error):
+            sys.exit(STATUS)
+        show(kind, error, trace)
+
+    sys.excepthook = exit_or_show
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C raised an error, or raised the one that it came from.
+
+    A module that is interrupted while it is imported may raise an ImportError.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -1,0 +1,128 @@
+"""Recurrent PPO from the command line, and runs that begin with another's weights."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+SMALL = (
+    "--config.num_envs=2",
+    "--config.collect_steps_per_iteration=8",
+    "--config.num_epochs=1",
+    "--config.minibatch_size=8",
+    "--config.fc_layer_params=(8,)",
+    "--config.lstm_size=4",
+    "--config.eval_interval=2",
+    "--config.log_interval=2",
+    "--config.checkpoint_interval=2",
+    "--config.num_eval_episodes=2",
+    "--config.jit_compile=False",
+    "--nofilm",
+    "--noevaluate_untrained",
+)
+
+
+def weights(logdir):
+    path = tf.train.latest_checkpoint(str(logdir / "checkpoints"))
+    reader = tf.train.load_checkpoint(path)
+    found = {
+        key: reader.get_tensor(key)
+        for key, dtype in reader.get_variable_to_dtype_map().items()
+        if key.startswith("agent/") and "optimizer" not in key and dtype.is_floating
+    }
+    assert found
+    return found
+
+
+@pytest.fixture(scope="module")
+def earlier(forks, tmp_path_factory):
+    """A recurrent run of PPO that was made longer, with its last output."""
+    logdir = tmp_path_factory.mktemp("ppo") / "run"
+    for length in (2, 4):
+        arguments = (*SMALL, f"--logdir={logdir}", f"--num_iterations={length}")
+        code, _, errors = forks.run("train_ppo", *arguments)
+        assert code == 0, errors
+    return logdir, errors
+
+
+def test_a_recurrent_run_resumes_and_its_policy_plays(earlier, run):
+    logdir, errors = earlier
+    assert "Resumed at iteration 2" in errors
+    assert json.loads((logdir / "config.json").read_text())["lstm_size"] == 4
+    # The recurrent kernels of the actor and the critic.
+    assert [v.shape for v in weights(logdir).values()].count((4, 16)) == 2
+    code, output, errors = run(
+        "play", f"--logdir={logdir}", "--num_episodes=2", "--video="
+    )
+    assert code == 0, errors
+    assert "2 episodes of CartPole-v1: mean return" in output
+
+
+def test_a_new_run_begins_with_the_weights_and_resumes_without_the_earlier_one(
+    earlier, run, tmp_path
+):
+    initial_run = pathlib.Path(shutil.copytree(earlier[0], tmp_path / "earlier"))
+    logdir = tmp_path / "run"
+    # With a learning rate of 0, which the earlier run had not, nothing moves.
+    arguments = (*SMALL, f"--logdir={logdir}", f"--initial_run={initial_run}")
+    arguments = ("train_ppo", *arguments, "--config.learning_rate=0.0")
+    code, _, errors = run(*arguments, "--num_iterations=2")
+    assert code == 0, errors
+    assert f"Initial weights: {initial_run}/checkpoints/ckpt-4" in errors
+    config = json.loads((logdir / "config.json").read_text())
+    assert config["initial_run"] == str(initial_run)
+    before, after = weights(initial_run), weights(logdir)
+    assert before.keys() == after.keys()
+    for key, value in after.items():
+        np.testing.assert_array_equal(value, before[key], key)
+    shutil.rmtree(initial_run)
+    code, _, errors = run(*arguments, "--num_iterations=4")
+    assert code == 0, errors
+    assert "Resumed at iteration 2" in errors
+    assert "Initial weights" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("train_ppo", *SMALL, "--config.lstm_size=5"),
+            "had other weights than this one",
+        ),
+        (
+            ("train_ppo", *SMALL, "--logdir={earlier}", "--overwrite"),
+            "which is the folder of this run, too; choose another one",
+        ),
+        (
+            ("train_impala", "--num_actors=1"),
+            "a run of actors and a learner begins with new weights",
+        ),
+        (("actor_learner",), "a run of actors and a learner begins with new weights"),
+    ],
+    ids=["other networks", "the same folder", "actors", "actor and learner"],
+)
+def test_an_initial_run_that_does_not_fit_is_refused(
+    earlier, run, tmp_path, arguments, message
+):
+    logdir = tmp_path / "run"
+    module, *flags = (word.format(earlier=earlier[0]) for word in arguments)
+    code, _, errors = run(
+        module, f"--logdir={logdir}", *flags, f"--initial_run={earlier[0]}"
+    )
+    assert code == 2
+    assert message in errors
+    assert "Traceback" not in errors
+    assert not logdir.exists()
+    assert (earlier[0] / "checkpoints").exists()
+
+
+def test_an_initial_run_without_checkpoints_is_refused(run, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    code, _, errors = run(
+        "train_ppo", *SMALL, f"--logdir={tmp_path / 'run'}", f"--initial_run={nowhere}"
+    )
+    assert code == 2
+    assert f"initial_run: got '{nowhere}', where there is no checkpoint" in errors

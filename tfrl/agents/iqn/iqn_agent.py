@@ -1,11 +1,11 @@
 """IQN: implicit quantile networks.
 
 QR-DQN whose network is given the fractions of the quantiles. The loss of a transition
-has N fractions tau_i of the predictions and N' fractions tau'_j of the targets, all
-drawn uniformly, anew for each transition and update. Dabney et al., "Implicit quantile
-networks for distributional reinforcement learning" (2018, arXiv:1806.06923), equation
-3. Actions, the policies' and the targets', go by the mean over evenly spaced fractions;
-see `ImplicitQuantileNetwork`.
+has N fractions tau_i of the predictions and N' fractions tau'_j of the targets, which
+each update draws uniformly. Dabney et al., "Implicit quantile networks for
+distributional reinforcement learning" (2018, arXiv:1806.06923), equation 3. Actions,
+the policies' and the targets', go by the mean over evenly spaced fractions; see
+`ImplicitQuantileNetwork`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 One hidden layer of 100 units, batches of 64, Adam with 1e-3, a buffer of 100,000
 frames; an iteration is one step of each environment and one update. tfrl samples from
 the buffer's variables in the loop, or from its `as_dataset` pipeline, or XLA compiles
-the whole loop.
+the whole loop. The agents that predict distributions of the return have 51 atoms, or 50
+quantiles.
 """
 
 from __future__ import annotations
@@ -44,6 +45,22 @@ EIGHT = Group(
     references=("TF-Agents",),
     units=("environment steps",),
 )
+DISTRIBUTIONS = Group(
+    "distributions of the return, one Gymnasium environment",
+    (
+        *(
+            Contender(
+                f"tfrl, {label}",
+                "tfrl",
+                "dqn",
+                {"envs": 1, "algorithm": algorithm, "jit_compile": True},
+            )
+            for label, algorithm in (("C51", "c51"), ("QR-DQN", "qr_dqn"))
+        ),
+        Contender("Stable-Baselines3's QR-DQN", "torch", "stable_baselines3_qr_dqn"),
+    ),
+    references=("Stable-Baselines3's QR-DQN",),
+)
 FLOORS = Group(
     "the floors of an iteration, each part alone",
     (
@@ -57,7 +74,7 @@ FLOORS = Group(
 
 def run(session: Session) -> None:
     """Runs the benchmark."""
-    session.measure("dqn", (ONE, EIGHT, FLOORS))
+    session.measure("dqn", (ONE, EIGHT, DISTRIBUTIONS, FLOORS))
 
 
 if __name__ == "__main__":

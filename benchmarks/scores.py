@@ -64,6 +64,7 @@ _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
 _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
+_CLEAN_RL = "CleanRL, 3 runs"
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -72,6 +73,18 @@ _OFFLINE = "configs/offline.py"
 _CQL, _BC = "--config.agent=cql", "--config.agent=bc"
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+    Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
+    Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
+    Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),
+    Entry("C51", "train_dqn", "configs/c51.py", 5, 481.2, _CLEAN_RL),
+    Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
+    Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
+    Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 5, 500, _ZOO),
+    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
+    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),
+    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2),
+    Entry("IQN", "train_dqn", "configs/iqn.py", 5),
+    Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
     Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),

@@ -1,7 +1,4 @@
-"""C51 on CartPole-v1, with the settings of CleanRL.
-
-They are CleanRL's for Acrobot-v1 and MountainCar-v0, too: give `--env`.
-"""
+"""C51 on CartPole-v1, with the settings of CleanRL."""
 
 from ml_collections import ConfigDict
 

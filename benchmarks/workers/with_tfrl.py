@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from typing import Any
@@ -10,10 +11,8 @@ import keras
 
 from benchmarks.workers import pendulum_settings, ppo_settings, same_code, serving
 from examples import cli, off_policy
-from tfrl import train
-from tfrl.agents.dqn import dqn_agent
+from tfrl import agents, networks, train
 from tfrl.drivers import dynamic_step_driver
-from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.train.sweeps import members
@@ -181,9 +180,9 @@ def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task
 
 
 def _off_policy_loop(
-    environment: Any, capacity: int, seed: int, **options: Any
+    environment: Any, capacity: int, seed: int, algorithm: str = "dqn", **options: Any
 ) -> train.OffPolicyLoop:
-    agent = _dqn_agent(environment)
+    agent = _dqn_agent(environment, algorithm)
     envs = environment.batch_size
     buffer = _Buffer(
         agent.collect_data_spec, batch_size=envs, max_length=capacity // envs
@@ -219,11 +218,31 @@ def _loop_task(loop: Any) -> serving.Task:
     return serving.Task(run)
 
 
-def _dqn_agent(environment: Any) -> dqn_agent.DqnAgent:
-    agent = dqn_agent.DqnAgent(
+def _dqn_agent(environment: Any, algorithm: str = "dqn") -> agents.DqnAgent:
+    """Makes a DQN, C51 or QR-DQN agent."""
+    kind: Any
+    network: Any
+    kind, network, options = {
+        "dqn": (
+            agents.DqnAgent,
+            networks.QNetwork,
+            {"td_errors_loss_fn": common.element_wise_squared_loss},
+        ),
+        "c51": (
+            agents.CategoricalDqnAgent,
+            functools.partial(networks.CategoricalQNetwork, num_atoms=51),
+            {"min_q_value": 0.0, "max_q_value": 100.0},
+        ),
+        "qr_dqn": (
+            agents.QrDqnAgent,
+            functools.partial(networks.QuantileQNetwork, num_quantiles=50),
+            {},
+        ),
+    }[algorithm]
+    agent = kind(
         environment.time_step_spec(),
         environment.action_spec(),
-        q_network=q_network.QNetwork(
+        network(
             environment.observation_spec(),
             environment.action_spec(),
             fc_layer_params=(100,),
@@ -233,8 +252,8 @@ def _dqn_agent(environment: Any) -> dqn_agent.DqnAgent:
         epsilon_greedy=0.1,
         target_update_tau=0.05,
         target_update_period=5,
-        td_errors_loss_fn=common.element_wise_squared_loss,
         gamma=0.99,
+        **options,
     )
     agent.initialize()
     return agent

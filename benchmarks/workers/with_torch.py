@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import sb3_contrib
 import stable_baselines3
 import torch
 from stable_baselines3.common import env_util
@@ -20,10 +21,19 @@ _CAPACITY = 100_000
 
 def stable_baselines3_dqn() -> serving.Task:
     """Makes `stable_baselines3.DQN`."""
-    model = stable_baselines3.DQN(
+    return _dqn(stable_baselines3.DQN, {})
+
+
+def stable_baselines3_qr_dqn() -> serving.Task:
+    """Makes `sb3_contrib.QRDQN` with 50 quantiles."""
+    return _dqn(sb3_contrib.QRDQN, {"n_quantiles": 50})
+
+
+def _dqn(algorithm: Any, policy_kwargs: dict[str, Any]) -> serving.Task:
+    model = algorithm(
         "MlpPolicy",
         "CartPole-v1",
-        policy_kwargs={"net_arch": [100]},
+        policy_kwargs={"net_arch": [100], **policy_kwargs},
         batch_size=_BATCH,
         learning_rate=1e-3,
         buffer_size=_CAPACITY,
@@ -272,6 +282,7 @@ if __name__ == "__main__":
     serving.serve(
         {
             "stable_baselines3": stable_baselines3_dqn,
+            "stable_baselines3_qr_dqn": stable_baselines3_qr_dqn,
             "cleanrl": cleanrl_dqn,
             "actor_critic": actor_critic,
             "stable_baselines3_ppo": stable_baselines3_ppo,

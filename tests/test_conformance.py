@@ -249,6 +249,17 @@ def network_parts():
         "QNetwork": (networks.QNetwork, (ACTION,), small),
         "QRnnNetwork": (networks.QRnnNetwork, (ACTION,), rnn),
         "CategoricalQNetwork": (networks.CategoricalQNetwork, (ACTION,), small),
+        "QuantileQNetwork": (networks.QuantileQNetwork, (ACTION, 5), small),
+        "ImplicitQuantileNetwork": (
+            networks.ImplicitQuantileNetwork,
+            (ACTION, 5),
+            small,
+        ),
+        "QNetwork-dueling": (
+            networks.QNetwork,
+            (ACTION,),
+            {**small, "dueling_layer_params": (4,)},
+        ),
         "ValueNetwork": (networks.ValueNetwork, (), small),
         "ValueRnnNetwork": (networks.ValueRnnNetwork, (), rnn),
         "EncodingNetwork": (networks.EncodingNetwork, (), small),

@@ -119,7 +119,7 @@ def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])
-    assert "expected one of A2C, BC, CQL, D4PG, DDPG, DMPO" in capsys.readouterr().err
+    assert "expected one of A2C, BC, C51, CQL, D4PG, DDPG" in capsys.readouterr().err
 
 
 def test_the_page_says_how_the_recording_is_made():

@@ -38,6 +38,17 @@ class Parts:
     def q(self):
         return self._make(networks.QNetwork, *self.specs, fc_layer_params=self.layers)
 
+    def normalized_q(self):
+        """A Q-network with layer normalization."""
+        encoder = self._make(
+            networks.EncodingNetwork,
+            self.specs[0],
+            fc_layer_params=self.layers,
+            layer_norm=True,
+        )
+        values = networks.q_network.q_value_layer(self.specs[1], seed=self.seed + 1)
+        return networks.Sequential([encoder, values], seed=self.seed)
+
     def recurrent_q(self):
         return self._make(networks.QRnnNetwork, *self.specs, lstm_size=(5,))
 
@@ -302,6 +313,20 @@ KINDS = {
             "actor_net": p.recurrent_distributions(),
             "value_net": p.recurrent_value(),
         },
+        without_td_error=_RETURNS,
+    ),
+    "PqnAgent": Kind(
+        agents.PqnAgent,
+        lambda p: [p.normalized_q()],
+        1,
+        CHOICE,
+        without_td_error=_RETURNS,
+    ),
+    "PqnAgent-recurrent": Kind(
+        agents.PqnAgent,
+        lambda p: [p.recurrent_q()],
+        1,
+        CHOICE,
         without_td_error=_RETURNS,
     ),
     "DdpgAgent": Kind(

@@ -1,6 +1,7 @@
 """PQN on CartPole-v1, for 500,000 steps.
 
-The settings are CleanRL's, but with Adam instead of RAdam.
+The settings are CleanRL's, but with Adam instead of RAdam, a larger learning rate, and a
+discount nearer to 1; configs/dqn.py says why. They were chosen on seeds from 100 up.
 """
 
 from ml_collections import ConfigDict
@@ -24,9 +25,9 @@ def get_config() -> ConfigDict:
     config.fc_layer_params = (120, 84)  # Units of the hidden layers.
     config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
-    config.learning_rate = 2.5e-4  # Of Adam.
+    config.learning_rate = 1e-3  # Of Adam.
     config.anneal_learning_rate = True  # Whether it falls linearly to 0.
-    config.gamma = 0.99  # Discount of a step.
+    config.gamma = 0.995  # Discount of a step.
     config.lambda_value = 0.65  # 1 takes returns, 0 one-step targets.
     config.gradient_clipping = 10.0  # Largest norm of all gradients together.
     config.initial_epsilon = 1.0  # First probability of a random action.

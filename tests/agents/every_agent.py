@@ -322,13 +322,6 @@ KINDS = {
         CHOICE,
         without_td_error=_RETURNS,
     ),
-    "PqnAgent-recurrent": Kind(
-        agents.PqnAgent,
-        lambda p: [p.recurrent_q()],
-        1,
-        CHOICE,
-        without_td_error=_RETURNS,
-    ),
     "DdpgAgent": Kind(
         agents.DdpgAgent,
         lambda p: [p.actor(), p.critic()],

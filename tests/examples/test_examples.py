@@ -586,7 +586,7 @@ def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
     assert rows(tmp_path / "run")[-1]["train_steps"] == updates
 
 
-def test_train_pqn_writes_its_outputs(run, tmp_path):
+def test_train_pqn_writes_its_log(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
         "--env=Pendulum-v1",
@@ -600,14 +600,12 @@ def test_train_pqn_writes_its_outputs(run, tmp_path):
         "--config.num_eval_episodes=1",
         "--config.log_interval=4",
         "--config.fc_layer_params=(4,)",
+        "--nofilm",
     )
     code, _, errors = run("train_pqn", *arguments)
     assert code == 0, errors
-    last = rows(tmp_path / "run")[-1]
-    # In each iteration, 4 epochs of 2 minibatches; the rate falls to 0.
-    assert last["train_steps"] == "32"
-    assert float(last["learning_rate"]) == 0.0
-    assert (tmp_path / "run" / "agent.mp4").exists()
+    # In each iteration, 4 epochs of 2 minibatches.
+    assert rows(tmp_path / "run")[-1]["train_steps"] == "32"
 
 
 def test_train_ppo_names_its_agents(run, tmp_path):

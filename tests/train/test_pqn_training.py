@@ -44,7 +44,8 @@ def make_loop(seed=1, learning_rate=3e-3, recurrent=False, limit=500, **kwargs):
 
 
 def held(loop):
-    return [v.numpy() for v in loop.agent.variables()]
+    # The carries of compensated sums are what their rounding leaves.
+    return [v.numpy() for v in loop.agent.variables() if "carry" not in v.name]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def test_the_same_seed_gives_the_same_run_and_a_plain_loop_the_same_numbers(
         np.testing.assert_array_equal(theirs, again)
 
 
+@pytest.mark.slow  # `test_on_policy_training.py` trains a recurrent PPO agent so.
 def test_a_recurrent_network_trains_on_whole_rollouts():
     loop = make_loop(recurrent=True, limit=20, minibatch_size=64)
     before = held(loop)

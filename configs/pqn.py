@@ -1,7 +1,8 @@
 """PQN on CartPole-v1, for 500,000 steps.
 
-The settings are CleanRL's, but with Adam instead of RAdam, a larger learning rate, and a
-discount nearer to 1; configs/dqn.py says why. They were chosen on seeds from 100 up.
+The settings are CleanRL's, but with Adam instead of RAdam, and with a larger learning
+rate and a discount nearer to 1; configs/dqn.py says why. These two were chosen on seeds
+from 100 up.
 """
 
 from ml_collections import ConfigDict

@@ -15,9 +15,7 @@ BATCH_SIZE = 4
 
 
 def make_loop(seed=1, learning_rate=3e-3, recurrent=False, limit=500, **kwargs):
-    environment = native.load(
-        "CartPole-v1", BATCH_SIZE, seed, max_episode_steps=limit
-    )
+    environment = native.load("CartPole-v1", BATCH_SIZE, seed, max_episode_steps=limit)
     specs = environment.observation_spec(), environment.action_spec()
     if recurrent:
         small = {"input_fc_layer_params": None, "lstm_size": (4,)}

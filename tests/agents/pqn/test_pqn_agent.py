@@ -71,9 +71,7 @@ def test_the_returns_are_those_of_a_loop_over_frames(lambda_value):
     frames, _ = collect(agent, *ROWS)
     data = agent.preprocess_sequence(frames)
     q_values, _ = agent.policy.wrapped_policy._q_network(frames.observation)
-    expected = expected_returns(
-        frames, q_values.numpy().max(-1), 0.9, lambda_value
-    )
+    expected = expected_returns(frames, q_values.numpy().max(-1), 0.9, lambda_value)
     counts = np.isfinite(expected)
     np.testing.assert_array_equal(data.step_type != LAST, counts)
     np.testing.assert_allclose(
@@ -89,7 +87,7 @@ def identity(weights=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))):
 
 
 def steps(step_type, returns):
-    """Training data `[1, 3]` of observations (1, 2), (3, 4), (5, 6), actions 0, 1, 2."""
+    """Training data `[1, 3]`: observations (1, 2), (3, 4), (5, 6), actions 0, 1, 2."""
     return trajectory.Trajectory(
         step_type=tf.constant([step_type]),
         observation=tf.constant([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]),
@@ -222,9 +220,7 @@ def test_a_recurrent_network_goes_on_from_the_state_at_the_rollouts_start():
             data.policy_info["return"], whole.policy_info["return"][:, 4:], rtol=1e-5
         )
         assert alike == same
-    losses = [
-        agent.loss(data, policy_state=given).loss for given in (state, start())
-    ]
+    losses = [agent.loss(data, policy_state=given).loss for given in (state, start())]
     assert losses[0] != losses[1]
     assert np.isfinite(agent.train(data, policy_state=state).loss)
 
@@ -257,12 +253,12 @@ def test_a_number_out_of_range_is_an_error(settings, text):
 
 def test_continuous_actions_are_an_error():
     force = tensor_spec.BoundedTensorSpec([], tf.float32, -1.0, 1.0)
-    with pytest.raises(ValueError, match="action_spec: got .* a Q-network needs disc"):
+    with pytest.raises(ValueError, match=r"action_spec: got .* a Q-network needs disc"):
         PqnAgent(ts.time_step_spec(OBSERVATION), force, identity(), None)
 
 
 def test_a_single_frame_is_an_error():
     agent = make()
     frames, _ = collect(agent, "f")
-    with pytest.raises(ValueError, match="expected at least 2 frames .* got 1"):
+    with pytest.raises(ValueError, match=r"expected at least 2 frames .* got 1"):
         agent.preprocess_sequence(frames)

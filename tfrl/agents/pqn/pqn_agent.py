@@ -262,7 +262,10 @@ class PqnAgent(tf_agent.TFAgent):
         policy_state: Any,
         training: bool = False,
     ) -> tf.Tensor:
-        """Returns the values of all actions `[B, T, n]`, the least if one is invalid."""
+        """Returns the values of all actions, float32 `[B, T, n]`.
+
+        Those of invalid actions are the least number.
+        """
         observation, mask = frames.observation, None
         if self._splitter is not None:
             observation, mask = self._splitter(observation)

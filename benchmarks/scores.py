@@ -64,6 +64,7 @@ _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
 _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
+_CLEAN_RL = "CleanRL, mean of three runs"
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -80,6 +81,8 @@ ENTRIES = (
     Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
     Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
     Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
+    Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
+    Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),

@@ -35,9 +35,12 @@ def make_agent(
         environment.observation_spec(),
         fc_layer_params=tuple(config.fc_layer_params),
         layer_norm=True,
+        seed=config.seed,
         **training.network_arguments(config, environment),
     )
-    values = networks.q_network.q_value_layer(action_spec, dtype=config.dtype)
+    values = networks.q_network.q_value_layer(
+        action_spec, dtype=config.dtype, seed=config.seed + 1
+    )
     epsilon = keras.optimizers.schedules.PolynomialDecay(
         config.initial_epsilon,
         config.epsilon_decay_iterations * training.updates_per_rollout(config),
@@ -49,7 +52,7 @@ def make_agent(
     return agents.PqnAgent(
         environment.time_step_spec(),
         action_spec,
-        networks.Sequential([encoder, values], seed=config.seed),
+        networks.Sequential([encoder, values]),
         keras.optimizers.Adam(rate),
         epsilon_greedy=epsilon,
         gamma=config.gamma,

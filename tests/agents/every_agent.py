@@ -47,7 +47,7 @@ class Parts:
             layer_norm=True,
         )
         values = networks.q_network.q_value_layer(self.specs[1], seed=self.seed + 1)
-        return networks.Sequential([encoder, values], seed=self.seed)
+        return networks.Sequential([encoder, values])
 
     def recurrent_q(self):
         return self._make(networks.QRnnNetwork, *self.specs, lstm_size=(5,))

@@ -21,8 +21,11 @@ def make_loop(seed=1, learning_rate=3e-3, recurrent=False, limit=500, **kwargs):
         small = {"input_fc_layer_params": None, "lstm_size": (4,)}
         network = QRnnNetwork(*specs, **small, seed=seed)
     else:
-        encoder = EncodingNetwork(specs[0], fc_layer_params=(32,), layer_norm=True)
-        network = Sequential([encoder, q_network.q_value_layer(specs[1])], seed=seed)
+        encoder = EncodingNetwork(
+            specs[0], fc_layer_params=(32,), layer_norm=True, seed=seed
+        )
+        values = q_network.q_value_layer(specs[1], seed=seed)
+        network = Sequential([encoder, values])
     agent = PqnAgent(
         environment.time_step_spec(),
         specs[1],

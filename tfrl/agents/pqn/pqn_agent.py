@@ -11,7 +11,7 @@ with the returns of Peng's Q(lambda), which the weights give that collected the 
 where d is the environment's discount: 0 at a termination, 1 at a time limit. Where an
 episode or the rollout ends, lambda is 0. What keeps the values in bounds is the layer
 normalization of the network. Gallici et al., "Simplifying deep temporal difference
-learning" (2024, arXiv:2407.04811), section 4.
+learning" (2024, arXiv:2407.04811).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PqnLossInfo(NamedTuple):
 
 
 class PqnAgent(tf_agent.TFAgent):
-    """A PQN agent.
+    """A PQN agent, with CleanRL's discount, lambda and clipping.
 
     `preprocess_sequence` turns the frames of a rollout into training data. `train`
     takes these frames, or any minibatch of them, and does one update. A

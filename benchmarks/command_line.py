@@ -17,7 +17,8 @@ from benchmarks import comparison, measurement, peers, plot, processes, report
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
-    *("sac", "td3", "ppo", "pages", "atari", "service", "worker_failures", "gpu"),
+    *("sac", "td3", "ppo", "pqn"),
+    *("pages", "atari", "service", "worker_failures", "gpu"),
 )
 _ON_ALL_CORES = ("service", "gpu")  # Their processes use several threads.
 _WORKERS = "benchmarks/workers"

@@ -93,6 +93,8 @@ ENTRIES = (
     Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
     Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
     Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
+    Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
+    Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
     Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),

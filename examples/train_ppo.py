@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples import cli, runs
+from examples import cli, runs, training
 from tfrl import agents, environments, train, utils
 
 CONFIG = cli.define_config("ppo")
@@ -53,7 +53,7 @@ def make_agent(
         reward_normalizer = utils.reward_normalizer.RewardNormalizer(
             environment.batch_size, config.gamma
         )
-    rate = follow_progress(
+    rate = training.follow_progress(
         config, config.learning_rate, is_annealed=config.anneal_learning_rate
     )
     arguments: dict[str, Any] = {
@@ -76,7 +76,7 @@ def make_agent(
         return agents.A2CAgent(*specs, **arguments)
     return agents.PPOClipAgent(
         *specs,
-        importance_ratio_clipping=follow_progress(
+        importance_ratio_clipping=training.follow_progress(
             config, config.clip_range, is_annealed=config.anneal_clip_range
         ),
         value_clipping=config.value_clip_range or None,
@@ -86,21 +86,6 @@ def make_agent(
         normalize_observations=False,
         normalize_rewards=False,
         **arguments,
-    )
-
-
-def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> Any:
-    """Returns a number, or its schedule if it falls linearly to 0 over the run."""
-    if not is_annealed:
-        return value
-    import keras
-
-    num_frames = config.collect_steps_per_iteration * config.num_envs
-    # The loop refuses minibatches that are larger than a rollout.
-    minibatches = max(num_frames // (config.minibatch_size or num_frames), 1)
-    updates = config.num_epochs * minibatches
-    return keras.optimizers.schedules.PolynomialDecay(
-        value, config.num_iterations * updates, 0.0
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes the environment of a configuration, and what networks take from it."""
+"""Makes the environment of a configuration, and what its agent takes from both."""
 
 from __future__ import annotations
 
@@ -38,3 +38,25 @@ def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
         config.get("num_action_bins", 0),
         is_training=True,
     )
+
+
+def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> Any:
+    """Returns a number, or its schedule if it falls linearly to 0 over the run.
+
+    The run is one of rollouts; see `updates_per_rollout`.
+    """
+    if not is_annealed:
+        return value
+    import keras
+
+    return keras.optimizers.schedules.PolynomialDecay(
+        value, config.num_iterations * updates_per_rollout(config), 0.0
+    )
+
+
+def updates_per_rollout(config: cli.Config) -> int:
+    """Returns the number of updates in an iteration that collects a rollout."""
+    num_frames = config.collect_steps_per_iteration * config.num_envs
+    # The loop refuses minibatches that are larger than a rollout.
+    minibatches = max(num_frames // (config.minibatch_size or num_frames), 1)
+    return int(config.num_epochs * minibatches)

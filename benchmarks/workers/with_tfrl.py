@@ -9,7 +9,13 @@ from typing import Any
 
 import keras
 
-from benchmarks.workers import pendulum_settings, ppo_settings, same_code, serving
+from benchmarks.workers import (
+    pendulum_settings,
+    ppo_settings,
+    pqn_settings,
+    same_code,
+    serving,
+)
 from examples import cli, off_policy
 from tfrl import agents, networks, train
 from tfrl.drivers import dynamic_step_driver
@@ -153,6 +159,33 @@ def _ppo_loop(
     return example.make_loop(config, environment, agent)
 
 
+def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
+    """Makes the loop of `examples.train_pqn` on CartPole."""
+    config, example = _example("pqn")
+    config.update(
+        {
+            "env": pqn_settings.ENVIRONMENT,
+            "num_envs": envs,
+            "collect_steps_per_iteration": steps,
+            "num_epochs": pqn_settings.EPOCHS,
+            "minibatch_size": envs * steps // pqn_settings.MINIBATCHES,
+            "fc_layer_params": pqn_settings.UNITS,
+            "learning_rate": pqn_settings.LEARNING_RATE,
+            "anneal_learning_rate": False,
+            "gamma": pqn_settings.GAMMA,
+            "lambda_value": pqn_settings.LAMBDA,
+            "initial_epsilon": pqn_settings.EPSILON,
+            "final_epsilon": pqn_settings.EPSILON,
+            "gradient_clipping": pqn_settings.GRADIENT_NORM,
+            "jit_compile": jit_compile,
+        }
+    )
+    environment = _environment(config.env, native, envs)
+    agent = example.make_agent(config, environment)
+    agent.initialize()
+    return _loop_task(example.make_loop(config, environment, agent))
+
+
 def buffer(**settings: Any) -> serving.Task:
     """Makes an operation of the replay buffer alone."""
     return same_code.buffer_task(_Buffer, **settings)
@@ -270,6 +303,7 @@ if __name__ == "__main__":
             "actor_critic": actor_critic,
             "ppo": ppo,
             "ppo_sweep": ppo_sweep,
+            "pqn": pqn,
             "buffer": buffer,
         },
         ["tensorflow", "keras", "gymnasium", "numpy"],

@@ -13,7 +13,12 @@ import torch
 from stable_baselines3.common import env_util
 from torch import nn
 
-from benchmarks.workers import ppo_settings, serving, stable_baselines
+from benchmarks.workers import (
+    ppo_settings,
+    pqn_settings,
+    serving,
+    stable_baselines,
+)
 
 _BATCH = 64
 _CAPACITY = 100_000
@@ -204,6 +209,97 @@ def _tanh_network(outputs: int) -> nn.Module:
     )
 
 
+def cleanrl_pqn(envs: int, steps: int) -> serving.Task:
+    """Makes the loop of CleanRL's pqn.py."""
+    loop = _CleanRlPqn(envs, steps)
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            loop.iterate()
+        return {"iterations": count, "environment steps": count * envs * steps}
+
+    return serving.Task(run)
+
+
+class _CleanRlPqn:
+    def __init__(self, envs: int, steps: int) -> None:
+        make = gymnasium.wrappers.RecordEpisodeStatistics
+        self._envs = gymnasium.vector.SyncVectorEnv(
+            [lambda: make(gymnasium.make(pqn_settings.ENVIRONMENT))] * envs
+        )
+        self._network = _normalized_network()
+        self._optimizer = torch.optim.Adam(
+            self._network.parameters(), pqn_settings.LEARNING_RATE
+        )
+        self._observations = torch.zeros((steps, envs, 4))
+        self._actions = torch.zeros((steps, envs), dtype=torch.int64)
+        self._columns = torch.zeros((3, steps, envs))
+        self._observation = torch.Tensor(self._envs.reset(seed=0)[0])
+        self._ended = torch.zeros(envs)
+
+    def iterate(self) -> None:
+        """Collects a rollout and trains on it."""
+        rewards, ends, values = self._columns
+        num_envs = len(self._ended)
+        for step in range(len(rewards)):
+            self._observations[step] = self._observation
+            ends[step] = self._ended
+            with torch.no_grad():
+                values[step], best = self._network(self._observation).max(dim=1)
+            explores = torch.rand(num_envs) < pqn_settings.EPSILON
+            drawn = torch.randint(0, 2, (num_envs,))
+            self._actions[step] = torch.where(explores, drawn, best)
+            following, reward, terminated, truncated, _ = self._envs.step(
+                self._actions[step].cpu().numpy()
+            )
+            rewards[step] = torch.tensor(reward).view(-1)
+            self._observation = torch.Tensor(following)
+            self._ended = torch.Tensor(np.logical_or(terminated, truncated))
+        self._train(self._returns())
+
+    def _returns(self) -> Any:
+        rewards, ends, values = self._columns
+        returns = torch.zeros_like(rewards)
+        with torch.no_grad():
+            onward = self._network(self._observation).max(dim=1)[0]
+            ended = self._ended
+            for step in reversed(range(len(rewards))):
+                discount = pqn_settings.GAMMA * (1.0 - ended)
+                returns[step] = rewards[step] + discount * onward
+                onward = (
+                    pqn_settings.LAMBDA * returns[step]
+                    + (1.0 - pqn_settings.LAMBDA) * values[step]
+                )
+                ended = ends[step]
+        return returns
+
+    def _train(self, returns: Any) -> None:
+        observations = self._observations.reshape(-1, 4)
+        actions, returns = self._actions.reshape(-1, 1), returns.reshape(-1)
+        rows = np.arange(len(returns))
+        for _ in range(pqn_settings.EPOCHS):
+            np.random.shuffle(rows)
+            for chosen in np.split(rows, pqn_settings.MINIBATCHES):
+                values = self._network(observations[chosen])
+                taken = values.gather(1, actions[chosen]).squeeze(1)
+                loss = nn.functional.mse_loss(returns[chosen], taken)
+                self._optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(
+                    self._network.parameters(), pqn_settings.GRADIENT_NORM
+                )
+                self._optimizer.step()
+
+
+def _normalized_network() -> nn.Module:
+    first, second = pqn_settings.UNITS
+    return nn.Sequential(
+        *(nn.Linear(4, first), nn.LayerNorm(first), nn.ReLU()),
+        *(nn.Linear(first, second), nn.LayerNorm(second), nn.ReLU()),
+        nn.Linear(second, 2),
+    )
+
+
 def cleanrl_dqn() -> serving.Task:
     """Makes the loop of CleanRL's dqn.py: one vector environment, and NumPy storage.
 
@@ -287,6 +383,7 @@ if __name__ == "__main__":
             "actor_critic": actor_critic,
             "stable_baselines3_ppo": stable_baselines3_ppo,
             "cleanrl_ppo": cleanrl_ppo,
+            "cleanrl_pqn": cleanrl_pqn,
         },
         ["stable-baselines3", "torch", "gymnasium", "numpy"],
         {"threads": torch.get_num_threads()},

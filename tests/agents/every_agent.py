@@ -55,6 +55,12 @@ class Parts:
         network = networks.ImplicitQuantileNetwork
         return self._make(network, *self.specs, 4, fc_layer_params=self.layers)
 
+    def normalized_q(self):
+        """A Q-network with layer normalization."""
+        return self._make(
+            networks.QNetwork, *self.specs, fc_layer_params=self.layers, layer_norm=True
+        )
+
     def recurrent_q(self):
         return self._make(networks.QRnnNetwork, *self.specs, lstm_size=(5,))
 
@@ -341,6 +347,13 @@ KINDS = {
             "actor_net": p.recurrent_distributions(),
             "value_net": p.recurrent_value(),
         },
+        without_td_error=_RETURNS,
+    ),
+    "PqnAgent": Kind(
+        agents.PqnAgent,
+        lambda p: [p.normalized_q()],
+        1,
+        CHOICE,
         without_td_error=_RETURNS,
     ),
     "DdpgAgent": Kind(

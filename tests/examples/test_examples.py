@@ -586,6 +586,28 @@ def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
     assert rows(tmp_path / "run")[-1]["train_steps"] == updates
 
 
+def test_train_pqn_writes_its_log(run, tmp_path):
+    arguments = (
+        f"--logdir={tmp_path / 'run'}",
+        "--env=Pendulum-v1",
+        "--config.num_action_bins=3",
+        "--config.jit_compile=False",
+        "--config.num_envs=2",
+        "--config.collect_steps_per_iteration=8",
+        "--config.minibatch_size=8",
+        "--num_iterations=4",
+        "--config.eval_interval=4",
+        "--config.num_eval_episodes=1",
+        "--config.log_interval=4",
+        "--config.fc_layer_params=(4,)",
+        "--nofilm",
+    )
+    code, _, errors = run("train_pqn", *arguments)
+    assert code == 0, errors
+    # In each iteration, 4 epochs of 2 minibatches.
+    assert rows(tmp_path / "run")[-1]["train_steps"] == "32"
+
+
 def test_train_ppo_names_its_agents(run, tmp_path):
     code, _, errors = run("train_ppo", "--config.agent=sac", f"--logdir={tmp_path}")
     assert code == 2

@@ -31,6 +31,7 @@ EXAMPLES = {
     "ppo, continuous": ("train_ppo", "--env=Pendulum-v1", PLAIN, *PPO),
     "a2c": ("train_ppo", "--config=configs/a2c.py", PLAIN, *ON_POLICY),
     "impala": ("train_impala", PLAIN, *ON_POLICY),
+    "pqn": ("train_pqn", PLAIN, *PPO),
     "reinforce": ("train_reinforce", "--config.use_baseline", PLAIN, *FEW),
     "dqn": ("train_dqn", PLAIN, *OFF_POLICY),
     "sac": ("train_sac", PLAIN, *OFF_POLICY),

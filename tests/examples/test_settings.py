@@ -16,6 +16,7 @@ CONFIGS = REPOSITORY / "configs"
         ("ppo", "Walker2d-v5", "ppo_mujoco"),
         ("ppo", "ALE/Breakout-v5", "ppo_atari"),
         ("ppo", "BreakoutNoFrameskip-v4", "ppo_atari"),
+        ("pqn", "Acrobot-v1", "pqn_acrobot"),
         ("ppo", "MyWalker2d-v5", "ppo"),
         ("sac", "MountainCarContinuous-v0", "sac_mountain_car"),
         ("sac", "ALE/Breakout-v5", "sac"),

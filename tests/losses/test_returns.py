@@ -103,6 +103,13 @@ def test_gae_is_a_mixture_of_n_step_returns_less_the_value(data, lambda_):
     v_tm1 = np.random.default_rng(1).normal(size=(NUM_STEPS, BATCH)).astype(np.float32)
     follows = np.concatenate([v_tm1[1:], data["v_t"][-1:]])
     data["v_t"] = np.where(data["continues_t"] == 1, follows, data["v_t"])
+    advantages = losses.generalized_advantage_estimation(v_tm1, **data, lambda_=lambda_)
+    expected = mixtures_of_n_step_returns(data, lambda_)
+    np.testing.assert_allclose(advantages + v_tm1, expected, rtol=1e-4, atol=1e-5)
+
+
+def mixtures_of_n_step_returns(data, lambda_):
+    """The lambda return of each step, by its definition."""
 
     def mixture(t, column):
         # The n-step returns weigh (1 - l) l^(n-1); the longest takes what is left.
@@ -111,9 +118,26 @@ def test_gae_is_a_mixture_of_n_step_returns_less_the_value(data, lambda_):
         weights = [(1 - lambda_) * lambda_ ** (n - 1) for n in range(1, longest)]
         return np.dot([*weights, 1 - sum(weights)], n_steps)
 
-    expected = [[mixture(t, c) for c in columns(data)] for t in range(NUM_STEPS)]
-    advantages = losses.generalized_advantage_estimation(v_tm1, **data, lambda_=lambda_)
-    np.testing.assert_allclose(advantages + v_tm1, expected, rtol=1e-4, atol=1e-5)
+    return [[mixture(t, c) for c in columns(data)] for t in range(NUM_STEPS)]
+
+
+def test_lambda_returns_by_hand():
+    # The last step has its one-step return; the second is cut off from it.
+    returns = losses.lambda_returns(
+        [1.0, 2.0, 3.0],
+        [0.5, 0.5, 0.5],
+        [4.0, 8.0, 16.0],
+        lambda_=0.25,
+        continues_t=[1, 0, 1],
+    )
+    np.testing.assert_array_equal(returns, [1 + 0.5 * (0.25 * 6 + 0.75 * 4), 6, 11])
+
+
+@pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
+def test_lambda_returns_are_mixtures_of_n_step_returns(data, lambda_):
+    returns = losses.lambda_returns(**data, lambda_=lambda_)
+    expected = mixtures_of_n_step_returns(data, lambda_)
+    np.testing.assert_allclose(returns, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gae_does_not_cross_a_truncation():
@@ -133,6 +157,7 @@ def test_returns_are_targets_without_gradient():
                 losses.discounted_returns(r_t, r_t, 1.0),
                 losses.discounted_return(r_t, r_t),
                 losses.n_step_returns(r_t, r_t, r_t, 2),
+                losses.lambda_returns(r_t, r_t, r_t),
                 losses.generalized_advantage_estimation(r_t, r_t, r_t, r_t),
             )
         )

@@ -43,6 +43,18 @@ def test_image_goes_through_convolution_and_dense_layer():
     np.testing.assert_allclose(net(image)[0], expected, rtol=1e-4, atol=1e-3)
 
 
+def test_layer_norm_stands_before_each_activation():
+    net = EncodingNetwork(VECTOR, fc_layer_params=(5, 4), layer_norm=True, seed=1)
+    x = np.random.default_rng(0).normal(size=[6, 3]).astype(np.float32)
+    output, _ = net(x)
+    # Each layer has a kernel and a bias, then a scale of 1 and an offset of 0.
+    for kernel in numpy_variables(net)[::4]:
+        x = x @ kernel
+        x -= x.mean(-1, keepdims=True)
+        x = np.maximum(x / np.sqrt(np.square(x).mean(-1, keepdims=True) + 1e-5), 0)
+    np.testing.assert_allclose(output, x, rtol=1e-4, atol=1e-5)
+
+
 def test_uint8_images_in_sequences_keep_their_outer_dimensions():
     net = EncodingNetwork(
         tf.TensorSpec([4, 4, 1], tf.uint8), conv_layer_params=[(2, 2, 2)]

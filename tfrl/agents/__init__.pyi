@@ -23,6 +23,7 @@ from . import on_policy as on_policy
 from . import options as options
 from . import part_losses as part_losses
 from . import ppo as ppo
+from . import pqn as pqn
 from . import qr_dqn as qr_dqn
 from . import random as random
 from . import reinforce as reinforce
@@ -51,6 +52,7 @@ from .mpo import MpoAgent as MpoAgent
 from .ppo import PPOAgent as PPOAgent
 from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
+from .pqn import PqnAgent as PqnAgent
 from .qr_dqn import QrDqnAgent as QrDqnAgent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent

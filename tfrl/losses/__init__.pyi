@@ -70,6 +70,7 @@ from .returns import discounted_returns as discounted_returns
 from .returns import (
     generalized_advantage_estimation as generalized_advantage_estimation,
 )
+from .returns import lambda_returns as lambda_returns
 from .returns import n_step_returns as n_step_returns
 from .sac import entropy_of as entropy_of
 from .sac import expected_soft_value as expected_soft_value

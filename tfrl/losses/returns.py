@@ -85,6 +85,39 @@ def n_step_returns(
     return tf.stop_gradient(result)
 
 
+def lambda_returns(
+    r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
+) -> tf.Tensor:
+    """Returns each step's lambda return, a mixture of its n-step returns.
+
+        G_t = r_t + discount_t (l_t G_(t+1) + (1 - l_t) v_t)
+
+    Sutton and Barto 2018, equation 12.18, with `l_t = lambda_ continues_t`, which is 0
+    in the last step. If the values are maxima over actions, these are the returns of
+    Peng's Q(lambda) (Peng and Williams, "Incremental multi-step Q-learning", 1996).
+
+    Args:
+      r_t: Rewards, `[T]` or `[T, B]`.
+      discount_t: Discounts, like `r_t`.
+      v_t: Values of the states reached, like `r_t`; at a truncation, the value of the
+        last observation. Where the discount is 0, they do not count, even if they are
+        not finite.
+      lambda_: A number in [0, 1], or numbers like `r_t`.
+      continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
+        `r_t`; all 1 if None.
+
+    Returns:
+      Returns, like `r_t`.
+    """
+    r_t, discount_t, v_t = sequences.as_sequences(
+        r_t=r_t, discount_t=discount_t, v_t=v_t
+    )
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
+    mix = tf.concat([mix[:-1], tf.zeros_like(mix[-1:])], axis=0)
+    one_step = r_t + tf.math.multiply_no_nan(v_t, discount_t * (1 - mix))
+    return tf.stop_gradient(sequences.solve_backwards(one_step, discount_t * mix))
+
+
 def generalized_advantage_estimation(
     v_tm1: Any,
     r_t: Any,

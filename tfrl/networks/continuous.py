@@ -11,9 +11,6 @@ import tensorflow as tf
 from tfrl.networks import dense, initializers, recorded_layer, utils
 from tfrl.utils import tf2_utils
 
-# Sonnet's value; Keras has 1e-3.
-_LAYER_NORM_EPSILON = 1e-5
-
 
 @keras.saving.register_keras_serializable("tfrl")
 class LayerNormMLP(recorded_layer.RecordedLayer):
@@ -63,7 +60,7 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
         # The normalization stands before the first activation.
         first.activation = keras.activations.linear
         self._first = first
-        self._norm = _normalization(self.dtype_policy)
+        self._norm = utils.layer_normalization(self.dtype_policy)
         self._others = others
 
     def call(self, inputs: Any) -> tf.Tensor:
@@ -105,7 +102,7 @@ class _ResidualBlock(keras.layers.Layer):
         self._mlp = dense.layers(
             [hidden_size, hidden_size], initializers.uniform(), dtype=dtype
         )
-        self._norm = _normalization(dtype)
+        self._norm = utils.layer_normalization(dtype)
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         return self._norm(inputs + dense.apply(self._mlp, inputs))
@@ -132,7 +129,3 @@ class NearZeroInitializedLinear(recorded_layer.RecordedLayer):
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the outputs `[..., output_size]` of inputs `[..., n]`."""
         return self._dense(inputs)
-
-
-def _normalization(dtype: keras.DTypePolicy) -> keras.layers.Layer:
-    return keras.layers.LayerNormalization(epsilon=_LAYER_NORM_EPSILON, dtype=dtype)

@@ -44,6 +44,7 @@ class EncodingNetwork(network.Network):
         name: str | None = "EncodingNetwork",
         conv_type: str = CONV_TYPE_2D,
         *,
+        layer_norm: bool = False,
         seed: int | None = None,
     ):
         """Creates the network; layers that are passed in are copied.
@@ -68,6 +69,8 @@ class EncodingNetwork(network.Network):
           dtype: The dtype of convolutions and dense layers.
           name: The network's name.
           conv_type: '2d' or '1d'.
+          layer_norm: Whether the outputs of each dense layer are normalized before its
+            activation.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
         Raises:
@@ -108,6 +111,7 @@ class EncodingNetwork(network.Network):
             activation_fn=activation_fn,
             kernel_initializer=kernel_initializer,
             seeds=seeds,
+            layer_norm=layer_norm,
             dtype=dtype,
         )
         self._batch_squash = batch_squash

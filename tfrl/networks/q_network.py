@@ -80,6 +80,7 @@ class QNetwork(network.Network):
         name: str | None = "QNetwork",
         *,
         seed: int | None = None,
+        layer_norm: bool = False,
         numbers_per_action: int | None = None,
         dueling_layer_params: Sequence[int] | None = None,
         noisy_stddev: float | None = None,
@@ -102,6 +103,7 @@ class QNetwork(network.Network):
           q_layer_activation_fn: The activation of the last layer.
           name: The network's name.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
+          layer_norm: As for `EncodingNetwork`.
           numbers_per_action: See `value_head.ValueHead`.
           dueling_layer_params: See `value_head.ValueHead`.
           noisy_stddev: See `value_head.ValueHead`.
@@ -123,6 +125,7 @@ class QNetwork(network.Network):
             kernel_initializer=kernel_initializer,
             batch_squash=batch_squash,
             dtype=dtype,
+            layer_norm=layer_norm,
             seed=seeds(),
         )
         self._head = value_head.ValueHead(

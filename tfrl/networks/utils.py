@@ -25,6 +25,7 @@ __all__ = [
     "dense_layers",
     "dtype_name",
     "flatten_inner",
+    "layer_normalization",
     "mlp_layers",
     "outer_rank",
 ]
@@ -276,10 +277,15 @@ def dense_layers(
     activation_fn: Activation,
     kernel_initializer: Any,
     seeds: SeedStream,
+    layer_norm: bool = False,
     dtype: Any = None,
     prefix: str | None = None,
 ) -> list[keras.layers.Layer]:
-    """Makes the dense layers, and the dropout layers that follow some of them."""
+    """Makes the dense layers, and the dropout layers that follow some of them.
+
+    With `layer_norm`, a normalization stands between each dense layer and its
+    activation.
+    """
     units = list(fc_layer_params or ())
     dropouts = _one_each(dropout_layer_params, units, "dropout_layer_params")
     decays = _one_each(weight_decay_params, units, "weight_decay_params")
@@ -290,7 +296,7 @@ def dense_layers(
         layers.append(
             keras.layers.Dense(
                 num_units,
-                activation=activation_fn,
+                activation=None if layer_norm else activation_fn,
                 kernel_initializer=_kernel_initializer(kernel_initializer, seeds()),
                 kernel_regularizer=(
                     None if decay is None else keras.regularizers.L2(decay)
@@ -299,6 +305,9 @@ def dense_layers(
                 name=f"{prefix}dense{i}" if prefix else None,
             )
         )
+        if layer_norm:
+            layers.append(layer_normalization(dtype))
+            layers.append(keras.layers.Activation(activation_fn, dtype=dtype))
         dropout_seed = seeds()
         if dropout:
             arguments = dropout if isinstance(dropout, dict) else {"rate": dropout}
@@ -308,6 +317,11 @@ def dense_layers(
                 )
             )
     return layers
+
+
+def layer_normalization(dtype: Any) -> keras.layers.Layer:
+    """Makes a layer normalization with the epsilon that Sonnet and PyTorch have."""
+    return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype)
 
 
 def _one_each(params: Sequence[Any] | None, units: list[int], name: str) -> list[Any]:

@@ -24,6 +24,7 @@ ONLINE = [
     "ppo",
     "a2c",
     "impala",
+    "pqn",
     "reinforce",
 ]
 OFFLINE = ["iql", "cql", "bc"]

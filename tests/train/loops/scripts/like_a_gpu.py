@@ -37,6 +37,7 @@ AGENTS = {
     "ppo": ("ppo", "ppo"),
     "a2c": ("ppo", "a2c"),
     "impala": ("impala", "impala"),
+    "pqn": ("pqn", "pqn"),
     "reinforce": ("reinforce", "reinforce"),
     "iql": ("offline", "offline"),
     "cql": ("offline", "offline"),

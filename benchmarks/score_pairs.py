@@ -14,7 +14,12 @@ from tfrl.eval import plots, statistics
 # Pairs of agents, by their names in the score table. Each group has one picture of its
 # agents' profiles.
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
-    "Discrete actions": (("DQN", "Discrete SAC"),),
+    "Discrete actions": (
+        ("DQN", "Discrete SAC"),
+        ("QR-DQN", "DQN"),
+        ("C51", "PQN"),
+        ("Rainbow", "IQN"),
+    ),
     "Continuous actions": (
         ("SAC", "DDPG"),
         ("SAC", "TD3"),

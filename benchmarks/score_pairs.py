@@ -17,6 +17,7 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Discrete actions": (
         ("DQN", "Discrete SAC"),
         ("QR-DQN", "DQN"),
+        ("C51", "DQN as C51"),
         ("C51", "PQN"),
         ("Rainbow", "IQN"),
     ),

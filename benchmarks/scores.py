@@ -65,6 +65,8 @@ _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
 _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
 _CLEAN_RL = "CleanRL, 3 runs"
+_AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
+_DQN = ("--config.agent=dqn",)
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -79,6 +81,11 @@ ENTRIES = (
     Entry("C51", "train_dqn", "configs/c51.py", 5, 481.2, _CLEAN_RL),
     Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
     Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
+    Entry(_AS_C51, "train_dqn", "configs/c51.py", 5, 488.7, _CLEAN_RL, _DQN),
+    Entry(_AS_C51, "train_dqn", "configs/c51_acrobot.py", 5, -91.5, _CLEAN_RL, _DQN),
+    Entry(
+        _AS_C51, "train_dqn", "configs/c51_mountain_car.py", 5, -195.0, _CLEAN_RL, _DQN
+    ),
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 5, 500, _ZOO),
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),

@@ -97,10 +97,7 @@ def _default_settings(name: str) -> str:
     default = made = _CONFIGS / f"{name}.py"
     agent, environment = (_given(flag, sys.argv) for flag in ("config.agent", "env"))
     if not any(map(_IS_CONFIG, sys.argv)):
-        if agent is not None and (_CONFIGS / f"{agent}.py").exists():
-            made = _CONFIGS / f"{agent}.py"
-        if environment is not None:
-            made = settings.find(made, environment)
+        made = settings.find(default, environment, agent)
     if made != default and _HELP.isdisjoint(sys.argv):
         meant = " on ".join(filter(None, (agent, environment)))
         print(

@@ -16,19 +16,26 @@ _FAMILIES = {
 }
 
 
-def find(default: pathlib.Path, environment: str) -> pathlib.Path:
-    """Returns the file made for an environment, `DEFAULT_*.py` beside `DEFAULT.py`.
+def find(
+    default: pathlib.Path, environment: str | None, agent: str | None = None
+) -> pathlib.Path:
+    """Returns the file made for an agent and an environment.
 
-    Of several files for the same environment, the one with the shortest name counts.
+    This is `AGENT.py`, or `AGENT_*.py` if that has the settings of the environment. Of
+    several files for the same environment, the one with the shortest name counts.
 
     Args:
-      default: The script's own configuration file.
-      environment: The environment's name.
+      default: The script's own configuration file; the others are beside it.
+      environment: The environment's name; None for any.
+      agent: The agent's name; None, or one that has no file, for the `default`'s.
 
     Returns:
       The file; `default` if there is none.
     """
-    if environment_of(default) == environment:
+    own = default.with_name(f"{agent}.py")
+    if own.exists():
+        default = own
+    if environment is None or environment_of(default) == environment:
         return default
     found = sorted(
         default.parent.glob(f"{default.stem}_*.py"), key=lambda path: len(path.name)

@@ -29,6 +29,23 @@ def test_an_environment_finds_its_settings(name, environment, expected):
     assert found == CONFIGS / f"{expected}.py"
 
 
+@pytest.mark.parametrize(
+    ("agent", "environment", "expected"),
+    [
+        ("c51", None, "c51"),
+        ("c51", "Acrobot-v1", "c51_acrobot"),
+        ("qr_dqn", "LunarLander-v3", "qr_dqn_lunar_lander"),
+        ("iqn", "Acrobot-v1", "iqn"),
+        ("dqn", None, "dqn"),
+        ("sarsa", "Acrobot-v1", "dqn_acrobot"),
+        (None, None, "dqn"),
+    ],
+)
+def test_an_agent_finds_its_settings(agent, environment, expected):
+    found = settings.find(CONFIGS / "dqn.py", environment, agent)
+    assert found == CONFIGS / f"{expected}.py"
+
+
 def test_a_page_lists_the_settings_made_for_an_environment():
     page = (REPOSITORY / "docs" / "agents.md").read_text()
     defaults = {path.stem for path in CONFIGS.glob("*.py") if "_" not in path.stem}

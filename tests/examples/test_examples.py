@@ -421,8 +421,8 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         ),
         ("train_dqn", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
-        ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer of"),
-        ("train_dqn", ["--config.replay_capacity=1"], "num_steps"),
+        ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer in"),
+        ("train_dqn", ["--config.replay_capacity=1"], "(num_envs, n_step_update)"),
         (
             "train_dqn",
             ["--config.replay_capacity=0"],

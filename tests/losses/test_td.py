@@ -73,8 +73,10 @@ def test_gradient_flows_into_the_prediction_alone():
 def test_nothing_is_broadcast():
     with pytest.raises(ValueError, match=r"v_t: got shape \(1,\), expected \(2,\) as"):
         losses.td_target(R_T, DISCOUNT_T, [1.0])
-    with pytest.raises(ValueError, match=r"v_t: got rank 3 .* expected rank 1 or 2"):
-        losses.td_target(R_T, DISCOUNT_T, [[[1.0]]])
+    with pytest.raises(
+        ValueError, match=r"v_t: got rank 4 .* expected rank 1 or 2 or 3"
+    ):
+        losses.td_target(R_T, DISCOUNT_T, [[[[1.0]]]])
     with pytest.raises(ValueError, match=r"actions: got shape \(1,\), expected \(2,\)"):
         losses.action_value(Q_T, [0])
     with pytest.raises(ValueError, match=r"q_t_selector: got shape \(1, 2\), expected"):

@@ -92,6 +92,7 @@ LAYERS |= {
     name: (getattr(networks, name), DISTRIBUTION)
     for name in ("StochasticMeanHead", "StochasticModeHead", "ApproximateMode")
 }
+LAYERS["NoisyDense"] = (lambda: networks.NoisyDense(3, "relu", seed=1), X)
 LAYERS["StochasticSamplingHead"] = (
     lambda: networks.StochasticSamplingHead(seed=5),
     DISTRIBUTION,

@@ -344,7 +344,7 @@ def test_farthest_normal_number_is_finite(
 ):
     """`farthest` is the quantile of 2**-24 or 2**-53, or of 1 minus it."""
     monkeypatch.setattr(
-        seeds, "uniform", lambda seed, shape, dtype: tf.fill(shape, dtype_of(number))
+        seeds, "uniform", lambda seed, shape, **_: tf.fill(shape, dtype_of(number))
     )
 
     def dtype_of(value):

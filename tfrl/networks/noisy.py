@@ -67,16 +67,14 @@ class NoisyDense(recorded_layer.RandomLayer):
         """Creates the weights."""
         size = input_shape[-1]
         scale = keras.initializers.Constant(self._initial_stddev / math.sqrt(size))
-        for name, shape, mean in (
-            ("kernel", (size, self._units), self._kernel_initializer),
-            ("bias", (self._units,), self._bias_of(size)),
-        ):
-            weight = self.add_weight(shape=shape, initializer=mean, name=name)
-            noise = self.add_weight(
-                shape=shape, initializer=scale, name=f"{name}_stddev"
-            )
-            setattr(self, f"_{name}", weight)
-            setattr(self, f"_{name}_stddev", noise)
+
+        def weight(name: str, shape: tuple[int, ...], initializer: Any) -> Any:
+            return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+        self._kernel = weight("kernel", (size, self._units), self._kernel_initializer)
+        self._kernel_stddev = weight("kernel_stddev", (size, self._units), scale)
+        self._bias = weight("bias", (self._units,), self._bias_of(size))
+        self._bias_stddev = weight("bias_stddev", (self._units,), scale)
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns the outputs `[..., units]` of inputs `[..., n]`."""

@@ -1,9 +1,9 @@
-"""Trains (double) DQN with its experience in a replay server, a separate process.
+"""Trains DQN or its kin with its experience in a replay server, a separate process.
 
     python -m examples.train_dqn_service
     python -m examples.train_dqn_service --env=Acrobot-v1 --seed=3
 
-It has the agent, settings and outputs of train_dqn.py. To resume an interrupted run,
+It has the agents, settings and outputs of train_dqn.py. To resume an interrupted run,
 run the same command again; this also resumes a run that an earlier version started by
 `train_dqn --replay=service`. The server's checkpoints are beside the agent's.
 """
@@ -18,13 +18,14 @@ def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
     checks.check_at_most(config, "batch_size", "replay_capacity")
-    cli.prepare("dqn", config)
+    name = cli.agent_name(config, dqn.ALGORITHMS)
+    cli.prepare(name, config)
     environment = training.make_environment(config)
     with train.device_scope(config.device):
         agent = dqn.make_agent(config, environment)
         agent.initialize()
-        runs.load_initial_weights("dqn", config, agent)
-    directory = cli.make_directory("dqn", config)
+        runs.load_initial_weights(name, config, agent)
+    directory = cli.make_directory(name, config)
     loop = train.OffPolicyLoop(
         environment,
         agent,
@@ -35,7 +36,7 @@ def main() -> None:
         sample_batch_size=config.batch_size,
         seed=config.seed,
     )
-    runs.run_loop(config, loop, directory, "DQN")
+    runs.run_loop(config, loop, directory, dqn.ALGORITHMS[name])
 
 
 def make_replay_buffer(

@@ -13,10 +13,22 @@ from absl import flags
 _FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
 
 
-def comments(config_file: str) -> dict[str, str]:
-    """Returns the fields of a configuration file, each with the comment beside it."""
-    source = pathlib.Path(config_file).read_text()
-    return {name: comment or "" for name, _, comment in _FIELD.findall(source)}
+_BASE = re.compile(r"^from configs import (\w+)$", re.MULTILINE)
+
+
+def comments(config_file: str | pathlib.Path) -> dict[str, str]:
+    """Returns the fields of a configuration file, each with the comment beside it.
+
+    The fields that the file takes from another one, `from configs import NAME`, come
+    first, and keep their comments unless the file has others.
+    """
+    path = pathlib.Path(config_file)
+    source = path.read_text()
+    base = _BASE.search(source)
+    found = comments(path.with_name(f"{base[1]}.py")) if base else {}
+    for name, _, comment in _FIELD.findall(source):
+        found[name] = comment or found.get(name, "")
+    return found
 
 
 def text(script_help: str, config_file: str | None) -> str:

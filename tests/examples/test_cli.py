@@ -110,6 +110,14 @@ def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_orde
     assert fields == re.findall(r"^    config\.(\w+) = ", source, re.MULTILINE)
 
 
+def test_help_shows_what_the_fields_of_a_base_file_mean():
+    _, output, _ = run("train_dqn", "-h", "--config=configs/c51_acrobot.py")
+    rows = output.partition("\nFields of configs/c51_acrobot.py:\n")[2]
+    assert re.search(r"--config.env=Acrobot-v1 +Gymnasium environment\.", rows)
+    assert re.search(r"--config.num_atoms=101 +Atoms of C51\.", rows)
+    assert "--replay=" in output or "--replay " in output
+
+
 def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(

@@ -59,7 +59,8 @@ def text(iteration: int, path: str | os.PathLike[str]) -> str:
     return (
         f"This run is finished: {iteration:,} iterations done. Its outputs are in "
         f"{os.fspath(path)}; go on with a larger num_iterations or "
-        "num_environment_steps, or start again with --overwrite."
+        "num_environment_steps, or start again with overwrite=True or "
+        "--overwrite."
     )
 
 

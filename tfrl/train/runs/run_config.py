@@ -18,7 +18,10 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     Raises:
       RunDirectoryError: The file cannot be read, or holds something else.
     """
-    remedy = "restore it, choose another logdir, or start again with --overwrite"
+    remedy = (
+        "restore it, choose another logdir, or start again with overwrite=True or "
+        "--overwrite"
+    )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -52,8 +55,8 @@ def check_same(
         raise RunDirectoryError(
             f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
             + "\n".join(differences)
-            + "\nGive the earlier values to resume it, choose another --logdir, or "
-            "start again there with --overwrite."
+            + "\nGive the earlier values to resume it, choose another logdir, or "
+            "start again there with overwrite=True or --overwrite."
         )
 
 

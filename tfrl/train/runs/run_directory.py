@@ -179,7 +179,7 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: holds {', '.join(found)} but no "
                 f"{_CONFIG}, so the run that they belong to is unknown; choose "
-                "another logdir, or start again with --overwrite."
+                "another logdir, or start again with overwrite=True or --overwrite."
             )
         self._write_config(self._config)
 
@@ -237,7 +237,7 @@ class RunDirectory:
                 f"logdir {str(self.path)!r}: it holds {outputs} of a run up to "
                 f"iteration {last:,}, but {self.checkpoints} has no checkpoint, so the "
                 "run cannot be resumed. Restore that folder from a copy, choose "
-                "another logdir, or start again with --overwrite."
+                "another logdir, or start again with overwrite=True or --overwrite."
             )
         warnings.warn(
             f"NO CHECKPOINT: logdir {str(self.path)!r} holds {outputs} of a run up to "

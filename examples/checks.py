@@ -262,14 +262,19 @@ def _check_value_based(config: Mapping[str, Any]) -> None:
         )
     if not config["munchausen"]:
         return
-    for name, value in (("agent", "dqn"), ("double_q", False), ("n_step_update", 1)):
-        others = ("qr_dqn", "iqn") if name == "agent" else ()
-        if config[name] not in (value, *others):
-            raise ValueError(
-                f"munchausen: expected {name} to be "
-                f"{' or '.join(map(repr, (value, *others)))} with it, got "
-                f"{config[name]!r}; set --config.{name}, or --config.munchausen=False."
-            )
+    if config["agent"] not in ("dqn", "qr_dqn", "iqn"):
+        raise ValueError(
+            "munchausen: expected agent to be 'dqn', 'qr_dqn' or 'iqn' with it, got "
+            f"{config['agent']!r}; set --config.agent, or --config.munchausen=False."
+        )
+    wanted = {"double_q": False, "n_step_update": 1}
+    given = {name: config[name] for name in wanted}
+    if given != wanted:
+        remedy = " ".join(f"--config.{name}={value}" for name, value in wanted.items())
+        raise ValueError(
+            f"munchausen: expected {wanted} with it, got {given}; set {remedy}, or "
+            "--config.munchausen=False."
+        )
 
 
 def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:

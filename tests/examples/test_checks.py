@@ -212,6 +212,27 @@ def test_a_field_above_another_one_names_both():
         checks.check_at_most({"a": 3, "b": 2}, "a", "b")
 
 
+def test_munchausen_names_everything_that_has_to_change():
+    config = {
+        "agent": "iqn",
+        "double_q": False,
+        "max_q_value": 1.0,
+        "min_q_value": 0.0,
+        "munchausen": True,
+        "n_step_update": 1,
+    }
+    checks.check(config)
+    with pytest.raises(
+        ValueError,
+        match=r"^munchausen: expected {'double_q': False, 'n_step_update': 1} with it, "
+        r"got {'double_q': True, 'n_step_update': 3}; "
+        r"set --config.double_q=False --config.n_step_update=1, or --config.munch",
+    ):
+        checks.check({**config, "double_q": True, "n_step_update": 3})
+    with pytest.raises(ValueError, match=r"^munchausen: expected agent to be .* 'c51'"):
+        checks.check({**config, "agent": "c51"})
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

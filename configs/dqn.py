@@ -14,7 +14,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment.
-    config.agent = "dqn"  # Or c51, qr_dqn, iqn or rainbow, which is C51.
+    config.agent = "dqn"  # dqn, c51, qr_dqn, iqn or rainbow.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
     config.train_steps_per_iteration = 4  # Updates of the weights.
     # train_dqn_service.py sets "service": uniform replay in a separate server process,
     # in a loop that is not compiled.
-    config.replay = "uniform"  # Or prioritized, with the settings below.
+    config.replay = "uniform"  # Or prioritized, with its exponents.
     config.replay_capacity = 50_000  # Frames in the buffer.
     config.priority_exponent = 0.6  # 0 samples uniformly.
     config.importance_exponent = 0.4  # First one; changes linearly over the run.
@@ -51,7 +51,7 @@ def get_config() -> ConfigDict:
     config.double_q = True  # The online network chooses the next action.
     config.dueling = False  # Stacks of their own for values and advantages.
     config.noisy_stddev = 0.0  # First noise of the last layers; 0.5 is usual.
-    config.munchausen = False  # Munchausen DQN or IQN.
+    config.munchausen = False  # Munchausen; not C51, double_q or n steps.
     config.num_atoms = 51  # Atoms of C51.
     config.min_q_value = 0.0  # Lowest atom of C51.
     config.max_q_value = 200.0  # Highest atom of C51.

@@ -101,8 +101,8 @@ def _default_settings(name: str) -> str:
     if made != default and _HELP.isdisjoint(sys.argv):
         meant = " on ".join(filter(None, (agent, environment)))
         print(
-            f"Settings: {os.path.relpath(made)}, for {meant}; "
-            f"--config={os.path.relpath(default)} takes others.",
+            f"Settings: {os.path.relpath(made)}, made for {meant}; "
+            f"--config={os.path.relpath(default)} would take that file's instead.",
             file=sys.stderr,
         )
     return os.path.relpath(made)

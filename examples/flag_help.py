@@ -12,7 +12,8 @@ from absl import flags
 # A field of a configuration file, with the comment beside it.
 _FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
 
-
+_CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+# The file in `configs` whose settings a configuration file changes.
 _BASE = re.compile(r"^from configs import (\w+)$", re.MULTILINE)
 
 
@@ -20,12 +21,14 @@ def comments(config_file: str | pathlib.Path) -> dict[str, str]:
     """Returns the fields of a configuration file, each with the comment beside it.
 
     The fields that the file takes from another one, `from configs import NAME`, come
-    first, and keep their comments unless the file has others.
+    first, and keep their comments unless the file has others. The comment on
+    `num_iterations` counts steps, so it holds only where it stands.
     """
-    path = pathlib.Path(config_file)
-    source = path.read_text()
+    source = pathlib.Path(config_file).read_text()
     base = _BASE.search(source)
-    found = comments(path.with_name(f"{base[1]}.py")) if base else {}
+    found = comments(_CONFIGS / f"{base[1]}.py") if base else {}
+    if "num_iterations" in found:
+        found["num_iterations"] = ""
     for name, _, comment in _FIELD.findall(source):
         found[name] = comment or found.get(name, "")
     return found

@@ -137,6 +137,21 @@ def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
     assert "--config.batch_size=64\n" in listed
 
 
+def test_help_explains_what_a_file_elsewhere_takes_from_a_configuration(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from configs import dqn\n"
+        "def get_config():\n"
+        "    config = dqn.get_config()\n"
+        "    config.num_iterations = 5\n"
+        "    return config\n"
+    )
+    code, output, errors = run("train_dqn", "--help", f"--config={mine}")
+    assert (code, errors) == (0, "")
+    assert re.search(r"--config.batch_size=64  +Frames in an update\.\n", output)
+    assert "--config.num_iterations=5\n" in output  # dqn.py's comment counts its steps.
+
+
 @pytest.mark.parametrize(
     ("module", "argument", "message"),
     [

@@ -1,4 +1,4 @@
-"""Trains DQN or its kin with its experience in a replay server, a separate process.
+"""Trains DQN, C51 and the like with their replay in a server, a separate process.
 
     python -m examples.train_dqn_service
     python -m examples.train_dqn_service --env=Acrobot-v1 --seed=3

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import pathlib
 import re
+import textwrap
 from collections.abc import Iterable
 
 from absl import flags
 
+_WIDTH = 88
 # A field of a configuration file, with the comment beside it.
 _FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
 
@@ -87,7 +89,12 @@ def _shown(flag: flags.Flag) -> str:
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
-    """Returns lines of two columns."""
+    """Returns lines of two columns, the second one wrapped at the page's width."""
     rows = list(rows)
     width = max(len(left) for left, _ in rows)
-    return "\n".join(f"  {left:{width}}  {right}".rstrip() for left, right in rows)
+    lines = []
+    for left, right in rows:
+        wrapped = textwrap.wrap(right, max(_WIDTH - width - 4, 24)) or [""]
+        for first, text in zip([left, *[""] * len(wrapped)], wrapped, strict=False):
+            lines.append(f"  {first:{width}}  {text}".rstrip())
+    return "\n".join(lines)

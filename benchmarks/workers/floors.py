@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import examples  # noqa: F401  Sets up TensorFlow as for tfrl.
-from benchmarks.workers import memory, serving, update_products
+from benchmarks.workers import memory, pqn_settings, serving, update_products
 
 
 def gymnasium_step(envs: int = 1) -> serving.Task:
@@ -27,6 +28,22 @@ def gymnasium_step(envs: int = 1) -> serving.Task:
                 member.reset()
 
     return _repeated(step)
+
+
+def gymnasium_vector_step(envs: int) -> serving.Task:
+    """Makes steps of CartPole's own vector environment alone, in NumPy."""
+    members = gymnasium.make_vec(
+        "CartPole-v1", envs, vectorization_mode="vector_entry_point"
+    )
+    members.reset(seed=0)
+    actions = np.arange(envs) % 2
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            members.step(actions)
+        return {"iterations": count, "environment steps": count * envs}
+
+    return serving.Task(run)
 
 
 def numpy_function() -> serving.Task:
@@ -74,6 +91,44 @@ def matrix_products() -> serving.Task:
     return _repeated(iteration)
 
 
+def pqn_products(envs: int, steps: int) -> serving.Task:
+    """Makes an iteration of PQN in NumPy: act, and the gradients of each minibatch."""
+    rng = np.random.default_rng(0)
+    sizes = (4, *pqn_settings.UNITS, 2)
+    kernels = [
+        rng.standard_normal(shape, np.float32) for shape in itertools.pairwise(sizes)
+    ]
+    rows = envs * steps // pqn_settings.MINIBATCHES
+    acting, batch, errors = (
+        rng.standard_normal(shape, np.float32)
+        for shape in ((envs, 4), (rows, 4), (rows, 2))
+    )
+
+    def forward(x: Any) -> list[Any]:
+        activations = [x]
+        for kernel in kernels:
+            activations.append(activations[-1] @ kernel)
+        return activations
+
+    def update() -> None:
+        *activations, _ = forward(batch)
+        gradient = errors
+        for kernel, x in reversed(list(zip(kernels, activations, strict=True))):
+            x.T @ gradient
+            if x is not batch:
+                gradient = gradient @ kernel.T
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            for _ in range(steps):
+                forward(acting)
+            for _ in range(pqn_settings.EPOCHS * pqn_settings.MINIBATCHES):
+                update()
+        return {"iterations": count, "environment steps": count * envs * steps}
+
+    return serving.Task(run)
+
+
 def numpy_images(what: str, capacity: int) -> serving.Task:
     """Makes NumPy's indexing of 84x84x4 bytes: a row written, or 64 pairs read."""
     frames, facts = _images(capacity)
@@ -113,9 +168,11 @@ if __name__ == "__main__":
     serving.serve(
         {
             "gymnasium_step": gymnasium_step,
+            "gymnasium_vector_step": gymnasium_vector_step,
             "numpy_function": numpy_function,
             "function_call": function_call,
             "matrix_products": matrix_products,
+            "pqn_products": pqn_products,
             "update": update_products.update,
             "numpy_images": numpy_images,
         },

@@ -1,7 +1,12 @@
-"""Measures DQN and PPO on gymnax's CartPole, each in one `lax.scan`, as PureJaxRL."""
+"""Measures DQN, PPO and PQN on gymnax's CartPole, each in one `lax.scan`.
+
+They are as PureJaxRL and, for PQN, purejaxql write them.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnax
@@ -9,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from benchmarks.workers import ppo_settings, serving
+from benchmarks.workers import ppo_settings, pqn_settings, serving
 
 _BATCH = 64
 
@@ -74,21 +79,10 @@ class _Dqn:
     def _iteration(self, carry: _Carry, _: None) -> tuple[_Carry, Any]:
         key, act_key, step_key, sample_key = jax.random.split(carry.key, 4)
         actions = self._act(carry, act_key)
-        observation, state, reward, ended, *_ = jax.vmap(
-            self._env.step, (0, 0, 0, None)
-        )(
-            jax.random.split(step_key, self._envs),
-            carry.state,
-            actions,
-            self._params,
+        observation, state, reward, ended = _step_all(
+            self._env, self._params, step_key, carry.state, actions
         )
-        frames = _Frames(
-            carry.observation,
-            actions,
-            reward,
-            observation,
-            ended.astype(jnp.float32),
-        )
+        frames = _Frames(carry.observation, actions, reward, observation, ended)
         row = carry.step % self._rows
         buffer = jax.tree_util.tree_map(
             lambda rows, new: rows.at[row].set(new), carry.buffer, frames
@@ -183,6 +177,7 @@ class _Ppo:
         self.scan = jax.jit(
             lambda carry: jax.lax.scan(self._iteration, carry, None, length)[0]
         )
+        self._epoch = functools.partial(_epoch, self._update, ppo_settings.MINIBATCHES)
 
     def start(self) -> Any:
         key, actor_key, critic_key, env_key = jax.random.split(jax.random.PRNGKey(0), 4)
@@ -214,56 +209,22 @@ class _Ppo:
         key, act_key, step_key = jax.random.split(key, 3)
         logits, value = _apply_both(networks, observation)
         action = jax.random.categorical(act_key, logits)
-        keys = jax.random.split(step_key, self._envs)
-        step = jax.vmap(self._env.step, (0, 0, 0, None))
-        following, state, reward, ended, *_ = step(keys, state, action, self._params)
-        ended = ended.astype(jnp.float32)
+        following, state, reward, ended = _step_all(
+            self._env, self._params, step_key, state, action
+        )
         log_prob = _log_prob(logits, action)
         frame = _Step(observation, action, reward, ended, value, log_prob)
         return (state, following, key), frame
 
-    def _epoch(self, data: Any, carry: Any) -> tuple[Any, None]:
-        networks, optimizer, key = carry
-        key, order_key = jax.random.split(key)
-        rows = self._envs * self._steps
-        order = jax.random.permutation(order_key, rows)
-
-        def shuffled(x: Any) -> Any:
-            x = x.reshape((rows, *x.shape[2:]))[order]
-            return x.reshape((ppo_settings.MINIBATCHES, -1, *x.shape[1:]))
-
-        def update(carry: Any, minibatch: Any) -> tuple[Any, None]:
-            networks, optimizer = carry
-            gradients = jax.grad(_ppo_loss)(networks, *minibatch)
-            updates, optimizer = self._optimizer.update(gradients, optimizer)
-            return (optax.apply_updates(networks, updates), optimizer), None
-
-        minibatches = jax.tree_util.tree_map(shuffled, data)
-        (networks, optimizer), _ = jax.lax.scan(
-            update, (networks, optimizer), minibatches
-        )
-        return (networks, optimizer, key), None
+    def _update(self, networks: Any, optimizer: Any, minibatch: Any) -> Any:
+        gradients = jax.grad(_ppo_loss)(networks, *minibatch)
+        updates, optimizer = self._optimizer.update(gradients, optimizer)
+        return optax.apply_updates(networks, updates), optimizer
 
 
 def ppo(envs: int, steps: int) -> serving.Task:
     """Makes the loop; a call does about 50,000 environment steps."""
-    length = max(1, 50_000 // (envs * steps))
-    loop = _Ppo(envs, steps, length)
-    carry = loop.start()
-
-    def run(count: int) -> dict[str, int]:
-        nonlocal carry
-        calls = -(-count // length)
-        for _ in range(calls):
-            carry = loop.scan(carry)
-        jax.block_until_ready(carry)
-        iterations = calls * length
-        return {
-            "iterations": iterations,
-            "environment steps": iterations * envs * steps,
-        }
-
-    return serving.Task(run)
+    return _on_policy_task(_Ppo, envs, steps)
 
 
 def _advantages(rollout: _Step, last_value: Any) -> Any:
@@ -328,5 +289,176 @@ def _log_prob(logits: Any, action: Any) -> Any:
     return jnp.take_along_axis(log_probs, action[:, None], -1)[:, 0]
 
 
+class _Valued(NamedTuple):
+    observation: Any
+    action: Any
+    reward: Any
+    ended: Any
+    value: Any
+
+
+class _Pqn:
+    """The loop; `scan` does `length` iterations in one compiled call."""
+
+    def __init__(self, envs: int, steps: int, length: int) -> None:
+        self._env, self._params = gymnax.make(pqn_settings.ENVIRONMENT)
+        self._envs, self._steps = envs, steps
+        self._optimizer = optax.chain(
+            optax.clip_by_global_norm(pqn_settings.GRADIENT_NORM),
+            optax.adam(pqn_settings.LEARNING_RATE),
+        )
+        self.scan = jax.jit(
+            lambda carry: jax.lax.scan(self._iteration, carry, None, length)[0]
+        )
+        self._epoch = functools.partial(_epoch, self._update, pqn_settings.MINIBATCHES)
+
+    def start(self) -> Any:
+        key, net_key, env_key = jax.random.split(jax.random.PRNGKey(0), 3)
+        network = _make_normalized_network(net_key)
+        reset = jax.vmap(self._env.reset, (0, None))
+        observation, state = reset(jax.random.split(env_key, self._envs), self._params)
+        return network, self._optimizer.init(network), state, observation, key
+
+    def _iteration(self, carry: Any, _: None) -> tuple[Any, None]:
+        network, optimizer, state, observation, key = carry
+        (state, observation, key), rollout = jax.lax.scan(
+            lambda carry, _: self._step(network, carry),
+            (state, observation, key),
+            None,
+            self._steps,
+        )
+        last_value = _apply_normalized(network, observation).max(-1)
+        data = rollout.observation, rollout.action, _returns(rollout, last_value)
+        (network, optimizer, key), _ = jax.lax.scan(
+            lambda carry, _: self._epoch(data, carry),
+            (network, optimizer, key),
+            None,
+            pqn_settings.EPOCHS,
+        )
+        return (network, optimizer, state, observation, key), None
+
+    def _step(self, network: Any, carry: Any) -> tuple[Any, _Valued]:
+        state, observation, key = carry
+        key, explore_key, random_key, step_key = jax.random.split(key, 4)
+        values = _apply_normalized(network, observation)
+        explores = jax.random.uniform(explore_key, (self._envs,)) < pqn_settings.EPSILON
+        at_random = jax.random.randint(random_key, (self._envs,), 0, 2)
+        action = jnp.where(explores, at_random, jnp.argmax(values, -1))
+        following, state, reward, ended = _step_all(
+            self._env, self._params, step_key, state, action
+        )
+        frame = _Valued(observation, action, reward, ended, values.max(-1))
+        return (state, following, key), frame
+
+    def _update(self, network: Any, optimizer: Any, minibatch: Any) -> Any:
+        gradients = jax.grad(_pqn_loss)(network, *minibatch)
+        updates, optimizer = self._optimizer.update(gradients, optimizer)
+        return optax.apply_updates(network, updates), optimizer
+
+
+def pqn(envs: int, steps: int) -> serving.Task:
+    """Makes the loop; a call does about 50,000 environment steps."""
+    return _on_policy_task(_Pqn, envs, steps)
+
+
+def _returns(rollout: _Valued, last_value: Any) -> Any:
+    """Returns Peng's Q(lambda), `[T, B]`."""
+    gamma, mix = pqn_settings.GAMMA, pqn_settings.LAMBDA
+
+    def back(onward: Any, step: _Valued) -> tuple[Any, Any]:
+        returned = step.reward + gamma * (1 - step.ended) * onward
+        return mix * returned + (1 - mix) * step.value, returned
+
+    return jax.lax.scan(back, last_value, rollout, reverse=True, unroll=16)[1]
+
+
+def _pqn_loss(network: Any, observation: Any, action: Any, returns: Any) -> Any:
+    values = _apply_normalized(network, observation)
+    chosen = jnp.take_along_axis(values, action[:, None], -1)[:, 0]
+    return jnp.mean((chosen - returns) ** 2)
+
+
+def _make_normalized_network(key: Any) -> list[tuple[Any, ...]]:
+    """Returns kernel, bias, and scale and offset of each hidden layer; the last two."""
+    sizes = (4, *pqn_settings.UNITS, 2)
+    layers = [
+        (jax.random.normal(k, (rows, columns)) / rows**0.5, jnp.zeros(columns))
+        for k, rows, columns in zip(
+            jax.random.split(key, len(sizes) - 1), sizes[:-1], sizes[1:], strict=True
+        )
+    ]
+    *hidden, out = layers
+    return [(*layer, jnp.ones_like(layer[1]), layer[1]) for layer in hidden] + [out]
+
+
+def _apply_normalized(network: list[tuple[Any, ...]], x: Any) -> Any:
+    *hidden, (out, out_bias) = network
+    for kernel, bias, scale, offset in hidden:
+        x = jax.nn.standardize(x @ kernel + bias, epsilon=1e-5)
+        x = jax.nn.relu(scale * x + offset)
+    return x @ out + out_bias
+
+
+def _step_all(
+    env: Any, params: Any, key: Any, state: Any, action: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Returns observations, states, rewards and the ends of episodes, float `[B]`."""
+    keys = jax.random.split(key, len(action))
+    step = jax.vmap(env.step, (0, 0, 0, None))
+    # Terminated and truncated; one end of both kinds before gymnax 1.0.
+    observation, state, reward, *ends, _ = step(keys, state, action, params)
+    ended = functools.reduce(jnp.logical_or, ends)
+    return observation, state, reward, ended.astype(jnp.float32)
+
+
+def _epoch(
+    update: Callable[[Any, Any, Any], Any], minibatches: int, data: Any, carry: Any
+) -> tuple[Any, None]:
+    """Updates once on each minibatch of a rollout's rows, in a new order.
+
+    Args:
+      update: Takes networks, the optimizer's state and a minibatch, returns the first
+        two.
+      minibatches: Their number.
+      data: The rollout, a tree of arrays `[T, B, ...]`.
+      carry: Networks, the optimizer's state and the key.
+    """
+    networks, optimizer, key = carry
+    key, order_key = jax.random.split(key)
+    steps, envs = jax.tree_util.tree_leaves(data)[0].shape[:2]
+    order = jax.random.permutation(order_key, steps * envs)
+
+    def shuffled(x: Any) -> Any:
+        x = x.reshape((len(order), *x.shape[2:]))[order]
+        return x.reshape((minibatches, -1, *x.shape[1:]))
+
+    (networks, optimizer), _ = jax.lax.scan(
+        lambda carry, minibatch: (update(*carry, minibatch), None),
+        (networks, optimizer),
+        jax.tree_util.tree_map(shuffled, data),
+    )
+    return (networks, optimizer, key), None
+
+
+def _on_policy_task(make_loop: Any, envs: int, steps: int) -> serving.Task:
+    length = max(1, 50_000 // (envs * steps))
+    loop = make_loop(envs, steps, length)
+    carry = loop.start()
+
+    def run(count: int) -> dict[str, int]:
+        nonlocal carry
+        calls = -(-count // length)
+        for _ in range(calls):
+            carry = loop.scan(carry)
+        jax.block_until_ready(carry)
+        iterations = calls * length
+        return {
+            "iterations": iterations,
+            "environment steps": iterations * envs * steps,
+        }
+
+    return serving.Task(run)
+
+
 if __name__ == "__main__":
-    serving.serve({"dqn": dqn, "ppo": ppo}, ["jax", "gymnax", "optax"])
+    serving.serve({"dqn": dqn, "ppo": ppo, "pqn": pqn}, ["jax", "gymnax", "optax"])

@@ -6,7 +6,8 @@ A sample is 64 pairs of successive frames. For transitions of CartPole the peer 
 TF-Agents' buffer; for images of 84x84x4 bytes it is NumPy's indexing of an array.
 "a call" makes one `tf.function` call from Python per operation; "in a graph" does a
 hundred operations in one call; "compiled" is the same graph compiled by XLA, which
-TF-Agents' buffer does not support: its graph is not compiled.
+TF-Agents' buffer does not support: its graph is not compiled. Prioritized samples of
+frames with random priorities are compared with uniform ones.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ _FORMS = {
     "sample, in a loop, compiled": "sample, compiled",
     "next": "next of as_dataset",
 }
+_PRIORITIZED = ("sample, in a loop", "sample, in a loop, compiled")
 _IMAGE = 84 * 84 * 4
 _WORTH_WEIGHING = 20_000_000
 
 
 def transitions(quick: bool) -> Iterator[Group]:
     """Yields groups that compare tfrl's buffer with TF-Agents' at each capacity."""
-    capacities = (10_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000)
+    capacities = _capacities(quick)
     for what, form in _FORMS.items():
         if quick and what in ("add", "sample"):
             continue
@@ -54,6 +56,35 @@ def transitions(quick: bool) -> Iterator[Group]:
         )
         references = (f"TF-Agents, {capacities[-1]:,}", f"tfrl, {capacities[0]:,}")
         yield Group(f"transitions, {form}", contenders, references, ("operations",))
+
+
+def prioritized(quick: bool) -> Iterator[Group]:
+    """Yields groups that compare prioritized with uniform samples at each capacity."""
+    capacities = _capacities(quick)
+    for what in _PRIORITIZED:
+        contenders = tuple(
+            Contender(
+                f"{title}, {capacity:,}",
+                "tfrl",
+                "buffer",
+                {
+                    "what": what,
+                    "capacity": capacity,
+                    "image": False,
+                    "prioritized": title == "prioritized",
+                },
+            )
+            for title in ("prioritized", "uniform")
+            for capacity in capacities
+        )
+        references = tuple(f"uniform, {capacity:,}" for capacity in capacities)
+        yield Group(
+            f"priorities, {_FORMS[what]}", contenders, references, ("operations",)
+        )
+
+
+def _capacities(quick: bool) -> tuple[int, ...]:
+    return (10_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000)
 
 
 def _as_a_graph(what: str) -> str:
@@ -115,6 +146,7 @@ def memory_taken(session: Session) -> report.Result:
 def run(session: Session) -> None:
     """Runs the benchmark."""
     session.measure("buffer", transitions(session.quick))
+    session.measure("buffer", prioritized(session.quick))
     session.measure("buffer", images(session))
     if not session.quick:  # Memory is measured in new processes; quick runs have none.
         session.add(memory_taken(session))

@@ -1,6 +1,6 @@
 """Tasks that run the same code on tfrl and on TF-Agents, which share these names.
 
-It imports TensorFlow only; a worker passes the objects of its own library.
+It imports NumPy and TensorFlow only; a worker passes the objects of its own library.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from benchmarks.workers import memory, serving
@@ -87,7 +88,8 @@ def buffer_task(
     """Makes one of a buffer's operations, on a full buffer.
 
     Args:
-      make_buffer: The class; it takes `data_spec, batch_size, max_length`.
+      make_buffer: The class; it takes `data_spec, batch_size, max_length`. Frames of a
+        prioritized buffer get random priorities.
       what: "add" or "sample" makes one call per operation; "add, in a loop" and
         "sample, in a loop" repeat it in a loop in a graph; with ", compiled" XLA
         compiles that graph; "next" takes a batch from the buffer's dataset.
@@ -102,8 +104,9 @@ def buffer_task(
         return ()
 
     def sample() -> Any:
-        items, _ = buffer.get_next(64, 2)
-        return items
+        items, info = buffer.get_next(64, 2)
+        # Without its weights, part of a prioritized sample would be pruned.
+        return items, getattr(info, "weights", ())
 
     def in_a_loop(operation: Callable[[], Any]) -> Any:
         # The loop carries the sample; otherwise TensorFlow would prune the sampling.
@@ -142,6 +145,9 @@ def _full_buffer(
     # one would take minutes.
     (head,) = (v for v in buffer.variables() if "last_id" in v.name)
     head.assign(capacity - 1)
+    if getattr(buffer, "is_prioritized", False):
+        priorities = np.random.default_rng(0).uniform(size=capacity)
+        buffer.update_priorities(np.arange(capacity), priorities)
     return buffer, watch.facts(raw)
 
 

@@ -20,7 +20,10 @@ from examples import cli, off_policy
 from tfrl import agents, networks, train
 from tfrl.drivers import dynamic_step_driver
 from tfrl.policies import random_tf_policy
-from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.replay_buffers import (
+    tf_prioritized_replay_buffer,
+    tf_uniform_replay_buffer,
+)
 from tfrl.train.sweeps import members
 from tfrl.utils import common
 
@@ -186,9 +189,12 @@ def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
     return _loop_task(example.make_loop(config, environment, agent))
 
 
-def buffer(**settings: Any) -> serving.Task:
-    """Makes an operation of the replay buffer alone."""
-    return same_code.buffer_task(_Buffer, **settings)
+def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
+    """Makes an operation of a replay buffer alone."""
+    kind: Any = _Buffer
+    if prioritized:
+        kind = tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+    return same_code.buffer_task(kind, **settings)
 
 
 def _example(name: str) -> tuple[Any, Any]:

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks import score_pairs
+from examples import settings
 from tfrl.eval import statistics
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LOGS = ROOT / "logs" / "scores"
+_NOTHING = object()
 _HEAD = """# Scores
 
 Mean returns of greedy episodes with the final weights: 1,000 episodes on environments
@@ -132,9 +134,17 @@ class Entry:
         return settings
 
     def hash(self) -> str:
-        """Returns a hash of the configuration, without the seed and the device."""
-        settings = self.settings()
-        kept = {k: v for k, v in settings.items() if k not in ("seed", "device")}
+        """Returns a hash of the configuration, without the seed and the device.
+
+        A field that later versions have added does not count, as long as it means what
+        the versions before it did.
+        """
+        kept = {
+            name: value
+            for name, value in self.settings().items()
+            if name not in ("seed", "device")
+            and settings.LATER_FIELDS.get(name, _NOTHING) != value
+        }
         text = json.dumps(kept, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

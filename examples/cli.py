@@ -32,25 +32,6 @@ Config = ml_collections.ConfigDict
 # The fields that have a flag of their own.
 _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
-# The fields that some configurations of earlier versions lack, and what these did.
-_LATER_FIELDS = {
-    "adam_epsilon": 1e-7,
-    "agent": "dqn",
-    "dtype": "float32",
-    "dueling": False,
-    "max_gradient_norm": 0.0,
-    "loss": "squared",
-    "max_q_value": 200.0,
-    "min_q_value": 0.0,
-    "munchausen": False,
-    "noisy_stddev": 0.0,
-    "lstm_size": 0,
-    "normalize_observations": False,
-    "num_action_bins": 0,
-    "num_atoms": 51,
-    "num_quantiles": 32,
-}
-
 # The flags whose values come to the loops and environments by another name.
 _ORIGINS = {
     "environment_name": "--env",
@@ -266,7 +247,7 @@ def make_directory(
     if not flags.FLAGS.overwrite and (logdir / "config.json").exists():
         # An earlier version, without some of the fields, may have begun the run.
         begun = run_config.read(logdir / "config.json")
-        for name, value in _LATER_FIELDS.items():
+        for name, value in settings.LATER_FIELDS.items():
             if name not in begun and fields.get(name) == value:
                 del fields[name]
     directory = tfrl.train.RunDirectory(

@@ -6,6 +6,25 @@ import pathlib
 import re
 import runpy
 
+# The fields that some configurations of earlier versions lack, and what these did.
+LATER_FIELDS = {
+    "adam_epsilon": 1e-7,
+    "agent": "dqn",
+    "dtype": "float32",
+    "dueling": False,
+    "max_gradient_norm": 0.0,
+    "loss": "squared",
+    "max_q_value": 200.0,
+    "min_q_value": 0.0,
+    "munchausen": False,
+    "noisy_stddev": 0.0,
+    "lstm_size": 0,
+    "normalize_observations": False,
+    "num_action_bins": 0,
+    "num_atoms": 51,
+    "num_quantiles": 32,
+}
+
 # The environments that a file `..._FAMILY.py` is made for, beside its own.
 _FAMILIES = {
     "atari": re.compile(r"ALE/|\w+NoFrameskip-v"),

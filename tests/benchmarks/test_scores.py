@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from benchmarks import score_table, scores
+from examples import settings
 
 SAC = next(entry for entry in scores.ENTRIES if entry.config == "configs/sac.py")
 
@@ -114,6 +115,16 @@ def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
     assert re.fullmatch("[0-9a-f]{7}", commit)
     (tmp_path / "configs" / "code.py").write_text("2")
     assert scores.current_commit() == f"{commit}+"
+
+
+def test_a_field_that_was_added_counts_once_it_is_used(monkeypatch):
+    entry = next(entry for entry in scores.ENTRIES if entry.agent == "A2C")
+    assert entry.settings()["lstm_size"] == 0
+    with_it = entry.hash()
+    monkeypatch.delitem(settings.LATER_FIELDS, "lstm_size")
+    assert entry.hash() != with_it
+    used = dataclasses.replace(entry, flags=(*entry.flags, "--config.lstm_size=8"))
+    assert used.hash() not in (entry.hash(), with_it)
 
 
 def test_an_unknown_name_is_an_error(capsys):

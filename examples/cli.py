@@ -234,7 +234,7 @@ def make_directory(
     config: Config,
     may_grow: Sequence[str] = ("num_iterations", "num_environment_steps"),
     further_outputs: Sequence[str] = (),
-    **settings: Any,
+    **further: Any,
 ) -> tfrl.train.RunDirectory:
     """Returns the folder of this run, by default a separate one for each seed.
 
@@ -242,7 +242,7 @@ def make_directory(
     fields of `may_grow` may be larger than when the run began. `further_outputs` are
     the files and folders that only this script writes.
     """
-    fields = {"algorithm": algorithm, **config.to_dict(), **settings}
+    fields = {"algorithm": algorithm, **config.to_dict(), **further}
     logdir = _logdir(algorithm, config)
     if not flags.FLAGS.overwrite and (logdir / "config.json").exists():
         # An earlier version, without some of the fields, may have begun the run.

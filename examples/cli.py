@@ -150,7 +150,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
 def _least_iterations(config: Config) -> int:
     """Returns the least number of iterations that take the steps of a run.
 
-    It is for what depends on it, such as a learning rate that decays until the end.
+    A learning rate that decays until the end depends on this number.
     """
     each = config.get("collect_steps_per_iteration") or config.get("sequence_length")
     if not each:

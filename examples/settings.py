@@ -6,7 +6,8 @@ import pathlib
 import re
 import runpy
 
-# The fields that some configurations of earlier versions lack, and what these did.
+# The fields that configurations of earlier versions lack, with the values that mean
+# what those versions did.
 LATER_FIELDS = {
     "adam_epsilon": 1e-7,
     "agent": "dqn",

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tfrl import networks
 from tfrl.networks import seeding, value_head
+from tfrl.networks.noisy import is_noisy
 from tfrl.specs import tensor_spec
 
 SPEC = tf.TensorSpec([4], tf.float32)
@@ -75,14 +76,14 @@ def test_every_network_may_be_dueling_and_noisy(kind, dueling):
         MAKERS[kind](SPEC, ACTION, noisy_stddev=stddev, **kwargs)
         for stddev in (None, 0.5)
     )
-    assert (quiet.is_noisy, noisy.is_noisy) == (False, True)
+    assert (is_noisy(quiet), is_noisy(noisy)) == (False, True)
     for net in (quiet, noisy):
         plain, again = net(X)[0], net(X)[0]
         np.testing.assert_array_equal(plain, again)
         noises = [net(X, training=True)[0] for _ in range(2)]
-        assert np.allclose(*noises) is not net.is_noisy
+        assert np.allclose(*noises) is not is_noisy(net)
         copied = net.copy(name="copy")
-        assert copied.is_noisy == net.is_noisy
+        assert is_noisy(copied) == is_noisy(net)
         assert copied(X)[0].shape == plain.shape
 
 

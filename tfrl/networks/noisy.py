@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import internals
 from tfrl.networks import recorded_layer, seeding, utils
 from tfrl.utils import number_checks, seeds
 
@@ -101,6 +102,12 @@ class NoisyDense(recorded_layer.RandomLayer):
             return self._bias_initializer(shape, dtype=dtype) / math.sqrt(size)
 
         return initialize
+
+
+def is_noisy(network: Any) -> bool:
+    """Whether a network, or a Keras layer, has `NoisyDense` layers at any depth."""
+    layers = internals.flatten_layers(network)
+    return any(isinstance(layer, NoisyDense) for layer in layers)
 
 
 def _spread(noise: tf.Tensor) -> tf.Tensor:

@@ -98,8 +98,3 @@ class QRnnNetwork(lstm_encoding_network.LSTMEncodingNetwork):
             seeds=seeds,
         )
         self._output_encoder.append(self._head)
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the network has noise in its weights when `training=True`."""
-        return self._head.is_noisy

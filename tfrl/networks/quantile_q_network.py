@@ -183,11 +183,6 @@ class ImplicitQuantileNetwork(network.Network):
             seeds=seeds,
         )
 
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the network has noise in its weights when `training=True`."""
-        return self._head.is_noisy
-
     def call(
         self,
         observation: Any,

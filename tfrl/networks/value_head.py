@@ -72,11 +72,6 @@ class ValueHead(keras.layers.Layer):
         self._advantages = self._stack(hidden, num_actions * numbers, seeds)
         self._values = self._stack(hidden, numbers, seeds) if self._is_dueling else []
 
-    @property
-    def is_noisy(self) -> bool:
-        """Whether the weights have noise."""
-        return self._noisy_stddev is not None
-
     def build(self, input_shape: Any) -> None:
         """Makes no variables, since the layers inside build themselves when called."""
 

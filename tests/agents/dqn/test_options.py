@@ -185,6 +185,22 @@ def test_noise_changes_training_and_collecting_alone(agent):
     assert any(np.any(one != greedy[0]) for one in collecting)
 
 
+def test_noisy_layers_in_a_network_of_ones_own_collect_with_noise():
+    layers = [networks.NoisyDense(4, "relu", seed=1), networks.NoisyDense(3, seed=2)]
+    agent = agents.DqnAgent(
+        ts.time_step_spec(VECTOR),
+        ACTION,
+        networks.Sequential(layers, VECTOR),
+        None,
+        epsilon_greedy=0.0,
+        seed=1,
+    )
+    observations = np.random.default_rng(0).uniform(-1, 1, [200, 3]).astype("f4")
+    time_step = ts.restart(tf.constant(observations), 200)
+    collected = [agent.collect_policy.action(time_step).action for _ in range(12)]
+    assert any(np.any(one != collected[0]) for one in collected)
+
+
 @pytest.mark.parametrize("agent", ["dqn", "qr_dqn", "iqn"])
 def test_munchausen_without_bonus_and_temperature_is_the_agent(agent):
     hard = Munchausen(alpha=0.0, temperature=1e-6)

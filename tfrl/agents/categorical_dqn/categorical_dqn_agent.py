@@ -169,11 +169,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         td_errors_loss_fn: Callable,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         del td_errors_loss_fn
-        following = self._at_next_steps(
-            self._compute_next_q_values(
-                transition.next_time_step, transition.action_step.info
-            )
-        )
+        following = self._next_output(transition)
         target = losses.categorical_target(
             rewards, discounts, _Returns(tf.constant(self._atoms), following)
         )

@@ -33,6 +33,7 @@ from tfrl.agents import (
 )
 from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
+from tfrl.networks import noisy
 from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
@@ -306,7 +307,7 @@ class DqnAgent(tf_agent.TFAgent):
         policy = make(training=False)
         return exploration.make_policies(
             policy,
-            make(training=True) if _is_noisy(self._q_network) else policy,
+            make(training=True) if noisy.is_noisy(self._q_network) else policy,
             self._epsilon_greedy,
             boltzmann_temperature,
             self._policy_seed,
@@ -450,11 +451,7 @@ class DqnAgent(tf_agent.TFAgent):
           The loss `[B]`, which is differentiated, and the error `[B]`, which sets the
           priorities of prioritized replay.
         """
-        next_q_values = self._at_next_steps(
-            self._compute_next_q_values(
-                transition.next_time_step, transition.action_step.info
-            )
-        )
+        next_q_values = self._next_output(transition)
         targets = losses.td_target(rewards, discounts, next_q_values)
         td_error = targets - predictions
         td_loss = td_errors_loss_fn(targets, predictions)
@@ -548,6 +545,14 @@ class DqnAgent(tf_agent.TFAgent):
         these is not a next step, so its output is dropped.
         """
         return output[:, 1:] if self._recurrent else output
+
+    def _next_output(self, transition: trajectory.Transition) -> tf.Tensor:
+        """Returns `_compute_next_q_values` of the next steps, `[B]` or `[B, m]`."""
+        return self._at_next_steps(
+            self._compute_next_q_values(
+                transition.next_time_step, transition.action_step.info
+            )
+        )
 
     # Plumbing.
 
@@ -675,13 +680,6 @@ class DdqnAgent(DqnAgent):
     """A Double DQN agent: the online network picks the action, the target rates it."""
 
     _double_q = True
-
-
-def _is_noisy(network: Any) -> bool:
-    """Whether the network explores by noise in its weights."""
-    if hasattr(network, "wrapped_network"):
-        return _is_noisy(network.wrapped_network)
-    return getattr(network, "is_noisy", False)
 
 
 class _PolicyOfValues(q_policy.QPolicy):

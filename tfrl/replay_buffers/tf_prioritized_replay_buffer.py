@@ -1,7 +1,7 @@
 """A replay buffer in `tf.Variable`s that samples in proportion to priorities.
 
 This is the proportional variant of Schaul et al., "Prioritized experience replay"
-(2016), with a sum tree.
+(2016, arXiv:1511.05952), with a sum tree of two levels.
 """
 
 from __future__ import annotations
@@ -137,11 +137,10 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         self._alpha = float(priority_exponent)
         self._beta = schedules.follow("importance_exponent", importance_exponent, step)
         self._epsilon = float(epsilon)
-        self._num_leaves = self._batch_size * self._ring
         with self._placed(), tf.name_scope(scope):
-            # The leaf of a window is its key modulo the number of leaves. So the
-            # windows of all environments that can be drawn now are one range of leaves.
-            self._tree = sum_tree.SumTree(self._num_leaves)
+            # The position of a window is its key. So the windows of all environments
+            # that can be drawn now are one range of positions.
+            self._tree = sum_tree.SumTree(self._batch_size * self._ring)
             self._max_priority = tf.Variable(
                 1.0, dtype=tf.float64, trainable=False, name="max_priority"
             )
@@ -204,9 +203,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             with tf.control_dependencies(checks):
                 held = ids > head - self._max_length
             priorities = priorities + self._epsilon
-            written = self._tree.write(
-                keys % self._num_leaves, tf.pow(priorities, self._alpha), held
-            )
+            written = self._tree.write(keys, tf.pow(priorities, self._alpha), held)
             largest = tf.reduce_max(tf.where(held, priorities, 0.0))
             noted = self._max_priority.assign(
                 tf.maximum(self._max_priority, largest), read_value=False
@@ -215,15 +212,17 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
     def get_priorities(self, keys: Any) -> tf.Tensor:
         """Returns the priorities of windows, raised to alpha, float64 like `keys`."""
-        return self._tree.read(tf.cast(keys, tf.int64) % self._num_leaves)
+        return self._tree.read(tf.cast(keys, tf.int64))
 
     def _enter(self, new_id: tf.Tensor) -> tf.Tensor:
         keys = new_id * self._batch_size + tf.range(self._batch_size, dtype=tf.int64)
         value = tf.pow(self._max_priority.read_value(), self._alpha)
+        # The oldest frames leave the buffer: they are 0 before a range begins after
+        # them.
+        oldest = keys - self._max_length * self._batch_size
         return self._tree.write(
-            keys % self._num_leaves,
-            tf.fill([self._batch_size], value),
-            tf.fill([self._batch_size], True),
+            tf.concat([keys, oldest], axis=0),
+            tf.repeat(tf.stack([value, 0.0]), self._batch_size),
         )
 
     def _choose(
@@ -231,14 +230,9 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     ) -> tuple[tf.Tensor, PrioritizedBufferInfo]:
         begin = first * self._batch_size
         number = count * self._batch_size
-        begin_leaf = begin % self._num_leaves
-        leaves, values, total = self._tree.draw(
-            seeds.uniform(seed, shape, dtype=tf.float64),
-            begin_leaf,
-            (begin + number) % self._num_leaves,
+        keys, values, total = self._tree.draw(
+            seeds.uniform(seed, shape, dtype=tf.float64), begin, begin + number
         )
-        # Each leaf's key, counted from `begin` on.
-        keys = begin + (leaves - begin_leaf) % self._num_leaves
         none = [
             f"{type(self).__name__}: the priorities of all windows that can be drawn "
             "are 0. Give the buffer an epsilon > 0, or one of them a priority."

@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,66 +5,80 @@ import tensorflow as tf
 from tfrl.replay_buffers import SumTree
 
 
-def _tree(values, fanout=4):
-    """A tree with `values` for its leaves."""
-    tree = SumTree(len(values), fanout)
-    _write(tree, np.arange(len(values)), values)
+def _tree(values, block=4, begin=0):
+    """A tree with `values` at the positions from `begin` on."""
+    tree = SumTree(len(values), block)
+    _write(tree, begin + np.arange(len(values)), values)
     return tree
 
 
-def _write(tree, leaves, values, keep=None):
+def _write(tree, positions, values, keep=None):
     tree.write(
-        tf.constant(leaves, tf.int64),
+        tf.constant(positions, tf.int64),
         tf.constant(values, tf.float64),
-        tf.fill([len(leaves)], True) if keep is None else tf.constant(keep),
+        tf.fill([len(positions)], True) if keep is None else tf.constant(keep),
     )
 
 
 def _draw(tree, fractions, begin, end):
-    leaves, values, total = tree.draw(
+    positions, values, total = tree.draw(
         tf.constant(fractions, tf.float64),
         tf.constant(begin, tf.int64),
         tf.constant(end, tf.int64),
     )
-    return leaves.numpy(), values.numpy(), float(total)
+    return positions.numpy(), values.numpy(), float(total)
 
 
-def _in_range(number, begin, end):
-    leaves = np.arange(number)
-    if begin < end:
-        return (leaves >= begin) & (leaves < end)
-    return (leaves >= begin) | (leaves < end)
+# Draws under XLA go another way.
+_draw_function = tf.function(
+    lambda tree, *arguments: tree.draw(*arguments), jit_compile=True
+)
+
+
+def _draw_compiled(tree, fractions, begin, end):
+    positions, values, total = _draw_function(
+        tree,
+        tf.constant(fractions, tf.float64),
+        tf.constant(begin, tf.int64),
+        tf.constant(end, tf.int64),
+    )
+    return positions.numpy(), values.numpy(), float(total)
+
+
+both_ways = pytest.mark.parametrize("draw", [_draw, _draw_compiled])
 
 
 def _assert_sums(tree):
-    """Every value above the leaves is the sum of its children."""
-    levels = [level.numpy() for level in tree.variables]
-    for children, parents in itertools.pairwise(levels):
-        sums = np.reshape(parents, [-1])
-        np.testing.assert_allclose(
-            sums[: len(children)], np.sum(children, axis=1), rtol=1e-15
-        )
-        assert not np.any(sums[len(children) :])
+    """Every sum is that of its block."""
+    values, sums = (variable.numpy() for variable in tree.variables)
+    np.testing.assert_allclose(sums, np.sum(values, axis=1), rtol=1e-14)
+    assert not np.any(values[-1])
 
 
-def test_a_tree_of_ten_leaves_by_hand():
-    tree = _tree(np.arange(1.0, 11.0))
-    leaves, sums = (v.numpy() for v in tree.variables)
-    np.testing.assert_array_equal(leaves, [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 0, 0]])
-    np.testing.assert_array_equal(sums, [[10, 26, 19, 0]])
+def test_a_tree_of_ten_values_by_hand():
+    tree = _tree(np.arange(1.0, 11.0), begin=2)
+    values, sums = (v.numpy() for v in tree.variables)
+    np.testing.assert_array_equal(
+        values,
+        [[0, 0, 1, 2], [3, 4, 5, 6], [7, 8, 9, 10], [0] * 4, [0] * 4],
+    )
+    np.testing.assert_array_equal(sums, [3, 18, 34, 0, 0])
+
+
+@pytest.mark.parametrize("max_span", [1, 3, 4, 5, 16])
+def test_a_range_of_any_begin_has_leaves_of_its_own(max_span):
+    tree = SumTree(max_span, 4)
+    assert tree.num_leaves % 4 == 0
+    # The range, and what lies before it in its first block.
+    assert max_span + 3 <= tree.num_leaves < max_span + 8
 
 
 @pytest.mark.parametrize(
-    ("num_leaves", "fanout", "rows"),
-    [(1, 4, [1]), (3, 4, [1]), (4, 4, [2, 1]), (15, 4, [4, 1]), (16, 4, [5, 2, 1])],
+    ("max_span", "block"), [(1, 16), (10_000, 16), (100_000, 32), (1_000_000, 128)]
 )
-def test_levels_end_in_one_row(num_leaves, fanout, rows):
-    tree = SumTree(num_leaves, fanout)
-    assert [v.shape[0] for v in tree.variables] == rows
-
-
-def test_a_million_leaves_are_five_levels():
-    assert len(SumTree(1_000_000).variables) == 5
+def test_larger_trees_have_larger_blocks(max_span, block):
+    tree = SumTree(max_span)
+    assert tree.variables[0].shape[1] == block
 
 
 def test_writes_keep_every_sum_right():
@@ -98,76 +110,74 @@ def test_what_is_not_kept_is_not_written():
     expected[3] = 7
     np.testing.assert_array_equal(tree.read(tf.range(16, dtype=tf.int64)), expected)
     _assert_sums(tree)
-    _, _, total = _draw(tree, [0.5], 1, 0)
+    _, _, total = _draw(tree, [0.5], 0, 15)
     assert total == 16 + 6 - 1
 
 
+@both_ways
 @pytest.mark.parametrize(
-    ("begin", "end"), [(0, 29), (1, 0), (5, 6), (9, 23), (16, 20), (23, 9), (29, 28)]
+    ("begin", "number"),
+    [(0, 30), (1, 30), (5, 1), (9, 14), (15, 17), (16, 4), (35, 29), (1003, 30)],
 )
-def test_draws_split_the_range_as_the_running_sum_does(begin, end):
+def test_draws_split_the_range_as_the_running_sum_does(draw, begin, number):
     values = np.random.default_rng(1).integers(0, 5, 30).astype(float)
-    values[[5, 29]] = 3
-    ring = np.roll(np.arange(30), -begin)[: (end - begin) % 30]
-    ends = np.cumsum(values[_in_range(30, begin, end)])  # In the order of the leaves.
-    leaves = np.flatnonzero(_in_range(30, begin, end))
-    assert set(leaves) == set(ring)
+    values[[0, 29]] = 3
+    ends = np.cumsum(values[:number])
     # From the middle of every unit of the sum, so that no rounding decides.
     fractions = (np.arange(ends[-1]) + 0.5) / ends[-1]
-    drawn, drawn_values, total = _draw(_tree(values), fractions, begin, end)
-    np.testing.assert_array_equal(
-        drawn, leaves[np.searchsorted(ends, fractions * ends[-1], side="right")]
+    index = np.searchsorted(ends, fractions * ends[-1], side="right")
+    drawn, drawn_values, total = draw(
+        _tree(values, begin=begin), fractions, begin, begin + number
     )
-    np.testing.assert_array_equal(drawn_values, values[drawn])
+    np.testing.assert_array_equal(drawn, begin + index)
+    np.testing.assert_array_equal(drawn_values, values[index])
     assert total == ends[-1]
 
 
-def test_a_single_fraction_gives_a_single_leaf():
-    leaf, value, _ = SumTree.draw(
-        _tree([0.0, 2, 0]),
-        tf.constant(0.7, tf.float64),
-        tf.constant(0, tf.int64),
-        tf.constant(2, tf.int64),
-    )
-    assert leaf.shape == value.shape == []
-    assert (int(leaf), float(value)) == (1, 2.0)
+@both_ways
+def test_a_single_fraction_gives_a_single_position(draw):
+    position, value, _ = draw(_tree([0.0, 2, 0]), 0.7, 0, 3)
+    assert position.shape == value.shape == ()
+    assert (int(position), float(value)) == (1, 2.0)
 
 
 def test_draws_are_in_proportion_to_the_values():
     rng = np.random.default_rng(2)
     values = rng.uniform(0, 1, 300)
-    drawn, _, _ = _draw(_tree(values, 16), rng.uniform(size=40_000), 250, 100)
-    within = _in_range(300, 250, 100)
-    counts = np.bincount(drawn, minlength=300)
-    assert not np.any(counts[~within])
-    expected = values[within] / np.sum(values[within]) * 40_000
-    chi_square = np.sum((counts[within] - expected) ** 2 / expected)
+    tree = _tree(values, 16, begin=250)
+    drawn, _, _ = _draw(tree, rng.uniform(size=40_000), 250, 400)
+    counts = np.bincount(drawn - 250, minlength=300)
+    assert not np.any(counts[150:])
+    expected = values[:150] / np.sum(values[:150]) * 40_000
+    chi_square = np.sum((counts[:150] - expected) ** 2 / expected)
     # The 0.1 % and 99.9 % points of chi-square with 149 degrees of freedom.
     assert 100.8 < chi_square < 208.2
 
 
 # The fractions that rounding is most likely to lead astray.
-EDGES = [0.0, np.nextafter(0, 1), 1e-17, 0.5, 1 - 2**-53, 1.0]
+EDGES = [0.0, np.nextafter(0, 1), 1e-17, 0.5, 1 - 2**-53]
 
 
-@pytest.mark.parametrize(("begin", "end"), [(10, 999_990), (999_990, 10)])
-def test_among_a_million_only_leaves_in_range_and_above_zero_are_drawn(begin, end):
+@both_ways
+@pytest.mark.parametrize("begin", [0, 777_777])
+def test_among_a_million_only_those_in_range_and_above_zero_are_drawn(draw, begin):
     rng = np.random.default_rng(3)
     number = 1_000_000
     values = 10.0 ** rng.uniform(-30, 30, number)
     values[rng.uniform(size=number) < 0.5] = 0
+    end = number - 10
     # The largest lie just out of range, the smallest at its ends.
-    values[[begin - 1, end]] = 1e300
-    values[[begin, end - 1]] = 1e-300
-    tree = _tree(values, 16)
+    values[end:] = 1e300
+    values[[0, end - 1]] = 1e-300
+    tree = _tree(values, None, begin)
     fractions = np.concatenate([EDGES, rng.uniform(size=5000)])
-    drawn, drawn_values, total = _draw(tree, fractions, begin, end)
-    assert np.all(_in_range(number, begin, end)[drawn])
+    drawn, drawn_values, total = draw(tree, fractions, begin, begin + end)
+    drawn -= begin
+    assert np.all((drawn >= 0) & (drawn < end))
+    np.testing.assert_array_equal(drawn_values, values[drawn])
     assert np.all(drawn_values > 0)
-    np.testing.assert_allclose(
-        total, np.sum(values[_in_range(number, begin, end)]), rtol=1e-12
-    )
-    assert drawn[0] == np.flatnonzero(_in_range(number, begin, end) & (values > 0))[0]
+    np.testing.assert_allclose(total, np.sum(values[:end]), rtol=1e-12)
+    assert drawn[0] == 0
 
 
 def test_sums_recover_from_values_that_drowned_all_others():
@@ -184,20 +194,21 @@ def test_writing_and_drawing_compile_and_trace_once():
     tree = _tree(np.ones(100), 16)
 
     @tf.function(jit_compile=True)
-    def step(leaves, values, fractions, begin):
-        tree.write(leaves, values, tf.fill([3], True))
-        return tree.draw(fractions, begin, begin - 30)
+    def step(positions, values, fractions, begin):
+        tree.write(positions, values, tf.fill([3], True))
+        return tree.draw(fractions, begin, begin + 30)
 
     rng = np.random.default_rng(5)
     for i in range(5):
-        leaves = rng.choice(100, 3, replace=False)
+        positions = rng.choice(np.arange(16, 100), 3, replace=False)
         values = rng.uniform(0, 9, 3)
         fractions = rng.uniform(size=20)
+        begin = 16 * (1 + i % 4)
         compiled = step(
-            *map(tf.constant, (leaves, values, fractions)),
-            tf.constant(60 + i, tf.int64),
+            *map(tf.constant, (positions, values, fractions)),
+            tf.constant(begin, tf.int64),
         )
-        drawn = _draw(tree, fractions, 60 + i, 30 + i)
+        drawn = _draw(tree, fractions, begin, begin + 30)
         np.testing.assert_array_equal(compiled[0], drawn[0])
         np.testing.assert_allclose(compiled[1], drawn[1], rtol=1e-12)
     assert step.experimental_get_tracing_count() == 1

@@ -1,169 +1,263 @@
-"""A tree of sums in `tf.Variable`s, which draws leaves in proportion to their values.
+"""Sums of blocks in `tf.Variable`s, to draw entries in proportion to their values.
 
-The tree is wide: every node has `fanout` children, whose values lie side by side in one
-row. A million leaves make five levels of fanout 16, where a binary tree has twenty, and
-each level adds an operation that has to wait for the one before.
+There are two levels: blocks of values that lie side by side, and the sum of each block.
+A draw searches the running sum of the blocks, and then the running sum within a block.
+A tree of more levels adds fewer numbers. But in a plain graph each operation takes
+longer than adding a hundred numbers, and two levels need the fewest operations.
 
-The sums do not drift: a write recomputes the sums above a leaf from their children, in
-float64, and never adds a difference. Rounding cannot lead a draw to a leaf of value 0:
-at each node, the draw descends only to a child whose value within the range is
-positive.
+The sums do not drift: a write recomputes the sum of a block from its values, in
+float64, and never adds a difference.
 """
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
+
+from tfrl.compilation import accelerators, context
+
+# How many entries `best_block` expects to be drawn together.
+_DRAWS = 64
+# How many children a node has when XLA descends. It takes time in proportion to the
+# square of the numbers in a running sum, and next to none for an operation.
+_FANOUT = 16
 
 
 class SumTree(tf.Module):
-    """Holds `num_leaves` non-negative values in a ring, and the sums above them.
+    """Holds non-negative values at the positions of a window that slides on.
 
-    `write` and `draw` take a batch, cost O(log `num_leaves`) for each entry, and
-    compile under XLA.
+    Positions count from 0 without end; position `p` is kept in leaf `p % num_leaves`. A
+    range that is drawn from may span `max_span` positions, which is why there are up to
+    two blocks of leaves more. Positions that have left the window must be 0 before a
+    range begins in their block.
+
+    `write` and `draw` take a batch, and compile under XLA.
     """
 
-    def __init__(self, num_leaves: int, fanout: int = 16) -> None:
+    def __init__(self, max_span: int, block: int | None = None) -> None:
         """Creates the variables, all zero.
 
         Args:
-          num_leaves: How many values there are.
-          fanout: How many children a node has.
+          max_span: How many positions a range may span.
+          block: How many values a block has; None is what suits 64 draws at a time.
         """
         super().__init__()
-        self._num_leaves = num_leaves
-        self._fanout = fanout
-        # Row `g` of level `h` holds the children of node `g` of level `h + 1`. One
-        # spare leaf receives the writes that are to have no effect.
-        self._levels = []
-        rows = num_leaves // fanout + 1
-        while True:
-            self._levels.append(
-                tf.Variable(
-                    tf.zeros([rows, fanout], tf.float64), trainable=False, name="sums"
-                )
-            )
-            if rows == 1:
-                break
-            rows = (rows - 1) // fanout + 1
+        self._block = block or best_block(max_span)
+        # A range may lie in one block more than would hold it. One more block is spare:
+        # its first leaf receives the writes that are to have no effect.
+        self._num_blocks = -(-max_span // self._block) + 1
+        rows = self._num_blocks + 1
+        self._values = tf.Variable(
+            tf.zeros([rows, self._block], tf.float64), trainable=False, name="values"
+        )
+        self._sums = tf.Variable(
+            tf.zeros([rows], tf.float64), trainable=False, name="sums"
+        )
+
+    @property
+    def num_leaves(self) -> int:
+        """After how many positions a leaf is used again."""
+        return self._num_blocks * self._block
 
     @property
     def variables(self) -> tuple[tf.Variable, ...]:
-        """The levels from the leaves up, float64 `[rows, fanout]`."""
-        return tuple(self._levels)
+        """The values `[blocks, block]` and the blocks' sums `[blocks]`, float64."""
+        return self._values, self._sums
 
-    def read(self, leaves: tf.Tensor) -> tf.Tensor:
-        """Returns the values of `leaves`, int64 of any shape, as float64."""
-        return tf.gather_nd(self._levels[0], self._place(leaves))
+    def read(self, positions: tf.Tensor) -> tf.Tensor:
+        """Returns the values at `positions`, int64 of any shape, as float64."""
+        leaves = positions % self.num_leaves
+        return tf.gather_nd(
+            self._values,
+            tf.stack([leaves // self._block, leaves % self._block], axis=-1),
+        )
 
-    def write(self, leaves: tf.Tensor, values: tf.Tensor, keep: tf.Tensor) -> tf.Tensor:
-        """Sets leaves and recomputes the sums above them.
+    def write(
+        self, positions: tf.Tensor, values: tf.Tensor, keep: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Sets values and recomputes the sums of their blocks.
 
         Args:
-          leaves: The leaves to set, int64 `[N]`. A leaf that is given twice gets the
-            larger value, so that the result does not depend on the order of the writes.
+          positions: Where to write, int64 `[N]`. A position that is given twice gets
+            the larger value, so that the result does not depend on the order.
           values: float64 `[N]`, none negative.
-          keep: bool `[N]`; where False, nothing is written.
+          keep: bool `[N]`; where False, nothing is written. None writes everything, and
+            no position may be given twice.
 
         Returns:
           A tensor that becomes available after everything is written.
         """
-        leaves = tf.where(keep, leaves, self._num_leaves)
-        values = _largest_of_equal(leaves, tf.where(keep, values, 0.0))
-        done: tf.Tensor = leaves
-        for level in self._levels:
-            place = self._place(leaves)
-            with tf.control_dependencies([done]):
-                write = level.scatter_nd_update(place, values)
-            leaves = place[:, 0]
-            with tf.control_dependencies([write]):
-                values = tf.reduce_sum(tf.gather(level, leaves), axis=1)
-            done = values
-        return done
+        leaves = positions % self.num_leaves
+        if keep is not None:
+            leaves = tf.where(keep, leaves, self.num_leaves)
+            values = _largest_of_equal(leaves, tf.where(keep, values, 0.0))
+        blocks = leaves // self._block
+        place = tf.stack([blocks, leaves % self._block], axis=-1)
+        write = self._values.scatter_nd_update(place, values)
+        with tf.control_dependencies([write]):
+            sums = tf.reduce_sum(tf.gather(self._values, blocks), axis=1)
+        write = self._sums.scatter_nd_update(blocks[:, None], sums)
+        with tf.control_dependencies([write]):
+            return tf.identity(sums)
 
     def draw(
         self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds the leaves where running sums pass fractions of a range's total.
+        """Finds where the running sum of a range passes fractions of the range's total.
 
-        With uniform fractions, a leaf is drawn with probability value / sum. Leaves of
-        value 0 are drawn only if the range has no other leaves.
+        With uniform fractions, a position is drawn with probability value / sum.
+        Positions of value 0 are drawn only if the range has no others: rounding cannot
+        lead to them, nor out of the range.
 
         Args:
           fractions: float64 `[N]` or `[]`, in [0, 1).
-          begin: The first leaf of the range, int64 `[]`.
-          end: The leaf after the last one, modulo `num_leaves`, int64 `[]`; less than
-            `begin` if the range wraps around to leaf 0. The range must not cover all
-            leaves.
+          begin: The first position of the range, int64 `[]`.
+          end: The position after the last one, int64 `[]`, at most `max_span` on.
 
         Returns:
-          The leaves, int64 `[N]` (or `[]`), their values and the sum over the range.
+          The positions, int64 `[N]` (or `[]`), their values and the range's total.
         """
-        bounds = self._bounds(begin, end)
-        top = len(self._levels) - 1
-        total = tf.reduce_sum(
-            self._in_range(top, tf.zeros([1], tf.int64), bounds), axis=1
-        )[0]
-        rest = tf.reshape(fractions, [-1]) * total
-        node = tf.zeros_like(rest, tf.int64)
-        value = tf.zeros_like(rest)
-        for level in range(top, -1, -1):
-            child, value, rest = _pick(self._in_range(level, node, bounds), rest)
-            node = node * self._fanout + child
-        shape = tf.shape(fractions)
-        leaves = tf.ensure_shape(tf.reshape(node, shape), fractions.shape)
-        return leaves, tf.reshape(value, shape), total
+        find = self._find_by_steps if context.in_xla_graph() else self._find
+        if fractions.shape.rank == 1:
+            return find(fractions, begin, end)
+        positions, values, total = find(tf.expand_dims(fractions, 0), begin, end)
+        return tf.squeeze(positions, 0), tf.squeeze(values, 0), total
 
-    def _place(self, nodes: tf.Tensor) -> tf.Tensor:
-        """Returns the row and column of nodes of one level, `[..., 2]`."""
-        return tf.stack([nodes // self._fanout, nodes % self._fanout], axis=-1)
+    def _find(
+        self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns what `draw` does, in few operations."""
+        first, last, stop = self._ends(begin, end)
+        before = tf.cumsum(self._sums_from(first), exclusive=True)
+        last_row = tf.gather(self._values, (first + last) % self._num_blocks)
+        rest_of_last = tf.gather(tf.cumsum(last_row, exclusive=True), stop)
+        total = tf.gather(before, last) + rest_of_last
+        # Less than the total, as float64 rounds a fraction below 1.
+        target = fractions * total
+        row = tf.reshape(
+            _search("UpperBound", tf.expand_dims(before, 0), tf.expand_dims(target, 0))
+            - 1,
+            [-1],
+        )
+        block = first + row
+        values = tf.gather(self._values, block % self._num_blocks)
+        ends = tf.cumsum(values, axis=1)
+        rest = target - tf.gather(before, row)
+        # Because of rounding, the sum may never pass `rest`: then the position is taken
+        # where the sum becomes what it is at the end.
+        at_end = tf.where(tf.equal(row, last), stop - 1, self._block - 1)
+        at_end = tf.gather(ends, tf.expand_dims(at_end, 1), batch_dims=1)
+        column = tf.reshape(
+            tf.minimum(
+                _search("UpperBound", ends, tf.expand_dims(rest, 1)),
+                _search("LowerBound", ends, at_end),
+            ),
+            [-1],
+        )
+        value = tf.gather(values, column, batch_dims=1)
+        return block * self._block + column, value, total
 
-    def _bounds(self, begin: tf.Tensor, end: tf.Tensor) -> list[_Bounds]:
-        """Returns each level's nodes at the range's ends, from the leaves up."""
-        none = tf.zeros([2], tf.float64)
-        # At the leaves, the ends lie just outside of the range.
-        bounds = [(tf.stack([begin - 1, end]), none, begin < end)]
-        nodes = tf.stack([begin, end])
-        for level in range(len(self._levels) - 1):
-            nodes = nodes // self._fanout
-            sums = tf.reduce_sum(self._in_range(level, nodes, bounds), axis=1)
-            bounds.append((nodes, sums, begin < end))
-        return bounds
+    def _find_by_steps(
+        self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns what `draw` does, with running sums of few numbers."""
+        first, last, stop = self._ends(begin, end)
+        column = tf.range(self._block, dtype=tf.int64)
+        last_row = tf.gather(self._values, (first + last) % self._num_blocks)
+        rest_of_last = tf.reduce_sum(tf.where(column < stop, last_row, 0.0))
+        row = tf.range(self._num_blocks, dtype=tf.int64)
+        sums = tf.where(row < last, self._sums_from(first), 0.0)
+        sums = tf.where(tf.equal(row, last), rest_of_last, sums)
+        total = tf.reduce_sum(sums)
+        row, _, rest = _descend(sums[None], fractions * total)
+        block = first + row
+        values = tf.gather(self._values, block % self._num_blocks)
+        position = block[:, None] * self._block + column
+        values = tf.where(position < end, values, 0.0)
+        column, value, _ = _descend(values, rest)
+        return block * self._block + column, value, total
 
-    def _in_range(
-        self, level: int, parents: tf.Tensor, bounds: list[_Bounds]
-    ) -> tf.Tensor:
-        """Returns the values, within the range, of `parents`' children, `[N, fanout]`.
+    def _ends(
+        self, begin: tf.Tensor, end: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns the first block, how many full ones follow, and the end in the last.
 
-        A child counts fully or not at all, except at the two ends of the range.
+        All are int64 `[]`. The first block is full, because what lies before `begin`
+        is 0.
         """
-        ends, sums, straight = bounds[level]
-        values = tf.gather(self._levels[level], parents)
-        nodes = parents[:, None] * self._fanout + tf.range(self._fanout, dtype=tf.int64)
-        after, before = nodes > ends[0], nodes < ends[1]
-        within = tf.where(straight, after & before, after | before)
-        values = tf.where(within, values, 0.0)
-        values = tf.where(tf.equal(nodes, ends[1]), sums[1], values)
-        return tf.where(tf.equal(nodes, ends[0]), sums[0], values)
+        first, last = begin // self._block, end // self._block
+        return first, last - first, end - last * self._block
+
+    def _sums_from(self, first: tf.Tensor) -> tf.Tensor:
+        """Returns the sums of all blocks in their order from `first` on."""
+        number = self._num_blocks
+        if accelerators.in_graph():  # A GPU copies the distance to roll to the host.
+            index = tf.range(number, dtype=tf.int64) + first % number
+            return tf.gather(
+                self._sums, tf.where(index < number, index, index - number)
+            )
+        return tf.roll(self._sums[:number], -(first % number), 0)
 
 
-# The nodes of a level at both ends of a range, int64 `[2]`; their values within it,
-# float64 `[2]`; whether the range does not wrap around at leaf 0.
-_Bounds = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+def best_block(max_span: int) -> int:
+    """Returns the block's length for which the draws add the fewest numbers.
+
+    They add `max_span / length` sums of blocks, and `length` values for each draw. The
+    result is a power of 2, at least 16.
+    """
+    return max(16, 2 ** round(math.log2(max_span / _DRAWS) / 2))
+
+
+def _search(bound: str, numbers: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Returns the bounds of `values`, `[N, K]`, in the rows of `numbers`, int64."""
+    return getattr(tf.raw_ops, bound)(
+        sorted_inputs=numbers, values=values, out_type=tf.int64
+    )
+
+
+def _descend(
+    values: tf.Tensor, rest: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns where in rows of `values` the running sum passes `rest`, `[N]`.
+
+    Args:
+      values: `[N, K]`, or `[1, K]` for one row that all share.
+      rest: `[N]`.
+
+    Returns:
+      The index and the value there, and `rest` minus the sum of the values before it.
+    """
+    levels = [values]
+    while (size := levels[-1].shape[1]) > _FANOUT:
+        rows = -(-size // _FANOUT)
+        padded = tf.pad(levels[-1], [[0, 0], [0, rows * _FANOUT - size]])
+        levels[-1] = tf.reshape(padded, [-1, rows, _FANOUT])
+        levels.append(tf.reduce_sum(levels[-1], axis=2))
+    node, value, rest = _pick(levels.pop(), rest)
+    for level in reversed(levels):
+        if level.shape[0] == 1 and rest.shape[0] != 1:
+            children = tf.gather(level[0], node)
+        else:
+            children = tf.gather(level, node, batch_dims=1)
+        child, value, rest = _pick(children, rest)
+        node = node * _FANOUT + child
+    return node, value, rest
 
 
 def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns where in `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
 
-    The results are the index and the value there, and `rest` minus the sum of the
-    values before it.
+    The results are as in `_descend`.
     """
+    values = tf.broadcast_to(values, [tf.size(rest), values.shape[1]])
     ends = tf.cumsum(values, axis=1)
     positive = values > 0
     passed = positive & (ends > rest[:, None])
     # Because of rounding, the sum may never pass `rest`: then the last positive value
-    # is taken. The scores are floats because ArgMax has no GPU kernel for integers.
-    rank = tf.range(1, values.shape[1] + 1, dtype=tf.float32)
-    size = tf.constant(2 * values.shape[1], tf.float32)
+    # is taken.
+    rank = tf.range(1, values.shape[1] + 1)
+    size = 2 * values.shape[1]
     score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))
     child = tf.argmax(score, axis=1)
     value = tf.gather(values, child, batch_dims=1)

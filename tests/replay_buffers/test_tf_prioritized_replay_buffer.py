@@ -122,7 +122,7 @@ def test_a_sample_of_zero_priorities_alone_is_an_error():
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
-def test_weights_follow_the_paper(beta):
+def test_weights_follow_the_paper_but_for_its_maximum(beta):
     buffer = _filled(2, 6, frames=9, importance_exponent=beta, seed=2)
     rng = np.random.default_rng(1)
     _prioritize(
@@ -131,9 +131,40 @@ def test_weights_follow_the_paper(beta):
     )
     _, info = buffer.sample(32, 2)
     weights = (1 / 10 / info.probabilities.numpy()) ** beta
-    np.testing.assert_allclose(info.weights, weights / np.max(weights), rtol=1e-5)
+    np.testing.assert_allclose(info.weights, weights, rtol=1e-5)
     assert info.weights.dtype == tf.float32
-    assert float(tf.reduce_max(info.weights)) == 1
+
+
+@pytest.mark.parametrize("max_weight", [None, 3.0])
+def test_no_weight_is_above_the_largest(max_weight):
+    settings = {} if max_weight is None else {"max_weight": max_weight}
+    buffer = _filled(1, 4, frames=4, importance_exponent=1.0, epsilon=0.0, **settings)
+    _prioritize(buffer, {0: 1e-3, 1: 1.0, 2: 1.0, 3: 1.0})
+    items, info = buffer.sample(2_000, seed=0)
+    weights = dict(zip(items.numpy(), info.weights.numpy(), strict=True))
+    # Priorities to the power of 0.6 have the mean 3.0158 / 4, and the least is 0.0158.
+    assert weights[0] == (max_weight or 10)
+    assert weights[1] == pytest.approx(3.01585 / 4, rel=1e-5)
+
+
+def test_with_an_exponent_of_one_losses_are_as_under_uniform_sampling():
+    """Their weighted mean over the sample is that over all frames."""
+    buffer = _filled(1, 8, frames=8, importance_exponent=1.0)
+    _prioritize(buffer, {i: 1.0 + i for i in range(8)})
+    items, info = buffer.sample(20_000, seed=0)
+    losses = tf.cast(items, tf.float32) ** 2
+    # Four standard errors of this mean.
+    np.testing.assert_allclose(
+        tf.reduce_mean(info.weights * losses), np.mean(np.arange(8.0) ** 2), atol=0.4
+    )
+
+
+def test_a_single_window_has_the_weight_of_its_probability():
+    buffer = _filled(1, 4, frames=4, importance_exponent=1.0)
+    _prioritize(buffer, {0: 0.5})
+    _, info = buffer.sample(seed=0)
+    expected = 1 / (4 * float(info.probabilities))
+    assert float(info.weights) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_exponent_of_the_weights_may_be_a_schedule_of_a_step():
@@ -168,7 +199,7 @@ def test_the_exponent_of_the_weights_may_change_in_time(kind, way):
     _, info = draw()
     np.testing.assert_allclose(
         info.weights,
-        np.min(info.probabilities) / info.probabilities.numpy(),
+        np.minimum(1 / (4 * info.probabilities.numpy()), 10),
         rtol=1e-6,
     )
     assert np.min(info.weights) < 0.5
@@ -259,6 +290,11 @@ def test_priorities_must_be_a_vector_like_the_keys():
 def test_settings_must_not_be_negative(name):
     with pytest.raises(ValueError, match=f"{name}: .* of at least 0, got -0.1"):
         _filled(**{name: -0.1})
+
+
+def test_the_largest_weight_must_be_positive():
+    with pytest.raises(ValueError, match=r"max_weight: expected .* got 0"):
+        _filled(max_weight=0)
 
 
 # As the uniform buffer

@@ -25,7 +25,8 @@ class PrioritizedBufferInfo(NamedTuple):
         leaf of the items.
       probabilities: How likely each window was to be drawn, float32 `[B]` or `[]`.
       keys: The windows' keys for `update_priorities`, int64 `[B]` or `[]`.
-      weights: The importance weights, float32 `[B]` or `[]`; the largest of them is 1.
+      weights: The importance weights, float32 `[B]` or `[]`; the mean over many samples
+        is about 1.
     """
 
     ids: Any
@@ -45,13 +46,14 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     over all windows that lie within their environment's ring, so none joins the newest
     frame to the oldest. The weights (section 3.4)
 
-        w_i = (1 / N * 1 / P(i))^beta / max_j w_j
+        w_i = min((1 / N * 1 / P(i))^beta, max_weight)
 
     of the examples in the loss correct the bias of this sampling. N is the number of
-    those windows, and the maximum is over the sample. (A sample without a batch
-    dimension always has the weight 1: use its probability.) A new frame gets the
-    largest priority that any frame has had so far, so that every frame is likely to be
-    sampled once (algorithm 1, line 6).
+    those windows. The paper divides the weights of a sample by their maximum instead.
+    But the maximum is that of the least likely example, so the mean weight varies
+    several-fold from sample to sample, and the size of the updates with it. A new frame
+    gets the largest priority that any frame has had so far, so that every frame is
+    likely to be sampled once (algorithm 1, line 6).
 
     A window is identified by its first frame, for any `num_steps`. Windows are drawn
     independently, with replacement and without strata, so a large sample can be split
@@ -82,6 +84,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         priority_exponent: float = 0.6,
         importance_exponent: types.FloatOrSchedule = 0.4,
         epsilon: float = 1e-6,
+        max_weight: float = 10.0,
         step: tf.Variable | None = None,
         seed: int | None = None,
     ) -> None:
@@ -108,13 +111,16 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             the paper anneals from 0.4 to 1.
           epsilon: A number added to every updated priority, so that no priority is
             zero.
+          max_weight: The largest weight of an example, so that an unlikely one does not
+            rule an update.
           step: The variable that a schedule given as `importance_exponent` follows,
             such as an agent's `train_step_counter`.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If a size is not positive, an exponent or `epsilon` is negative, a
-            spec cannot be stored, or a schedule is given without `step`.
+          ValueError: If a size or `max_weight` is not positive, an exponent or
+            `epsilon` is negative, a spec cannot be stored, or a schedule is given
+            without `step`.
         """
         for name, value, remedy in (
             ("priority_exponent", priority_exponent, "0 samples uniformly"),
@@ -122,6 +128,13 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             ("importance_exponent", importance_exponent, "0 corrects no bias"),
         ):
             number_checks.check_number(name, value, 0, remedy=remedy)
+        number_checks.check_number(
+            "max_weight",
+            max_weight,
+            0,
+            excludes_low=True,
+            remedy="a weight of 1 leaves the loss of an example as it is",
+        )
         super().__init__(
             data_spec,
             batch_size,
@@ -137,6 +150,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         self._alpha = float(priority_exponent)
         self._beta = schedules.follow("importance_exponent", importance_exponent, step)
         self._epsilon = float(epsilon)
+        self._max_weight = float(max_weight)
         with self._placed(), tf.name_scope(scope):
             # The position of a window is its key. So the windows of all environments
             # that can be drawn now are one range of positions.
@@ -159,6 +173,11 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     def epsilon(self) -> float:
         """The number added to every priority."""
         return self._epsilon
+
+    @property
+    def max_weight(self) -> float:
+        """The largest importance weight."""
+        return self._max_weight
 
     def importance_exponent(self) -> tf.Tensor:
         """Returns beta, the current exponent of the weights, float64 `[]`."""
@@ -239,9 +258,11 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         ]
         with tf.control_dependencies([accelerators.assert_true(total > 0, none)]):
             probabilities = values / total
-        # (1 / (N P))^beta over its largest is (min P / P)^beta: N cancels.
-        weights = tf.pow(
-            tf.reduce_min(probabilities) / probabilities, self.importance_exponent()
+        weights = tf.minimum(
+            tf.pow(
+                probabilities * tf.cast(number, tf.float64), -self.importance_exponent()
+            ),
+            self._max_weight,
         )
         return keys, PrioritizedBufferInfo(
             (), tf.cast(probabilities, tf.float32), keys, tf.cast(weights, tf.float32)

@@ -255,9 +255,9 @@ def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.
     positive = values > 0
     passed = positive & (ends > rest[:, None])
     # Because of rounding, the sum may never pass `rest`: then the last positive value
-    # is taken.
-    rank = tf.range(1, values.shape[1] + 1)
-    size = 2 * values.shape[1]
+    # is taken. The scores are floats because ArgMax has no GPU kernel for integers.
+    rank = tf.range(1, values.shape[1] + 1, dtype=tf.float32)
+    size = tf.constant(2 * values.shape[1], tf.float32)
     score = tf.where(passed, size - rank, tf.where(positive, rank - size, -size))
     child = tf.argmax(score, axis=1)
     value = tf.gather(values, child, batch_dims=1)

@@ -19,7 +19,19 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("QR-DQN", "DQN"),
         ("C51", "DQN as C51"),
         ("C51", "PQN"),
+        ("Prioritized DQN", "DQN"),
         ("Rainbow", "IQN"),
+    ),
+    "Parts of Rainbow": tuple(
+        ("Rainbow", f"Rainbow without {part}")
+        for part in (
+            "distributions",
+            "double Q-learning",
+            "dueling",
+            "noise",
+            "n-step returns",
+            "priorities",
+        )
     ),
     "Continuous actions": (
         ("SAC", "DDPG"),

@@ -67,6 +67,20 @@ _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
 _CLEAN_RL = "CleanRL, 3 runs"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _DQN = ("--config.agent=dqn",)
+_PRIORITIZED = ("--config.replay=prioritized",)
+# What leaves out one part of Rainbow.
+_WITHOUT = {
+    "distributions": _DQN,
+    "double Q-learning": ("--config.double_q=False",),
+    "dueling": ("--config.dueling=False",),
+    "noise": (
+        "--config.noisy_stddev=0.0",
+        "--config.initial_epsilon=1.0",
+        "--config.final_epsilon=0.05",
+    ),
+    "n-step returns": ("--config.n_step_update=1",),
+    "priorities": ("--config.replay=uniform",),
+}
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -75,6 +89,9 @@ _OFFLINE = "configs/offline.py"
 _CQL, _BC = "--config.agent=cql", "--config.agent=bc"
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+    Entry(
+        "Prioritized DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO, _PRIORITIZED
+    ),
     Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
     Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
     Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),
@@ -92,6 +109,10 @@ ENTRIES = (
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2),
     Entry("IQN", "train_dqn", "configs/iqn.py", 5),
     Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
+    *(
+        Entry(f"Rainbow without {part}", "train_dqn", "configs/rainbow.py", 5, flags=it)
+        for part, it in _WITHOUT.items()
+    ),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
     Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),

@@ -67,7 +67,6 @@ _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
 _CLEAN_RL = "CleanRL, 3 runs"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _DQN = ("--config.agent=dqn",)
-_PRIORITIZED = ("--config.replay=prioritized",)
 # What leaves out one part of Rainbow.
 _WITHOUT = {
     "distributions": _DQN,
@@ -89,9 +88,7 @@ _OFFLINE = "configs/offline.py"
 _CQL, _BC = "--config.agent=cql", "--config.agent=bc"
 ENTRIES = (
     Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
-    Entry(
-        "Prioritized DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO, _PRIORITIZED
-    ),
+    Entry("Prioritized DQN", "train_dqn", "configs/dqn_prioritized.py", 32, 500, _ZOO),
     Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
     Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
     Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),

@@ -13,5 +13,5 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = dqn.get_config()
     config.replay = "prioritized"
-    config.learning_rate = 3e-3
+    config.learning_rate = 4e-3
     return config

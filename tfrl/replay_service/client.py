@@ -275,6 +275,7 @@ class Client:
         table: str,
         updates: Mapping[int, float] | None = None,
         deletes: Sequence[int] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Deletes items, then updates priorities of other items. Ignores unknown keys.
 
@@ -286,8 +287,11 @@ class Client:
           table: The name of the table.
           updates: The new priority of each item, at least 0, by the key of the item.
           deletes: The keys of the items to delete.
+          timeout: The number of seconds to wait. With None, only the attempts to reach
+            the server have a limit: the client's own timeout.
 
         Raises:
+          DeadlineExceededError: If `timeout` seconds pass without an answer.
           ValueError: If a priority is negative or not finite, or a key is out of the
             range of uint64.
           TypeError: If a key is not an integer.
@@ -306,7 +310,7 @@ class Client:
             )
         deleted = () if deletes is None else deletes
         arrays = [_keys(updates, "updates"), priorities, _keys(deleted, "deletes")]
-        self._control.request(wire.MUTATE, {"table": table}, arrays)
+        self._control.request(wire.MUTATE, {"table": table}, arrays, timeout=timeout)
 
     def reset(self, table: str) -> None:
         """Removes all items of a table, and resets its rate limiter.

@@ -112,6 +112,8 @@ class TableInfo:
       num_deleted_episodes: The number of episodes whose last item has been deleted.
       num_unique_samples: The number of items that have been sampled at least once.
       num_deleted_items: The number of deleted items.
+      total_weight: The sum of the weights by which items are sampled: of the powers of
+        priorities with `Prioritized`, else `current_size`.
       signature_json: The signature in the form of `spec_json`; None without one.
       table_worker_time: All zeros; see `TableWorkerTime`.
     """
@@ -127,6 +129,7 @@ class TableInfo:
     num_deleted_episodes: int = 0
     num_unique_samples: int = 0
     num_deleted_items: int = 0
+    total_weight: float = 0.0
     signature_json: Any = dataclasses.field(default=None, repr=False)
     table_worker_time: TableWorkerTime = TableWorkerTime()
 
@@ -150,6 +153,7 @@ class TableInfo:
             num_deleted_episodes=info["num_deleted_episodes"],
             num_unique_samples=info["num_unique_samples"],
             num_deleted_items=info["num_deleted_items"],
+            total_weight=info["total_weight"],
             signature_json=info["signature"],
         )
 

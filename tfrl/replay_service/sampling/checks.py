@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tfrl.replay_service import signatures
-from tfrl.replay_service.sampling.rows import RowSpec
 from tfrl.specs.spec_json import Leaf
+
+if TYPE_CHECKING:
+    from tfrl.replay_service.sampling.rows import RowSpec
 
 Shape = tuple[int | None, ...] | None
 

@@ -80,11 +80,10 @@ class SamplingDataset(tf.data.Dataset):
                 "integer >= -1"
             )
         _check_positive("max_samples", max_samples, -1)
-        # tf.data converts lists to tensors.
         data = tree.map_structure(
             tf.TensorSpec,
-            tree.map_structure(tf.TensorShape, _without_lists(shapes)),
-            _without_lists(dtypes),
+            tree.map_structure(tf.TensorShape, without_lists(shapes)),
+            without_lists(dtypes),
         )
         info = tree.map_structure(
             tf.TensorSpec, SampleInfo.tf_shapes(), SampleInfo.tf_dtypes()
@@ -209,7 +208,7 @@ class SamplingDataset(tf.data.Dataset):
             )
         drops = bool(tf.get_static_value(drop_remainder))
         spec = self._batch_spec(static_size if drops else None)
-        return _dataset(self._batches(spec, batch_size, drop_remainder), spec)
+        return from_variant(self._batches(spec, batch_size, drop_remainder), spec)
 
     @property
     def element_spec(self) -> Any:
@@ -224,7 +223,7 @@ class SamplingDataset(tf.data.Dataset):
         batches = self._batches(self._batch_spec(None), 0, False)
         leaves = tf.nest.flatten(self._element_spec)
         variant = sample_generator.unbatched(batches, leaves)
-        return _dataset(variant, self._element_spec)
+        return from_variant(variant, self._element_spec)
 
     def _batches(self, spec: Any, batch_size: Any, drop_remainder: Any) -> Any:
         """Returns the variant tensor of a dataset of batches."""
@@ -246,7 +245,13 @@ class SamplingDataset(tf.data.Dataset):
         )
 
 
-def _dataset(variant: Any, spec: Any) -> tf.data.Dataset:
+def from_variant(variant: Any, spec: Any) -> tf.data.Dataset:
+    """Returns the dataset of a variant tensor, which must draw nothing ahead.
+
+    Args:
+      variant: The variant tensor of a dataset whose components are those of `spec`.
+      spec: The nest of specs of an element.
+    """
     options = tf.data.Options()
     # Autotuning could draw further ahead than requested. Its thread may also miss that
     # an iterator is deleted, and then delay the deletion by up to a minute.
@@ -262,7 +267,8 @@ def _check_positive(name: str, value: int, other: int | None = None) -> None:
         raise ValueError(f"{name} ({value}) must be a positive integer{alternative}")
 
 
-def _without_lists(nest: Any) -> Any:
+def without_lists(nest: Any) -> Any:
+    """Returns a nest with tuples for lists, which tf.data converts to tensors."""
     return tree.traverse(
         lambda part: tuple(part) if isinstance(part, list) else None, nest, False
     )

@@ -49,7 +49,8 @@ def batches(specs: Sequence[Any], *arguments: Any) -> Any:
       *arguments: Five scalar tensors: the server's address (string), the table's name
         (string), the other arguments of `SampleStream` as JSON (string), the number of
         rows per batch, or 0 for a variable number (int64), and whether to drop a
-        smaller last batch (bool).
+        smaller last batch (bool). For another kind of stream, the JSON is
+        `{"opener": number}` with the result of `register`.
     """
     return tf.raw_ops.FlatMapDataset(
         input_dataset=tf.raw_ops.TensorDataset(
@@ -61,6 +62,18 @@ def batches(specs: Sequence[Any], *arguments: Any) -> Any:
         f=_generate(tuple(specs)),
         **_outputs(specs),
     )
+
+
+def register(open_stream: Callable[[], Any]) -> int:
+    """Returns a number by which datasets open streams of another kind.
+
+    Args:
+      open_stream: Opens an object with the methods `next_batch` and `close` of a
+        `SampleStream`, for each iterator. It is kept for good.
+    """
+    number = next(_numbers)
+    _openers[number] = open_stream
+    return number
 
 
 def unbatched(variant: Any, specs: Sequence[Any]) -> Any:
@@ -153,7 +166,7 @@ class _Reader:
     """Reads the stream of one iterator."""
 
     def __init__(
-        self, address: str, stream: SampleStream, batch_size: int, drop_remainder: bool
+        self, address: str, stream: Any, batch_size: int, drop_remainder: bool
     ):
         self.stream = stream
         self._address = address
@@ -201,6 +214,7 @@ class _Reader:
 
 
 _readers: dict[int, _Reader] = {}
+_openers: dict[int, Callable[[], Any]] = {}
 _numbers = itertools.count(1)
 
 
@@ -212,25 +226,32 @@ def _open(
     drop_remainder: Any,
 ) -> np.int64:
     options = json.loads(config)
-    certificates = options.pop("tls_root_certificates")
-    specs = [
-        spec_json.Leaf(None if shape is None else tuple(shape), dtype, name)
-        for shape, dtype, name in options.pop("specs")
-    ]
-    stream = SampleStream(
-        server_address.decode(),
-        table.decode(),
-        specs=specs,
-        reuse_memory=True,
-        tls_root_certificates=None if certificates is None else certificates.encode(),
-        **options,
-    )
+    if "opener" in options:
+        stream = _openers[options["opener"]]()
+    else:
+        stream = _open_stream(server_address.decode(), table.decode(), options)
     _close_at_exit()
     number = next(_numbers)
     _readers[number] = _Reader(
         server_address.decode(), stream, int(batch_size), bool(drop_remainder)
     )
     return np.int64(number)
+
+
+def _open_stream(address: str, table: str, options: dict[str, Any]) -> SampleStream:
+    certificates = options.pop("tls_root_certificates")
+    specs = [
+        spec_json.Leaf(None if shape is None else tuple(shape), dtype, name)
+        for shape, dtype, name in options.pop("specs")
+    ]
+    return SampleStream(
+        address,
+        table,
+        specs=specs,
+        reuse_memory=True,
+        tls_root_certificates=None if certificates is None else certificates.encode(),
+        **options,
+    )
 
 
 def _goes_on(number: Any) -> np.int64:

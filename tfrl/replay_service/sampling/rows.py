@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.sampling import checks
 from tfrl.specs import dtype_names
 
 if TYPE_CHECKING:
@@ -226,6 +227,66 @@ class Batches:
         if len(self._kept) < _MOST_KEPT:
             self._kept.append(memory)
         return list(memory.arrays)
+
+
+class Batch:
+    """A batch that the rows of several messages, or of several streams, fill.
+
+    Attributes:
+      arrays: `SampleInfo` fields, then the columns, each `[count, ...]`; empty until
+        the first row says what the columns are.
+      filled: The number of rows.
+    """
+
+    __slots__ = ("_allocator", "_count", "_specs", "arrays", "filled")
+
+    def __init__(self, allocator: Batches, count: int):
+        """Creates a batch without rows.
+
+        Args:
+          allocator: Allocates its memory.
+          count: The number of rows when it is full.
+        """
+        self.arrays: list[np.ndarray] = []
+        self.filled = 0
+        self._allocator = allocator
+        self._count = count
+        self._specs: tuple[RowSpec, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """The number of rows that are missing."""
+        return self._count - self.filled
+
+    def take(self, rows: Rows, count: int) -> int:
+        """Copies rows into the batch.
+
+        Args:
+          rows: The rows of a message.
+          count: The number of rows, at most `left`.
+
+        Returns:
+          The number of items whose first row was copied.
+
+        Raises:
+          ValueError: If the rows' shapes are not those of earlier rows.
+        """
+        if not self.arrays:
+            self._specs = rows.layout.specs
+            self.arrays = self._allocator.take(self._specs, self._count)
+        elif rows.layout.specs != self._specs:
+            checks.check_same_shapes(
+                self._specs, rows.layout.specs, self.filled, len(INFO_DTYPES)
+            )
+        items = rows.take(self.arrays, self.filled, count)
+        self.filled += count
+        return items
+
+    def finished(self) -> list[np.ndarray]:
+        """Returns the arrays, cut to the rows that there are."""
+        if not self.left:
+            return self.arrays
+        return [array[: self.filled] for array in self.arrays]
 
 
 class _Plan(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 from tfrl.replay_service import errors
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
-from tfrl.replay_service.sampling.rows import Batches, Layout, Rows, RowSpec
+from tfrl.replay_service.sampling.rows import Batch, Batches, Layout, Rows
 from tfrl.replay_service.sampling.sampler_session import Connector, SamplerSession
 from tfrl.replay_service.transport import deadlines, wire
 from tfrl.specs import spec_json
@@ -106,9 +106,7 @@ class SampleStream:
         self._lent = 0  # Samples of the last `next_rows`, which still count as ahead.
         self._to_release = 0
         self._batches = Batches(reuse_memory)
-        self._batch: list[np.ndarray] | None = None
-        self._filled = 0
-        self._batch_specs: tuple[RowSpec, ...] = ()
+        self._batch: Batch | None = None  # One that is not complete.
         self._timed_out = False
         self._closed = False
         self._lock = threading.Lock()
@@ -139,16 +137,20 @@ class SampleStream:
         """
         with self._lock:
             deadline = deadlines.after(timeout)
-            while self._filled < count:
+            batch = self._batch = self._batch or Batch(self._batches, count)
+            while batch.left:
                 if not self._rows:
                     if self._has_ended():
                         break
                     if not self._receive(deadline):
                         return None
                     continue
-                self._fill(count)
+                self._fill(batch, batch.left)
             self._push()
-            return self._finish_batch()
+            self._batch = None
+            if not batch.filled:
+                raise Exhausted
+            return batch.finished()
 
     def next_rows(
         self, most: int, *, timeout: float | None = None
@@ -177,12 +179,47 @@ class SampleStream:
                 if not self._receive(time.monotonic()):
                     break
             before = self._ahead
-            count = min(self._alike(), most)
-            while self._filled < count:
-                self._fill(count)
+            batch = Batch(self._batches, min(self._alike(), most))
+            while batch.left:
+                self._fill(batch, batch.left)
             self._lent, self._ahead = before - self._ahead, before
             self._push()
-            return self._finish_batch()
+            return batch.finished()
+
+    def fill(self, batch: Batch, most: int, *, timeout: float | None = None) -> int:
+        """Copies available rows into a batch of the caller's.
+
+        Args:
+          batch: The batch.
+          most: The maximum number of rows, at most `batch.left`.
+          timeout: The number of seconds to wait; None for no limit.
+
+        Returns:
+          The number of rows; 0 when time is up.
+
+        Raises:
+          Exhausted: If the stream has ended.
+          ValueError: If the rows differ in shape from those in the batch, or do not
+            match the specs.
+          RuntimeError: If there is no such table.
+          ReplayUnavailable: If no server answers.
+        """
+        with self._lock:
+            deadline = deadlines.after(timeout)
+            while not self._rows:
+                if self._has_ended():
+                    raise Exhausted
+                if not self._receive(deadline):
+                    return 0
+            # The rest of the messages that have arrived.
+            while self._outstanding and sum(rows.left for rows in self._rows) < most:
+                if not self._receive(time.monotonic()):
+                    break
+            filled = batch.filled
+            while self._rows and batch.filled - filled < most:
+                self._fill(batch, most - (batch.filled - filled))
+            self._push()
+            return batch.filled - filled
 
     def next_items(
         self, most: int, *, timeout: float | None = None
@@ -230,20 +267,10 @@ class SampleStream:
             finally:
                 self._lock.release()
 
-    def _fill(self, count: int) -> None:
-        """Copies rows into the batch."""
+    def _fill(self, batch: Batch, most: int) -> None:
+        """Copies rows of the oldest message into a batch."""
         rows = self._rows[0]
-        if self._batch is None:
-            self._batch_specs = rows.layout.specs
-            self._batch = self._batches.take(self._batch_specs, count)
-        elif rows.layout.specs != self._batch_specs:
-            fields = len(SampleInfo._fields)
-            sample_checks.check_same_shapes(
-                self._batch_specs, rows.layout.specs, self._filled, fields
-            )
-        number = min(rows.left, count - self._filled)
-        self._ahead -= rows.take(self._batch, self._filled, number)
-        self._filled += number
+        self._ahead -= batch.take(rows, min(rows.left, most))
         if not rows.left:
             self._rows.popleft()
             self._to_release += rows.pinned
@@ -256,13 +283,6 @@ class SampleStream:
                 break
             count += rows.left
         return count
-
-    def _finish_batch(self) -> list[np.ndarray]:
-        batch, filled = self._batch, self._filled
-        self._batch, self._filled = None, 0
-        if batch is None or not filled:
-            raise Exhausted
-        return batch if len(batch[0]) == filled else [a[:filled] for a in batch]
 
     def _has_ended(self) -> bool:
         if self._closed or self._timed_out:

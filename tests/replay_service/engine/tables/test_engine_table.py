@@ -178,7 +178,14 @@ class Model:
             "num_episodes": len(self.episodes),
             "num_deleted_episodes": self.deleted_episodes,
             "num_unique_samples": self.unique,
+            "total_weight": pytest.approx(self.total_weight(), rel=1e-9),
         }
+
+    def total_weight(self):
+        if self.sampler != "prioritized":
+            return len(self.items)
+        items = self.items.values()
+        return math.fsum(i.priority**0.7 for i in items if i.priority)
 
 
 class Pair:
@@ -575,6 +582,7 @@ def test_info_has_every_field_of_a_table_info():
         "num_deleted_episodes": 0,
         "num_unique_samples": 1,
         "num_deleted_items": 1,
+        "total_weight": pytest.approx(sum(p**0.7 for p in (2, 3, 4)), rel=1e-12),
     }
 
 

@@ -1,7 +1,9 @@
 """Stores the items of a table in arrays, one array per property.
 
 Each item occupies a row. Its key holds the number of its insert (modulo 2**32) in the
-upper half and its row in the lower half, so no dictionary is needed to find it.
+upper half and its row in the lower half, so no dictionary is needed to find it. The
+upper eight bits of the row are zero in tables of less than 2**24 rows, where clients of
+several servers put the number of the server: see `tfrl.distribute.shard_keys`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def table_info(
     options: Mapping[str, Any],
     limiter: rate_limiters.RateLimiter,
     counts: rate_limiters.Counts,
-    **sizes: int,
+    **sizes: float,
 ) -> dict[str, Any]:
     """Returns the fields of a Reverb `TableInfo` as a JSON object.
 
@@ -20,7 +20,8 @@ def table_info(
       options: The options of the table; see `EngineTable`.
       limiter: The rate limiter of the table.
       counts: The counts of the rate limiter.
-      **sizes: The current size, and the numbers of episodes and samples.
+      **sizes: The current size, the total weight, and the numbers of episodes and
+        samples.
     """
     return {
         "name": str(options["name"]),

@@ -212,6 +212,7 @@ class EngineTable:
             num_episodes=len(self._episodes),
             num_deleted_episodes=self._episodes.deleted,
             num_unique_samples=self._num_unique_samples,
+            total_weight=self._sampler.total_weight(),
         )
 
     def waiting_to_insert(self) -> str:

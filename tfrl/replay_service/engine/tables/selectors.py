@@ -51,6 +51,10 @@ class Selector(abc.ABC):
     def clear(self) -> None:
         """Forgets all items."""
 
+    def total_weight(self) -> float:
+        """Returns the sum of the weights by which items are drawn, 1 each."""
+        return float(self._columns.size)
+
     def check(self, priorities: np.ndarray) -> None:
         """Checks that the selector supports priorities `[N]`, finite and not negative.
 
@@ -232,6 +236,10 @@ class PrioritizedSelector(RandomSelector):
             return self._tree.draw(uniforms)
         rows = self._columns.living()
         return rows[(uniforms[:, 0] * rows.size).astype(np.int64)]
+
+    def total_weight(self) -> float:
+        """Returns the sum of the powers of priorities."""
+        return self._tree.total
 
     def masses(self, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """Returns `(weights, total)`; row i has probability weights[i] / total."""

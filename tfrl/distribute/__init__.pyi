@@ -1,0 +1,5 @@
+from . import home_shards as home_shards
+from . import limiter_windows as limiter_windows
+from . import shares as shares
+from .home_shards import HomeShard as HomeShard
+from .sharded_client import ShardedClient as ShardedClient

@@ -1,0 +1,128 @@
+"""Gives each actor one of several replay servers, to which it writes."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from tfrl import replay_service
+
+_LOGGER = logging.getLogger("tfrl.distribute")
+
+_Writer = TypeVar("_Writer")
+_Result = TypeVar("_Result")
+
+
+class Shards(Protocol):
+    """The part of a `ShardedClient` that a `HomeShard` uses."""
+
+    @property
+    def num_shards(self) -> int:
+        """The number of shards."""
+
+    def living_client(self, shard: int) -> replay_service.Client | None:
+        """Returns a client of the shard's server if it answers now, else None."""
+
+
+def preferences(actor: str, num_shards: int) -> list[int]:
+    """Returns the shards in the order in which an actor prefers them.
+
+    The order is a pseudorandom one that depends on the actor's id alone (rendezvous
+    hashing, Thaler and Ravishankar, 1998). If a shard dies, only its actors move, and
+    to different shards.
+
+    Args:
+      actor: The id of the actor.
+      num_shards: The number of shards.
+    """
+
+    def score(shard: int) -> bytes:
+        return hashlib.blake2b(f"{shard}/{actor}".encode(), digest_size=8).digest()
+
+    return sorted(range(num_shards), key=score)
+
+
+class HomeShard(Generic[_Writer]):
+    """Writes to an actor's home shard, and moves to the next one when that dies.
+
+    An episode never crosses shards: a writer that is opened after a move has no steps
+    of before. What the lost server had not confirmed is lost.
+
+    ```python
+    home = HomeShard(client, "actor 3", lambda client: Rows(make_observer, client, ...))
+    home.write(lambda rows: rows.add(*frame))
+    ```
+
+    Attributes:
+      shard: The number of the home shard.
+      moves: How often the actor has moved.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        actor: str,
+        open_writer: Callable[[replay_service.Client], _Writer],
+    ) -> None:
+        """Opens a writer at the first living shard of the actor's order.
+
+        Args:
+          shards: A `ShardedClient`.
+          actor: The id of the actor.
+          open_writer: Opens a writer, or an object that holds some, with the client of
+            one server.
+
+        Raises:
+          ReplayUnavailable: If no shard answers.
+        """
+        self._shards = shards
+        self._actor = actor
+        self._order = preferences(actor, shards.num_shards)
+        self._open_writer = open_writer
+        self.moves = 0
+        self.shard, self._writer = self._open()
+
+    def write(self, call: Callable[[_Writer], _Result]) -> _Result:
+        """Calls a function with the writer; after a move again, with the new writer.
+
+        Args:
+          call: The function. For a new writer it must not assume earlier steps.
+
+        Returns:
+          What the function returned.
+
+        Raises:
+          ReplayUnavailable: If no shard answers.
+        """
+        while True:
+            try:
+                return call(self._writer)
+            except replay_service.errors.ReplayUnavailable as error:
+                lost = self.shard
+                self.shard, self._writer = self._open()
+                self.moves += 1
+                _LOGGER.warning(
+                    "%s writes to shard %d instead of shard %d, whose server is gone "
+                    "(%s); the steps that it had not confirmed are lost.",
+                    self._actor,
+                    self.shard,
+                    lost,
+                    str(error).rstrip("."),
+                )
+
+    def _open(self) -> tuple[int, _Writer]:
+        """Opens a writer at the first shard that answers."""
+        for shard in self._order:
+            client = self._shards.living_client(shard)
+            if client is None:
+                continue
+            try:
+                return shard, self._open_writer(client)
+            except replay_service.errors.ReplayUnavailable:
+                continue  # It has died since it answered.
+        raise replay_service.errors.ReplayUnavailable(
+            f"None of the {len(self._order)} shards answers {self._actor}; start their "
+            "servers, or check the addresses that the resolver returns."
+        )

@@ -1,0 +1,60 @@
+"""The dataset of a `ShardedClient`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from tfrl.distribute import shares
+from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
+from tfrl.replay_service.sampling import dataset, generator, interrupts
+from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.distribute import sharded_client
+
+
+def make(
+    client: sharded_client.ShardedClient,
+    batch_size: int,
+    weighting: shares.Weighting,
+    max_in_flight: int | None,
+) -> tf.data.Dataset:
+    """Returns a dataset of batches; see `ShardedClient.as_dataset`."""
+    number_checks.check_sizes(batch_size=batch_size)
+    number_checks.check_sizes(optional=True, max_in_flight=max_in_flight)
+    shares.check_weighting(weighting)
+    signature = client.signature
+    if signature is None:
+        raise ValueError(
+            f"table: {client.table!r} has no signature, expected one, which says what "
+            "the dataset's elements are; make the table with one."
+        )
+    spec = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec([batch_size, *leaf.shape], leaf.dtype),
+        ReplaySample(
+            SampleInfo(
+                *map(tf.TensorSpec, SampleInfo.tf_shapes(), SampleInfo.tf_dtypes())
+            ),
+            dataset.without_lists(signature),
+        ),
+    )
+    ahead = 3 * batch_size if max_in_flight is None else max_in_flight
+    opener = generator.register(lambda: client.stream(weighting, ahead))
+    interrupts.WATCH.start()
+    variant = generator.batches(
+        tf.nest.flatten(spec),
+        tf.constant(label(client)),
+        tf.constant(client.table),
+        tf.constant(json.dumps({"opener": opener})),
+        tf.constant(batch_size, tf.int64),
+        tf.constant(True),
+    )
+    return dataset.from_variant(variant, spec)
+
+
+def label(client: sharded_client.ShardedClient) -> str:
+    """Returns the address under which the errors of a client's datasets are kept."""
+    return f"shards {id(client)}"

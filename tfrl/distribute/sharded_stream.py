@@ -1,0 +1,309 @@
+"""Draws batches from several replay servers as if they were one table."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tfrl.distribute import shard_keys, shares
+from tfrl.distribute.shard import Shard
+from tfrl.replay_service import errors
+from tfrl.replay_service.replay_sample import SampleInfo
+from tfrl.replay_service.sampling import sampler
+from tfrl.replay_service.sampling.rows import Batch, Batches
+from tfrl.replay_service.transport import deadlines
+
+_LOGGER = logging.getLogger("tfrl.distribute")
+_WAIT = 0.01  # Maximum seconds that a batch waits for one shard at a time.
+_FIELDS = len(SampleInfo._fields)
+
+
+class ShardedStream:
+    """A stream of batches, each of which has rows of all shards.
+
+    Each shard gives its share of a batch; see `shares`. What a shard does not give
+    within a time, because its server is gone or its rate limiter waits for items, comes
+    from the others, and it owes it. While it is late, it has no share. It has one again
+    as soon as it gives rows.
+
+    The info of each row is the one of a table that holds the items of all living
+    shards: its key carries the shard, its probability is the shard's share times the
+    probability in the shard, and its table size is the sum.
+
+    Only one thread may use a stream at a time, but any thread may call `close`.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        open_stream: Callable[[Shard], sampler.SampleStream],
+        weighting: shares.Weighting,
+        *,
+        patience: float,
+        timeout: float,
+    ) -> None:
+        """Creates a stream, which connects when rows are first needed.
+
+        Args:
+          shards: The shards. Another thread keeps them up to date.
+          open_stream: Opens a stream of one shard.
+          weighting: See `shares.shares`.
+          patience: The number of seconds after which other shards fill a batch.
+          timeout: The number of seconds without any living shard after which
+            `next_batch` raises an error.
+        """
+        self._readers = [_Reader(shard, open_stream) for shard in shards]
+        self._weighting = weighting
+        self._patience = patience
+        self._timeout = timeout
+        self._apportionment = shares.Apportionment(len(shards))
+        self._batches = Batches(reuse=True)
+        self._draft: _Draft | None = None
+        self._turn = 0
+        self._last_alive = time.monotonic()
+        self._closed = False
+        self._lock = threading.Lock()
+        for reader in self._readers:
+            reader.rejoin()
+            reader.is_late = False
+
+    def next_batch(
+        self, count: int, *, timeout: float | None = None
+    ) -> list[np.ndarray] | None:
+        """Returns the next `count` rows.
+
+        Args:
+          count: The number of rows. After a result of None, pass the same number again.
+          timeout: The number of seconds to wait; None for no limit.
+
+        Returns:
+          The fields of `SampleInfo`, each `[count]`, followed by the columns of the
+          data, each `[count, ...]`; None when time is up.
+
+        Raises:
+          Exhausted: If the stream was closed.
+          ValueError: If rows differ in shape or do not match the table's signature.
+          ReplayUnavailable: If no shard answers for the stream's timeout.
+        """
+        deadline = deadlines.after(timeout)
+        with self._lock:
+            if self._draft is None:
+                self._draft = self._begin(count)
+            draft = self._draft
+            while draft.batch.left:
+                if self._closed:
+                    raise sampler.Exhausted
+                if self._collect(draft):
+                    continue
+                if time.monotonic() > draft.patient_until:
+                    self._pass_on(draft, draft.wanted > 0)
+                if not draft.wanted.any():
+                    self._ask_anyone(draft)
+                if deadlines.remaining(deadline) == 0:
+                    return None
+            self._draft = None
+            return self._finish(draft)
+
+    def close(self) -> None:
+        """Ends the stream. A call in another thread ends soon."""
+        self._closed = True
+        for reader in self._readers:
+            reader.close()
+
+    def _begin(self, count: int) -> _Draft:
+        """Divides a batch among the shards that give rows at present."""
+        num_shards = len(self._readers)
+        batch = Batch(self._batches, count)
+        draft = _Draft(batch, num_shards, time.monotonic() + self._patience)
+        most = -(-count // num_shards)
+        for reader in self._readers:
+            reader.rejoin()
+            if reader.is_open and reader.is_late:
+                self._take(draft, reader, min(most, draft.batch.left), 0.0)
+        draft.share = self._shares(
+            [reader.is_open and not reader.is_late for reader in self._readers]
+        )
+        if draft.share.any():
+            split = self._apportionment.split(draft.share, count)
+            draft.wanted = np.maximum(split - draft.drawn, 0)
+        return draft
+
+    def _shares(self, usable: Sequence[bool]) -> np.ndarray:
+        shards = [reader.shard for reader in self._readers]
+        return shares.shares(
+            self._weighting,
+            np.where(usable, [shard.size for shard in shards], 0),
+            np.where(usable, [shard.mass for shard in shards], 0.0),
+        )
+
+    def _collect(self, draft: _Draft) -> bool:
+        """Takes rows that have arrived; waits for one shard for a moment."""
+        self._turn += 1
+        wait, found = _WAIT, False
+        for i in range(len(self._readers)):
+            number = (self._turn + i) % len(self._readers)
+            most = min(int(draft.wanted[number]), draft.batch.left)
+            if most:
+                found |= self._take(draft, self._readers[number], most, wait)
+                wait = 0.0
+        return found
+
+    def _take(self, draft: _Draft, reader: _Reader, most: int, wait: float) -> bool:
+        """Adds a shard's rows to a batch; returns whether there were any."""
+        number = reader.shard.number
+        try:
+            count = reader.fill(draft.batch, most, wait)
+        except errors.ReplayUnavailable as error:
+            _LOGGER.warning(
+                "Shard %d at %s is gone (%s): the others fill its share.",
+                number,
+                reader.shard.address,
+                str(error).rstrip("."),
+            )
+            self._pass_on(draft, np.arange(len(self._readers)) == number)
+            return False
+        if count:
+            draft.count(number, count)
+            last = draft.batch.filled - 1
+            info = SampleInfo(*draft.batch.arrays[:_FIELDS])
+            reader.shard.learn(
+                float(info.probability[last]),
+                int(info.table_size[last]),
+                float(info.priority[last]),
+            )
+        return count > 0
+
+    def _pass_on(self, draft: _Draft, late: np.ndarray) -> None:
+        """Lets other shards give what is wanted from the late ones, `[M]` bool."""
+        count = int(draft.wanted[late].sum())
+        draft.wanted[late] = 0
+        for reader in self._readers:
+            reader.is_late |= bool(late[reader.shard.number])
+        able = [reader.is_open and not reader.is_late for reader in self._readers]
+        share = np.where(able, draft.share, 0.0)
+        if count and share.any():
+            quotas = np.where(share > 0, count * share / share.sum(), -np.inf)
+            draft.wanted += shares.rounded(quotas, count)
+        draft.patient_until = time.monotonic() + self._patience
+
+    def _ask_anyone(self, draft: _Draft) -> None:
+        """Lets any shard fill a batch, when none that has a share gives rows."""
+        for reader in self._readers:
+            reader.rejoin()
+            if reader.is_open:
+                draft.wanted[reader.shard.number] = draft.batch.left
+        now = time.monotonic()
+        if draft.wanted.any():
+            self._last_alive = now
+        elif now - self._last_alive > self._timeout:
+            addresses = ", ".join(reader.shard.address for reader in self._readers)
+            raise errors.ReplayUnavailable(
+                f"None of the {len(self._readers)} shards, at {addresses}, has "
+                f"answered for {self._timeout:g} s; start their servers, or check the "
+                "addresses that the resolver returns."
+            )
+        else:
+            time.sleep(_WAIT)
+
+    def _finish(self, draft: _Draft) -> list[np.ndarray]:
+        """Returns the rows of a batch with the infos of the whole table."""
+        self._apportionment.settle(draft.share, draft.drawn)
+        self._last_alive = time.monotonic()
+        # A shard without a share gave its rows in place of others.
+        share = np.where(draft.share > 0, draft.share, draft.drawn / draft.drawn.sum())
+        info = SampleInfo(*draft.batch.arrays[:_FIELDS])
+        for number, rows in draft.parts:
+            info.key[rows] = shard_keys.tagged(info.key[rows], number)
+            info.probability[rows] *= share[number]
+        info.table_size[:] = sum(
+            reader.shard.size for reader in self._readers if reader.shard.is_alive
+        )
+        return draft.batch.finished()
+
+
+class _Reader:
+    """The stream of one shard.
+
+    Attributes:
+      shard: The shard.
+      is_late: Whether it gave no rows when they were wanted.
+    """
+
+    def __init__(
+        self, shard: Shard, open_stream: Callable[[Shard], sampler.SampleStream]
+    ) -> None:
+        self.shard = shard
+        self.is_late = True
+        self._open_stream = open_stream
+        self._stream: sampler.SampleStream | None = None
+        self._address = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server answers and there is a stream of it."""
+        return self.shard.is_alive and self._stream is not None
+
+    def rejoin(self) -> None:
+        """Opens a stream if the server answers and there is none at its address."""
+        if self._stream is not None and self._address != self.shard.address:
+            self.close()
+        if self.shard.is_alive and self._stream is None:
+            self.is_late = True
+            self._address = self.shard.address
+            self._stream = self._open_stream(self.shard)
+
+    def fill(self, batch: Batch, most: int, wait: float) -> int:
+        """Adds at most `most` rows to a batch; returns how many there are in time.
+
+        Raises:
+          ReplayUnavailable: If the server is gone.
+        """
+        if self._stream is None:
+            return 0
+        try:
+            count = self._stream.fill(batch, most, timeout=wait)
+        except errors.ReplayUnavailable:
+            self.close()
+            self.shard.is_alive = False
+            raise
+        if count:
+            self.is_late = False
+        return count
+
+    def close(self) -> None:
+        """Closes the stream."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+class _Draft:
+    """A batch that is not complete.
+
+    Attributes:
+      batch: Its rows so far.
+      patient_until: When the shards that are late are not waited for any more.
+      share: float64 `[M]`, the share of each shard.
+      wanted: int64 `[M]`, how many rows each shard shall give.
+      drawn: int64 `[M]`, how many rows each shard has given.
+      parts: Which rows each shard has given.
+    """
+
+    def __init__(self, batch: Batch, num_shards: int, patient_until: float) -> None:
+        self.batch = batch
+        self.patient_until = patient_until
+        self.share = np.zeros(num_shards)
+        self.wanted = np.zeros(num_shards, np.int64)
+        self.drawn = np.zeros(num_shards, np.int64)
+        self.parts: list[tuple[int, slice]] = []
+
+    def count(self, shard: int, count: int) -> None:
+        """Counts the last `count` rows as a shard's."""
+        filled = self.batch.filled
+        self.parts.append((shard, slice(filled - count, filled)))
+        self.drawn[shard] += count
+        self.wanted[shard] = max(self.wanted[shard] - count, 0)

@@ -169,8 +169,11 @@ def test_a_dataset_is_one_of_a_single_table(addresses):
 
 
 def test_what_cannot_work_is_refused(addresses):
-    with pytest.raises(ValueError, match="a window of 16; expected at least 72"):
-        ShardedClient(addresses, "narrow", samples_per_draw=8)
+    with pytest.raises(ValueError, match="a window of 16; expected at least 64"):
+        ShardedClient(addresses, "narrow")
+    narrow = ShardedClient(addresses, "narrow", items_per_message=12)
+    with pytest.raises(ValueError, match="a window of 16; expected at least 17"):
+        narrow.as_dataset(13)
     with pytest.raises(ValueError, match="max_size 16777216, expected at most"):
         ShardedClient(addresses, "huge")
     with pytest.raises(
@@ -242,6 +245,7 @@ def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
         writer.flush()
 
     home.write(append)
+    home.write(lambda writer: writer.close())
     assert (home.shard, home.moves) == (0, 1)
     assert client.num_items() == 21
     servers[1] = replay_service.Server([table])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -49,7 +50,6 @@ class ShardedClient:
         table: str,
         *,
         items_per_message: int = BATCH,
-        samples_per_draw: int = 0,
         patience: float = 1.0,
         timeout: float = 5.0,
         token: str | None = None,
@@ -63,8 +63,6 @@ class ShardedClient:
             keep the order, because keys and writers refer to a server by its number.
           table: The name of the table in each server.
           items_per_message: The most items that a writer sends together.
-          samples_per_draw: How many items the learner draws from one shard at a time:
-            the size of its batches, divided by the number of shards.
           patience: The number of seconds to wait for one server.
           timeout: The number of seconds after which writers give a server up, and
             samplers all of them.
@@ -74,8 +72,8 @@ class ShardedClient:
 
         Raises:
           ValueError: If there is no address or there are too many, a server has no such
-            table, a table is too large, or rate limiters would block writers and
-            learner for good; see `limiter_windows.check`.
+            table, a table is too large, or the window of a rate limiter does not hold a
+            message; see `check_windows`.
           ReplayUnavailable: If no server answers.
         """
         self._resolve = addresses if callable(addresses) else lambda: addresses
@@ -100,14 +98,10 @@ class ShardedClient:
         weakref.finalize(self, self._stop.set)
         self._lock = threading.Lock()
         self._is_watching = False
-        infos = self._first_infos()
-        _check_sizes(infos)
-        self._info = infos[0]
-        limiter_windows.check(
-            infos,
-            items_per_message=items_per_message,
-            samples_per_draw=samples_per_draw,
-        )
+        self._items_per_message = items_per_message
+        self._infos = self._first_infos()
+        _check_sizes(self._infos)
+        self.check_windows(0)
 
     @property
     def num_shards(self) -> int:
@@ -127,7 +121,27 @@ class ShardedClient:
     @property
     def signature(self) -> Any:
         """The nest of `tf.TensorSpec`s of an item; None if the table has none."""
-        return self._info.signature
+        return self._infos[0].signature
+
+    @property
+    def max_size(self) -> int:
+        """The maximum number of items in all shards together."""
+        return sum(info.max_size for info in self._infos)
+
+    def check_windows(self, samples_per_draw: int) -> None:
+        """Checks that the rate limiters do not block writers and learner for good.
+
+        Args:
+          samples_per_draw: How many items the learner draws from one shard at a time.
+
+        Raises:
+          ValueError: If a window is too narrow; see `limiter_windows.check`.
+        """
+        limiter_windows.check(
+            self._infos,
+            items_per_message=self._items_per_message,
+            samples_per_draw=samples_per_draw,
+        )
 
     def living_client(self, shard: int) -> replay_service.Client | None:
         """Returns a client of a shard's server if it answers now, else None.
@@ -204,8 +218,9 @@ class ShardedClient:
           the structure of the table's signature.
 
         Raises:
-          ValueError: If the table has no signature, a number is not positive, or there
-            is no such weighting.
+          ValueError: If the table has no signature, a number is not positive, there is
+            no such weighting, or a rate limiter's window is too narrow for the batch;
+            see `check_windows`.
         """
         from tfrl.distribute import sharded_dataset
 
@@ -244,8 +259,9 @@ class ShardedClient:
 
     def reset(self) -> None:
         """Removes all items of the living shards, and resets their rate limiters."""
-        for shard in self._living():
-            shard.client.reset(self._table)
+        for shard in self._shards:
+            if self._refresh(shard) is not None:
+                shard.client.reset(self._table)
 
     def checkpoint(self) -> list[str | None]:
         """Makes each living server write a checkpoint.
@@ -253,11 +269,7 @@ class ShardedClient:
         Returns:
           The paths on the servers' hosts; None for a shard that does not answer.
         """
-        living = {shard.number for shard in self._living()}
-        return [
-            shard.client.checkpoint() if shard.number in living else None
-            for shard in self._shards
-        ]
+        return [self._checkpoint(shard) for shard in self._shards]
 
     def close(self) -> None:
         """Ends the thread that asks the servers. Streams are closed by their users."""
@@ -311,8 +323,16 @@ class ShardedClient:
             )
         return numbers, own
 
-    def _living(self) -> list[Shard]:
-        return [shard for shard in self._shards if self._refresh(shard) is not None]
+    def _checkpoint(self, shard: Shard) -> str | None:
+        if self._refresh(shard) is not None:
+            with contextlib.suppress(*SILENCE):
+                return shard.client.checkpoint()
+        _LOGGER.warning(
+            "Shard %d at %s does not answer: it writes no checkpoint.",
+            shard.number,
+            shard.address,
+        )
+        return None
 
     def _refresh(self, shard: Shard) -> table_info.TableInfo | None:
         """Asks a server, if need be at its new address."""

@@ -41,6 +41,7 @@ def make(
             dataset.without_lists(signature),
         ),
     )
+    client.check_windows(-(-batch_size // client.num_shards))
     ahead = 3 * batch_size if max_in_flight is None else max_in_flight
     opener = generator.register(lambda: client.stream(weighting, ahead))
     interrupts.WATCH.start()

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from tfrl import replay_service
-
 _logger = logging.getLogger(__name__)
+
+
+class CheckpointedClient(Protocol):
+    """The part of a client that `Contents` uses."""
+
+    def checkpoint(self) -> Any:
+        """Makes the server write a checkpoint; returns its path."""
 
 
 class Contents(tf.train.experimental.PythonState):
     """Saves, in a checkpoint, the path of a checkpoint that the server writes."""
 
     def __init__(
-        self, client: replay_service.Client, num_items: Callable[[], int]
+        self, client: CheckpointedClient, num_items: Callable[[], int]
     ) -> None:
         """Stores the client and the function that counts items.
 

@@ -160,7 +160,9 @@ def test_what_does_not_fit_is_refused(agent, addresses):
     buffer = ShardedReplayBuffer(agent.collect_data_spec, client, 2)
     with pytest.raises(ValueError, match="num_steps: got 1, expected the tables' seq"):
         buffer.as_dataset(4, num_steps=1)
-    with pytest.raises(NotImplementedError, match="as_dataset: without sample_batch_size"):
+    with pytest.raises(
+        NotImplementedError, match="as_dataset: without sample_batch_size"
+    ):
         buffer.as_dataset()
     narrow = ShardedClient(addresses, "narrow")
     buffer = ShardedReplayBuffer(agent.collect_data_spec, narrow, 2)

@@ -1,7 +1,7 @@
 """Training beyond one process and one machine.
 
 >>> from tfrl.distribute import shares
->>> shares.shares("size", [10, 30], [0.0, 0.0]).tolist()
+>>> shares.shares("size", [10, 30], [0.0, 0.0])
 [0.25, 0.75]
 """
 

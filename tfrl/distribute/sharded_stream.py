@@ -100,8 +100,8 @@ class ShardedStream:
                 if self._collect(draft):
                     continue
                 if time.monotonic() > draft.patient_until:
-                    self._pass_on(draft, draft.wanted > 0)
-                if not draft.wanted.any():
+                    self._pass_on(draft, {m for m, n in enumerate(draft.wanted) if n})
+                if not any(draft.wanted):
                     self._ask_anyone(draft)
                 if deadlines.remaining(deadline) == 0:
                     return None
@@ -124,21 +124,17 @@ class ShardedStream:
             reader.rejoin()
             if reader.is_open and reader.is_late:
                 self._take(draft, reader, min(most, draft.batch.left), 0.0)
-        draft.share = self._shares(
-            [reader.is_open and not reader.is_late for reader in self._readers]
-        )
-        if draft.share.any():
-            split = self._apportionment.split(draft.share, count)
-            draft.wanted = np.maximum(split - draft.drawn, 0)
-        return draft
-
-    def _shares(self, usable: Sequence[bool]) -> np.ndarray:
-        shards = [reader.shard for reader in self._readers]
-        return shares.shares(
+        draft.share = shares.shares(
             self._weighting,
-            np.where(usable, [shard.size for shard in shards], 0),
-            np.where(usable, [shard.mass for shard in shards], 0.0),
+            [reader.is_prompt * reader.shard.size for reader in self._readers],
+            [reader.is_prompt * reader.shard.mass for reader in self._readers],
         )
+        if any(draft.share):
+            split = self._apportionment.split(draft.share, count)
+            draft.wanted = [
+                max(n - drawn, 0) for n, drawn in zip(split, draft.drawn, strict=True)
+            ]
+        return draft
 
     def _collect(self, draft: _Draft) -> bool:
         """Takes rows that have arrived; waits for one shard for a moment."""
@@ -146,7 +142,7 @@ class ShardedStream:
         wait, found = _WAIT, False
         for i in range(len(self._readers)):
             number = (self._turn + i) % len(self._readers)
-            most = min(int(draft.wanted[number]), draft.batch.left)
+            most = min(draft.wanted[number], draft.batch.left)
             if most:
                 found |= self._take(draft, self._readers[number], most, wait)
                 wait = 0.0
@@ -164,7 +160,7 @@ class ShardedStream:
                 reader.shard.address,
                 str(error).rstrip("."),
             )
-            self._pass_on(draft, np.arange(len(self._readers)) == number)
+            self._pass_on(draft, {number})
             return False
         if count:
             draft.count(number, count)
@@ -177,17 +173,22 @@ class ShardedStream:
             )
         return count > 0
 
-    def _pass_on(self, draft: _Draft, late: np.ndarray) -> None:
-        """Lets other shards give what is wanted from the late ones, `[M]` bool."""
-        count = int(draft.wanted[late].sum())
-        draft.wanted[late] = 0
-        for reader in self._readers:
-            reader.is_late |= bool(late[reader.shard.number])
-        able = [reader.is_open and not reader.is_late for reader in self._readers]
-        share = np.where(able, draft.share, 0.0)
-        if count and share.any():
-            quotas = np.where(share > 0, count * share / share.sum(), -np.inf)
-            draft.wanted += shares.rounded(quotas, count)
+    def _pass_on(self, draft: _Draft, late: set[int]) -> None:
+        """Lets other shards give what is wanted from the late ones."""
+        count = 0
+        for number in late:
+            count += draft.wanted[number]
+            draft.wanted[number] = 0
+            self._readers[number].is_late = True
+        able = [
+            share * reader.is_prompt
+            for share, reader in zip(draft.share, self._readers, strict=True)
+        ]
+        total = sum(able)
+        if count and total:
+            quotas = [count * share / total if share else None for share in able]
+            for number, more in enumerate(shares.rounded(quotas, count)):
+                draft.wanted[number] += more
         draft.patient_until = time.monotonic() + self._patience
 
     def _ask_anyone(self, draft: _Draft) -> None:
@@ -197,7 +198,7 @@ class ShardedStream:
             if reader.is_open:
                 draft.wanted[reader.shard.number] = draft.batch.left
         now = time.monotonic()
-        if draft.wanted.any():
+        if any(draft.wanted):
             self._last_alive = now
         elif now - self._last_alive > self._timeout:
             addresses = ", ".join(reader.shard.address for reader in self._readers)
@@ -213,12 +214,13 @@ class ShardedStream:
         """Returns the rows of a batch with the infos of the whole table."""
         self._apportionment.settle(draft.share, draft.drawn)
         self._last_alive = time.monotonic()
-        # A shard without a share gave its rows in place of others.
-        share = np.where(draft.share > 0, draft.share, draft.drawn / draft.drawn.sum())
+        count = draft.batch.filled
         info = SampleInfo(*draft.batch.arrays[:_FIELDS])
         for number, rows in draft.parts:
+            # A shard without a share gave its rows in place of others.
+            share = draft.share[number] or draft.drawn[number] / count
             info.key[rows] = shard_keys.tagged(info.key[rows], number)
-            info.probability[rows] *= share[number]
+            info.probability[rows] *= share
         info.table_size[:] = sum(
             reader.shard.size for reader in self._readers if reader.shard.is_alive
         )
@@ -246,6 +248,11 @@ class _Reader:
     def is_open(self) -> bool:
         """Whether the server answers and there is a stream of it."""
         return self.shard.is_alive and self._stream is not None
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is open and not late."""
+        return self.is_open and not self.is_late
 
     def rejoin(self) -> None:
         """Opens a stream if the server answers and there is none at its address."""
@@ -287,18 +294,18 @@ class _Draft:
     Attributes:
       batch: Its rows so far.
       patient_until: When the shards that are late are not waited for any more.
-      share: float64 `[M]`, the share of each shard.
-      wanted: int64 `[M]`, how many rows each shard shall give.
-      drawn: int64 `[M]`, how many rows each shard has given.
+      share: The share of each shard.
+      wanted: How many rows each shard shall give.
+      drawn: How many rows each shard has given.
       parts: Which rows each shard has given.
     """
 
     def __init__(self, batch: Batch, num_shards: int, patient_until: float) -> None:
         self.batch = batch
         self.patient_until = patient_until
-        self.share = np.zeros(num_shards)
-        self.wanted = np.zeros(num_shards, np.int64)
-        self.drawn = np.zeros(num_shards, np.int64)
+        self.share = [0.0] * num_shards
+        self.wanted = [0] * num_shards
+        self.drawn = [0] * num_shards
         self.parts: list[tuple[int, slice]] = []
 
     def count(self, shard: int, count: int) -> None:

@@ -7,16 +7,19 @@ share, with less variance than if the shard of each row were drawn at random.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-
+# Numbers of a few shards are lists: arrays of so few numbers take longer.
 Weighting = Literal["size", "mass", "equal"]
 WEIGHTINGS = ("size", "mass", "equal")
 
 
-def shares(weighting: Weighting, sizes: Any, masses: Any) -> np.ndarray:
+def shares(
+    weighting: Weighting, sizes: Sequence[int], masses: Sequence[float]
+) -> list[float]:
     """Returns the share of each shard in a batch.
 
     With "size", the share of shard `m` is `n_m / N`, so that uniform shards together
@@ -27,25 +30,23 @@ def shares(weighting: Weighting, sizes: Any, masses: Any) -> np.ndarray:
 
     Args:
       weighting: "size", "mass" or "equal".
-      sizes: `[M]`, the number of items `n_m` of each shard.
-      masses: `[M]`, the mass `W_m` of each shard.
+      sizes: The number of items `n_m` of each shard.
+      masses: The mass `W_m` of each shard.
 
     Returns:
-      float64 `[M]` of sum 1, with 0 for shards without items; all zeros if no shard has
-      any.
+      Numbers of sum 1, with 0 for shards without items; all zeros if no shard has any.
 
     Raises:
       ValueError: If there is no such weighting.
     """
     check_weighting(weighting)
-    sizes = np.asarray(sizes, np.float64)
-    weights = sizes
+    weights: Sequence[float] = sizes
     if weighting == "equal":
-        weights = (sizes > 0).astype(np.float64)
-    elif weighting == "mass" and np.any(masses):
-        weights = np.asarray(masses, np.float64)
-    total = weights.sum()
-    return weights / total if total > 0 else weights
+        weights = [size > 0 for size in sizes]
+    elif weighting == "mass" and any(masses):
+        weights = masses
+    total = sum(weights)
+    return [weight / total for weight in weights] if total else [0.0] * len(sizes)
 
 
 def check_weighting(weighting: str) -> None:
@@ -57,25 +58,37 @@ def check_weighting(weighting: str) -> None:
         )
 
 
-def rounded(quotas: Sequence[float] | np.ndarray, count: int) -> np.ndarray:
+def rounded(quotas: Sequence[float | None], count: int) -> list[int]:
     """Rounds quotas to numbers of rows whose sum is `count`.
 
     Each quota is rounded down first. Rows that are left go to the largest remainders;
     rows that are too many come from the smallest.
 
     Args:
-      quotas: `[M]`; shards with `-inf` give nothing, and at least one is finite.
+      quotas: The quota of each shard; None for a shard that gives nothing. At least one
+        is a number.
       count: The number of rows.
 
     Returns:
-      int64 `[M]`, none negative.
+      Numbers that are not negative.
     """
-    quotas = np.asarray(quotas, np.float64)
-    rows = np.floor(np.maximum(quotas, 0.0)).astype(np.int64)
-    while rows.sum() < count:
-        rows[np.argmax(quotas - rows)] += 1
-    while rows.sum() > count:
-        rows[np.argmin(np.where(rows > 0, quotas - rows, np.inf))] -= 1
+    rows = [math.floor(max(quota or 0.0, 0.0)) for quota in quotas]
+    left = count - sum(rows)
+    step = 1 if left > 0 else -1
+    # The first is the shard that comes next to `step` rows.
+    queue = [
+        (step * (rows[m] - quota), m)
+        for m, quota in enumerate(quotas)
+        if quota is not None and (step > 0 or rows[m])
+    ]
+    heapq.heapify(queue)
+    for _ in range(abs(left)):
+        remainder, m = queue[0]
+        rows[m] += step
+        if step > 0 or rows[m]:
+            heapq.heapreplace(queue, (remainder + 1.0, m))
+        else:
+            heapq.heappop(queue)
     return rows
 
 
@@ -88,26 +101,33 @@ class Apportionment:
 
     def __init__(self, num_shards: int) -> None:
         """Creates an apportionment in which no shard owes anything."""
-        self._owed = np.zeros(num_shards)
+        self._owed = [0.0] * num_shards
 
-    def split(self, share: np.ndarray, count: int) -> np.ndarray:
+    def split(self, share: Sequence[float], count: int) -> list[int]:
         """Returns how many rows each shard shall give.
 
         Args:
-          share: `[M]`, the shares, of sum 1. Shards with 0 give nothing.
+          share: The shares, of sum 1. Shards with 0 give nothing.
           count: The number of rows in the batch.
 
         Returns:
-          int64 `[M]` of sum `count`.
+          Numbers of sum `count`.
         """
-        return rounded(np.where(share > 0, self._owed + count * share, -np.inf), count)
+        quotas = [
+            owed + count * s if s else None
+            for owed, s in zip(self._owed, share, strict=True)
+        ]
+        return rounded(quotas, count)
 
-    def settle(self, share: np.ndarray, drawn: np.ndarray) -> None:
+    def settle(self, share: Sequence[float], drawn: Sequence[int]) -> None:
         """Counts a batch.
 
         Args:
-          share: `[M]`, the shares that the batch was divided by.
-          drawn: `[M]`, how many rows each shard has given.
+          share: The shares that the batch was divided by.
+          drawn: How many rows each shard has given.
         """
-        count = drawn.sum()
-        self._owed = np.clip(self._owed + count * share - drawn, -count, count)
+        count = sum(drawn)
+        self._owed = [
+            min(max(owed + count * s - n, -count), count)
+            for owed, s, n in zip(self._owed, share, drawn, strict=True)
+        ]

@@ -168,6 +168,16 @@ def test_a_dataset_is_one_of_a_single_table(addresses):
     np.testing.assert_array_equal(sample.data["x"][:, 0] // 10, shards)
 
 
+def test_shards_give_whole_batches_in_turn(addresses):
+    client = ShardedClient(addresses, "uniform")
+    shards = []
+    for sample in client.as_dataset(16, "size", mixed=False).take(14):
+        [shard] = set(shard_keys.split(sample.info.key.numpy())[0].tolist())
+        shards.append(shard)
+        np.testing.assert_allclose(sample.info.probability, 1 / 7, rtol=1e-12)
+    assert np.bincount(shards).tolist() == [4, 8, 2]
+
+
 def test_what_cannot_work_is_refused(addresses):
     with pytest.raises(ValueError, match="a window of 16; expected at least 64"):
         ShardedClient(addresses, "narrow")

@@ -140,6 +140,11 @@ def test_training_goes_on_while_a_shard_is_dead_and_uses_it_again(tmp_path):
     assert all(map(os.path.exists, client.checkpoint()))
     check_pacing(client)
 
+    os.kill(servers[0].pid, signal.SIGSTOP)
+    train_until(loop, lambda: number_of_shards(iterator) == 1)
+    os.kill(servers[0].pid, signal.SIGCONT)
+    train_until(loop, lambda: number_of_shards(iterator) == 2)
+
     os.kill(servers[1].pid, signal.SIGKILL)
     train_until(loop, lambda: number_of_shards(iterator) == 1)
     train_until(loop, lambda: {actor.home.shard for actor in actors} == {0})

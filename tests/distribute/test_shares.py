@@ -74,7 +74,26 @@ def test_many_shards_of_changing_shares_stay_near_their_exact_shares():
         assert max(map(abs, owed)) < 3
 
 
-def test_what_a_shard_owes_is_given_later_but_never_more_than_a_batch():
+def test_whole_batches_come_in_turn_as_often_as_the_shares_say():
+    apportionment = shares.Apportionment(3, mixed=False)
+    share, order = [0.5, 0.0, 0.5], []
+    for _ in range(4):
+        rows = apportionment.split(share, 8)
+        apportionment.settle(share, rows)
+        order.append(rows)
+    assert order == [[8, 0, 0], [0, 0, 8]] * 2
+    random = np.random.default_rng(0).dirichlet(np.ones(9)).tolist()
+    apportionment = shares.Apportionment(9, mixed=False)
+    total = np.zeros(9)
+    for _ in range(1000):
+        rows = apportionment.split(random, 8)
+        apportionment.settle(random, rows)
+        total += rows
+    # Within two batches.
+    np.testing.assert_allclose(total, 8000 * np.array(random), atol=16)
+
+
+def test_what_a_shard_owes_is_given_later_but_never_more_than_two_batches():
     share = [0.5, 0.5]
     apportionment = shares.Apportionment(2)
     apportionment.settle(share, [8, 0])  # The second was late.
@@ -87,4 +106,4 @@ def test_what_a_shard_owes_is_given_later_but_never_more_than_a_batch():
     for _ in range(6):
         paid.append(apportionment.split(share, 8))
         apportionment.settle(share, paid[-1])
-    assert paid == [[0, 8], [0, 8], [4, 4], [4, 4], [4, 4], [4, 4]]
+    assert paid == [[0, 8]] * 4 + [[4, 4]] * 2

@@ -163,7 +163,11 @@ class ShardedClient:
         return sum(info.current_size for info in self.table_infos() if info)
 
     def stream(
-        self, weighting: shares.Weighting = "size", max_in_flight: int = 64
+        self,
+        weighting: shares.Weighting = "size",
+        max_in_flight: int = 64,
+        *,
+        mixed: bool = True,
     ) -> sharded_stream.ShardedStream:
         """Opens a stream of batches of NumPy arrays, which the caller closes.
 
@@ -171,6 +175,7 @@ class ShardedClient:
           weighting: How many rows each shard gives; see `shares.shares`.
           max_in_flight: The maximum number of samples that all servers together draw
             ahead of their use.
+          mixed: See `as_dataset`.
 
         Raises:
           ValueError: If there is no such weighting.
@@ -193,6 +198,7 @@ class ShardedClient:
             self._shards,
             open_stream,
             weighting,
+            mixed=mixed,
             patience=self._patience,
             timeout=self._timeout,
         )
@@ -202,6 +208,8 @@ class ShardedClient:
         batch_size: int,
         weighting: shares.Weighting = "size",
         max_in_flight: int | None = None,
+        *,
+        mixed: bool = True,
     ) -> tf.data.Dataset:
         """Returns a dataset of batches of items, as of a `TrajectoryDataset.batch`.
 
@@ -211,7 +219,12 @@ class ShardedClient:
             "mass" for prioritized ones, "equal" for the same from each. The
             `info.probability` is right for each.
           max_in_flight: The maximum number of samples that all servers together draw
-            ahead of their use; by default three batches.
+            ahead of their use; by default three batches, or one of each shard if they
+            are not mixed and more than three.
+          mixed: Whether each batch has rows of all shards, as a batch of one table
+            would. If not, the shards give whole batches in turn, as often as their
+            shares say. This is faster, and suits algorithms in which the items of a
+            batch may come from the same few actors.
 
         Returns:
           A dataset of `ReplaySample(info, data)`: infos `[B]`, and data `[B, ...]` in
@@ -224,7 +237,7 @@ class ShardedClient:
         """
         from tfrl.distribute import sharded_dataset
 
-        return sharded_dataset.make(self, batch_size, weighting, max_in_flight)
+        return sharded_dataset.make(self, batch_size, weighting, max_in_flight, mixed)
 
     def update_priorities(self, keys: Any, priorities: Any) -> None:
         """Updates the priorities of items. Ignores unknown keys, and dead shards.

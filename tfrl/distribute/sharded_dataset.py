@@ -21,6 +21,7 @@ def make(
     batch_size: int,
     weighting: shares.Weighting,
     max_in_flight: int | None,
+    mixed: bool,
 ) -> tf.data.Dataset:
     """Returns a dataset of batches; see `ShardedClient.as_dataset`."""
     number_checks.check_sizes(batch_size=batch_size)
@@ -41,9 +42,12 @@ def make(
             dataset.without_lists(signature),
         ),
     )
-    client.check_windows(-(-batch_size // client.num_shards))
-    ahead = 3 * batch_size if max_in_flight is None else max_in_flight
-    opener = generator.register(lambda: client.stream(weighting, ahead))
+    client.check_windows(-(-batch_size // client.num_shards) if mixed else batch_size)
+    ahead = max_in_flight
+    if ahead is None:
+        # A shard that gives whole batches has one of them ahead.
+        ahead = batch_size * (3 if mixed else max(3, client.num_shards))
+    opener = generator.register(lambda: client.stream(weighting, ahead, mixed=mixed))
     interrupts.WATCH.start()
     variant = generator.batches(
         tf.nest.flatten(spec),

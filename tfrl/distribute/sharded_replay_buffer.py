@@ -42,6 +42,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         weighting: shares.Weighting = "size",
         dataset_buffer_size: int | None = None,
         *,
+        mixed: bool = True,
         importance_exponent: float | None = None,
     ) -> None:
         """Checks the tables.
@@ -53,7 +54,9 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
           weighting: How many items of a batch each shard gives: "size" for uniform
             tables, "mass" for prioritized ones, "equal" for the same from each.
           dataset_buffer_size: How many items a dataset may request ahead of their use;
-            None is three times the batch size.
+            None is the default of `ShardedClient.as_dataset`.
+          mixed: Whether each batch has items of all shards; see
+            `ShardedClient.as_dataset`.
           importance_exponent: Beta, how much of the bias of prioritized sampling the
             weights correct; None for a buffer that is not prioritized.
 
@@ -82,6 +85,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         self._sequence_length = sequence_length
         self._weighting = weighting
         self._buffer_size = dataset_buffer_size
+        self._mixed = mixed
         self._beta = importance_exponent
         self._ordered_calls = ordered_calls.OrderedCalls()
         # Tracked by checkpoints.
@@ -174,7 +178,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
                 "sequence_preprocess_fn; map a dataset of batches instead."
             )
         dataset = self._client.as_dataset(
-            sample_batch_size, self._weighting, self._buffer_size
+            sample_batch_size, self._weighting, self._buffer_size, mixed=self._mixed
         )
         return dataset.map(
             self._with_repeated_infos if self._beta is None else self._with_weights

@@ -23,9 +23,9 @@ _FIELDS = len(SampleInfo._fields)
 
 
 class ShardedStream:
-    """A stream of batches, each of which has rows of all shards.
+    """A stream of batches, to which each shard gives its share; see `shares`.
 
-    Each shard gives its share of a batch; see `shares`. What a shard does not give
+    What a shard does not give
     within a time, because its server is gone or its rate limiter waits for items, comes
     from the others, and it owes it. While it is late, it has no share. It has one again
     as soon as it gives rows.
@@ -43,6 +43,7 @@ class ShardedStream:
         open_stream: Callable[[Shard], sampler.SampleStream],
         weighting: shares.Weighting,
         *,
+        mixed: bool,
         patience: float,
         timeout: float,
     ) -> None:
@@ -52,6 +53,7 @@ class ShardedStream:
           shards: The shards. Another thread keeps them up to date.
           open_stream: Opens a stream of one shard.
           weighting: See `shares.shares`.
+          mixed: Whether each batch has rows of all shards.
           patience: The number of seconds after which other shards fill a batch.
           timeout: The number of seconds without any living shard after which
             `next_batch` raises an error.
@@ -60,7 +62,7 @@ class ShardedStream:
         self._weighting = weighting
         self._patience = patience
         self._timeout = timeout
-        self._apportionment = shares.Apportionment(len(shards))
+        self._apportionment = shares.Apportionment(len(shards), mixed)
         self._batches = Batches(reuse=True)
         self._draft: _Draft | None = None
         self._turn = 0

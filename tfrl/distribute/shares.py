@@ -95,13 +95,20 @@ def rounded(quotas: Sequence[float | None], count: int) -> list[int]:
 class Apportionment:
     """Divides batch after batch among shards, and carries what they owe.
 
-    What a shard owes is limited to one batch, so a shard that returns after a long time
-    is not sampled alone to make up for it.
+    What a shard owes is limited to two batches, so a shard that returns after a long
+    time is not sampled alone to make up for it.
     """
 
-    def __init__(self, num_shards: int) -> None:
-        """Creates an apportionment in which no shard owes anything."""
+    def __init__(self, num_shards: int, mixed: bool = True) -> None:
+        """Creates an apportionment in which no shard owes anything.
+
+        Args:
+          num_shards: The number of shards.
+          mixed: Whether a batch is divided. If not, one shard gives all of it, the one
+            that owes most.
+        """
         self._owed = [0.0] * num_shards
+        self._mixed = mixed
 
     def split(self, share: Sequence[float], count: int) -> list[int]:
         """Returns how many rows each shard shall give.
@@ -117,7 +124,11 @@ class Apportionment:
             owed + count * s if s else None
             for owed, s in zip(self._owed, share, strict=True)
         ]
-        return rounded(quotas, count)
+        if self._mixed:
+            return rounded(quotas, count)
+        given = [-math.inf if quota is None else quota for quota in quotas]
+        first = given.index(max(given))
+        return [count * (m == first) for m in range(len(given))]
 
     def settle(self, share: Sequence[float], drawn: Sequence[int]) -> None:
         """Counts a batch.
@@ -128,6 +139,6 @@ class Apportionment:
         """
         count = sum(drawn)
         self._owed = [
-            min(max(owed + count * s - n, -count), count)
+            min(max(owed + count * s - n, -2 * count), 2 * count)
             for owed, s, n in zip(self._owed, share, drawn, strict=True)
         ]

@@ -94,7 +94,8 @@ class TrajectoryWriter:
     def __del__(self) -> None:
         """Sends the remaining items, and waits briefly for their confirmation."""
         stream = getattr(self, "_stream", None)
-        if stream is not None and not sys.is_finalizing():
+        # In the end, the interpreter sets the names of modules to None.
+        if stream is not None and sys is not None and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # No more threads can start.
                 background_flusher.close_after_writer(stream, _CLOSING)
 

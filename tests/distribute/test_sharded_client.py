@@ -35,9 +35,11 @@ def make_table(name, sampler, **options):
     )
 
 
-def make_tables():
+def make_tables(shard):
     selectors = replay_service.selectors
+    other = {"x": tf.TensorSpec([1 + shard], tf.float32)}
     return [
+        make_table("different", selectors.Uniform(), signature=other),
         make_table("uniform", selectors.Uniform()),
         make_table("prioritized", selectors.Prioritized(EXPONENT)),
         make_table("changed", selectors.Prioritized(1.0)),
@@ -56,7 +58,7 @@ def make_tables():
 def addresses():
     """The addresses of three servers, whose first tables are filled."""
     with contextlib.ExitStack() as stack:
-        servers = [replay_service.Server(make_tables(), seed=m) for m in range(3)]
+        servers = [replay_service.Server(make_tables(m), seed=m) for m in range(3)]
         for shard, server in enumerate(servers):
             stack.callback(server.stop)
             client = server.localhost_client()
@@ -179,6 +181,8 @@ def test_shards_give_whole_batches_in_turn(addresses):
 
 
 def test_what_cannot_work_is_refused(addresses):
+    with pytest.raises(ValueError, match="different signatures of 'different'"):
+        ShardedClient(addresses, "different")
     with pytest.raises(ValueError, match="a window of 16; expected at least 64"):
         ShardedClient(addresses, "narrow")
     narrow = ShardedClient(addresses, "narrow", items_per_message=12)

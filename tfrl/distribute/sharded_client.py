@@ -72,8 +72,8 @@ class ShardedClient:
 
         Raises:
           ValueError: If there is no address or there are too many, a server has no such
-            table, a table is too large, or the window of a rate limiter does not hold a
-            message; see `check_windows`.
+            table or another signature, a table is too large, or the window of a rate
+            limiter does not hold a message; see `check_windows`.
           ReplayUnavailable: If no server answers.
         """
         self._resolve = addresses if callable(addresses) else lambda: addresses
@@ -100,7 +100,7 @@ class ShardedClient:
         self._is_watching = False
         self._items_per_message = items_per_message
         self._infos = self._first_infos()
-        _check_sizes(self._infos)
+        _check_tables(self._infos)
         self.check_windows(0)
 
     @property
@@ -156,7 +156,7 @@ class ShardedClient:
 
     def table_infos(self) -> list[table_info.TableInfo | None]:
         """Returns the `TableInfo` of each shard; None for one that does not answer."""
-        return [self._refresh(shard) for shard in self._shards]
+        return [self._info_of(shard) for shard in self._shards]
 
     def num_items(self) -> int:
         """Returns the number of items in the living shards."""
@@ -273,7 +273,7 @@ class ShardedClient:
     def reset(self) -> None:
         """Removes all items of the living shards, and resets their rate limiters."""
         for shard in self._shards:
-            if self._refresh(shard) is not None:
+            if self._info_of(shard) is not None:
                 shard.client.reset(self._table)
 
     def checkpoint(self) -> list[str | None]:
@@ -337,7 +337,7 @@ class ShardedClient:
         return numbers, own
 
     def _checkpoint(self, shard: Shard) -> str | None:
-        if self._refresh(shard) is not None:
+        if self._info_of(shard) is not None:
             with contextlib.suppress(*SILENCE):
                 return shard.client.checkpoint()
         _LOGGER.warning(
@@ -346,6 +346,12 @@ class ShardedClient:
             shard.address,
         )
         return None
+
+    def _info_of(self, shard: Shard) -> table_info.TableInfo | None:
+        """Asks a server, unless a thread already waits for it to answer again."""
+        if self._is_watching and not shard.is_alive:
+            return None
+        return self._refresh(shard)
 
     def _refresh(self, shard: Shard) -> table_info.TableInfo | None:
         """Asks a server, if need be at its new address."""
@@ -410,7 +416,7 @@ def _watch(
         del client
 
 
-def _check_sizes(infos: Sequence[table_info.TableInfo]) -> None:
+def _check_tables(infos: Sequence[table_info.TableInfo]) -> None:
     largest = max(info.max_size for info in infos)
     if largest > shard_keys.MOST_ITEMS:
         raise ValueError(
@@ -418,3 +424,11 @@ def _check_sizes(infos: Sequence[table_info.TableInfo]) -> None:
             "items in each shard, so that keys have room for the shard; lower max_size "
             "or use more shards."
         )
+    first = infos[0]
+    for info in infos[1:]:
+        if info.signature_json != first.signature_json:
+            raise ValueError(
+                f"table: got shards with different signatures of {first.name!r}, "
+                f"{first.signature} and {info.signature}, expected one; start all "
+                "servers with the same tables."
+            )

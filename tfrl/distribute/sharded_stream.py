@@ -25,10 +25,9 @@ _FIELDS = len(SampleInfo._fields)
 class ShardedStream:
     """A stream of batches, to which each shard gives its share; see `shares`.
 
-    What a shard does not give
-    within a time, because its server is gone or its rate limiter waits for items, comes
-    from the others, and it owes it. While it is late, it has no share. It has one again
-    as soon as it gives rows.
+    What a shard does not give in time, because its server is gone or its rate limiter
+    waits for items, comes from the others, and the shard owes it. A late shard has no
+    share until it gives rows again.
 
     The info of each row is the one of a table that holds the items of all living
     shards: its key carries the shard, its probability is the shard's share times the

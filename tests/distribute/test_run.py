@@ -1,0 +1,390 @@
+"""Actors, a learner and a server that are killed, and what they do in one process."""
+
+import csv
+import dataclasses
+import itertools
+import os
+import signal
+import threading
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.every_agent import KINDS
+from tfrl import agents, distribute, networks, replay_service, train
+from tfrl.distribute import actor, learner, supervised_server, tables
+from tfrl.distribute import reverb_variable_container as variables_lib
+from tfrl.distribute import run as run_lib
+from tfrl.environments import native
+from tfrl.eval import evaluate
+from tfrl.replay_service import server_process
+from tfrl.system import directory_lock, file_lock, function_process
+from tfrl.utils import tensor_normalizer
+
+NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
+CHECKPOINT_INTERVAL = 20
+PATIENCE = 240.0
+
+
+# The environments that were made in this process and not closed.
+open_environments = []
+
+
+def make_environment(seed, name="CartPole-v1"):
+    environment = native.load(name, NUM_ENVS, seed)
+    open_environments.append(environment)
+    environment.close = lambda: open_environments.remove(environment)
+    return environment
+
+
+def make_impala(environment):
+    specs = environment.observation_spec(), environment.action_spec()
+    return agents.ImpalaAgent(
+        environment.time_step_spec(),
+        specs[1],
+        keras.optimizers.Adam(1e-3),
+        networks.ActorDistributionNetwork(*specs, fc_layer_params=(8,), seed=1),
+        networks.ValueNetwork(specs[0], fc_layer_params=(8,), seed=2),
+    )
+
+
+def make_queue(name, signature):
+    return replay_service.Table.queue(name, 8, signature=signature)
+
+
+IMPALA = distribute.Experiment(
+    make_environment,
+    make_impala,
+    make_queue,
+    sequence_length=NUM_STEPS + 1,
+    stride_length=NUM_STEPS,
+    batch_size=BATCH_SIZE,
+    push_period=2,
+    pull_period=NUM_STEPS,
+    make_run_settings=lambda _: {"checkpoint_interval": CHECKPOINT_INTERVAL},
+    jit_compile=False,
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = supervised_server.SupervisedServer(
+        tables.make_tables(IMPALA), tmp_path_factory.mktemp("server")
+    )
+    yield server
+    server.stop(0.0)
+
+
+@pytest.fixture(scope="module")
+def trained(server, tmp_path_factory):
+    """What an actor and a learner have left, one after the other in this process."""
+    address = f"localhost:{server.port}"
+    client = replay_service.Client(address)
+    # The first pull finds no weights. The queue is full after 21 steps, and the actor
+    # waits at the 30th one.
+    calls = itertools.count()
+    open_environments.clear()
+    actor.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
+    sizes = [client.server_info()["experience"].current_size]
+    directory = train.RunDirectory(tmp_path_factory.mktemp("run"), {})
+    result = learner.learn(IMPALA, address, directory, 2, lambda: False)
+    assert result.finished
+    assert not open_environments
+    sizes.append(client.server_info()["experience"].current_size)
+    return address, directory, sizes
+
+
+def test_an_actor_writes_until_the_queue_is_full_and_a_learner_takes_batches(trained):
+    _, _, sizes = trained
+    assert sizes == [8, 0]
+
+
+def test_the_learner_pushes_its_weights_and_step(trained):
+    address, directory, _ = trained
+    container = variables_lib.ReverbVariableContainer(address)
+    pulled = container.pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+    _, agent = IMPALA.build(0)
+    initial = agent.collect_policy.variables()
+    moved = [
+        np.any(a.numpy() != b.numpy())
+        for a, b in zip(pulled[variables_lib.POLICY_KEY], initial, strict=True)
+    ]
+    assert all(moved)
+    assert tf.train.latest_checkpoint(directory.checkpoints)
+
+
+def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, server):
+    address, _, _ = trained
+    port = server.port
+    os.kill(server.pid, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE
+    while (ending := server.poll()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ending.how == "was killed by SIGKILL"
+    server.stop(0.0)
+    server.start(1)
+    assert server.port == port
+    assert server.poll() is None
+    # The learner's last checkpoint came after its last push but one.
+    pulled = variables_lib.ReverbVariableContainer(address).pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+
+
+def test_a_second_run_in_the_directory_is_refused(tmp_path):
+    directory = train.RunDirectory(tmp_path, {"num_iterations": 1})
+    directory.replay_server.mkdir()
+    # A lock belongs to an open file, so this is as one of another process.
+    file = directory.replay_server / "lock"
+    held = file_lock.FileLock(os.open(file, os.O_RDWR | os.O_CREAT))
+    with pytest.raises(directory_lock.DirectoryLockedError, match=f"file {file}"):
+        distribute.run_distributed(IMPALA, directory, num_actors=1, num_iterations=1)
+    held.release()
+
+
+def test_numbers_must_be_positive(tmp_path):
+    with pytest.raises(ValueError, match="num_actors: expected an integer of at least"):
+        distribute.run_distributed(
+            IMPALA, train.RunDirectory(tmp_path, {}), num_actors=0, num_iterations=1
+        )
+
+
+def make_dmpo(environment, **kwargs):
+    return KINDS["DmpoAgent"].make(
+        environment.time_step_spec(), environment.action_spec(), **kwargs
+    )
+
+
+def make_replay(name, signature):
+    return replay_service.Table(
+        name,
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=10_000,
+        rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(4.0, 50, 200.0),
+        signature=signature,
+    )
+
+
+DMPO = distribute.Experiment(
+    lambda seed: make_environment(seed, "Pendulum-v1"),
+    make_dmpo,
+    make_replay,
+    sequence_length=6,
+    stride_length=1,
+    batch_size=BATCH_SIZE,
+    push_period=10,
+    make_run_settings=IMPALA.make_run_settings,
+    jit_compile=False,
+)
+
+
+def run_settings(agent):
+    environment = make_environment(1, "Pendulum-v1")
+    evaluator = evaluate.Evaluator(environment, agent.policy, NUM_ENVS, seed=0)
+    return {
+        "evaluate": lambda _: evaluator.run(),
+        "eval_interval": 4,
+        "log_interval": 2,
+        "checkpoint_interval": 2,
+    }
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """A normalizing agent's run after 4 iterations, and resumed after 6."""
+
+    def make_agent(environment):
+        spec = environment.observation_spec()
+        normalizer = tensor_normalizer.StreamingTensorNormalizer(spec)
+        return make_dmpo(environment, observation_normalizer=normalizer)
+
+    experiment = dataclasses.replace(
+        DMPO,
+        make_agent=make_agent,
+        make_run_settings=run_settings,
+        push_period=2,
+    )
+    path = tmp_path_factory.mktemp("replayed")
+    server = supervised_server.SupervisedServer(
+        tables.make_tables(experiment), path / "server"
+    )
+    address = f"localhost:{server.port}"
+    calls = itertools.count()
+    open_environments.clear()
+    actor.act(experiment, address, 0, 0, lambda: next(calls) > 20)
+    results = []
+    for length in (4, 6):
+        directory = train.RunDirectory(path / "run", {"num_iterations": length})
+        results.append(
+            learner.learn(experiment, address, directory, length, lambda: False)
+        )
+    container = variables_lib.ReverbVariableContainer(address)
+    yield experiment, directory, results, container
+    server.stop(0.0)
+
+
+def test_statistics_move_in_the_learner_and_reach_the_actors(replayed):
+    experiment, _, _, container = replayed
+    _, agent = experiment.build(1)
+    statistics = agent.observation_normalizer.variables
+    assert statistics[0] == 0
+    container.update(tables.shared_variables(agent))
+    # Six batches of sequences, the last frames included.
+    assert statistics[0] == 6 * BATCH_SIZE * experiment.sequence_length
+    assert np.all(statistics[2].numpy() > 0)
+
+
+def test_a_run_with_actors_writes_what_every_run_writes(replayed):
+    _, directory, _, _ = replayed
+    for path in (
+        directory.checkpoints / "ckpt-6.index",
+        directory.final_policy,
+        directory.learning_curve,
+        directory.policy,
+    ):
+        assert path.exists()
+    assert list(directory.tensorboard.glob("events*"))
+    assert directory.finished_iteration() == 6
+    with directory.metrics_csv.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["train_steps"] for row in rows] == ["0", "2", "4", "6"]
+    assert all(row["loss"] for row in rows[1:])
+    # The report that the actor sent after its first steps.
+    steps = DMPO.pull_period * NUM_ENVS
+    assert {row["environment_steps"] for row in rows} == {str(steps)}
+    assert [bool(row["evaluation_return"]) for row in rows] == [True, False, True, True]
+
+
+def test_a_run_with_actors_resumes(replayed):
+    _, _, results, _ = replayed
+    assert [result.resumed_at for result in results] == [None, 4]
+    assert [result.iteration for result in results] == [4, 6]
+
+
+class Watched:
+    """A run in a thread, whose processes the test kills."""
+
+    def __init__(self, experiment, directory, monkeypatch):
+        self.said, self.processes = [], {}
+        self._is_stopped = threading.Event()
+        self._error = None
+        start = function_process.FunctionProcess.__init__
+        start_server = supervised_server.SupervisedServer._make
+
+        def remember(process, function, name):
+            start(process, function, name)
+            self.processes[name] = process
+
+        def remember_server(process, port):
+            server = start_server(process, port)
+            self.processes[run_lib.SERVER] = server
+            return server
+
+        monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
+        monkeypatch.setattr(
+            supervised_server.SupervisedServer, "_make", remember_server
+        )
+        self._thread = threading.Thread(target=self._run, args=(experiment, directory))
+        self._thread.start()
+        self.until(lambda: run_lib.SERVER in self.processes)
+        self.client = replay_service.Client(
+            f"localhost:{self.processes[run_lib.SERVER].port}"
+        )
+
+    def _run(self, experiment, directory):
+        try:
+            distribute.run_distributed(
+                experiment,
+                train.RunDirectory(directory, {}),
+                num_actors=2,
+                num_iterations=10**9,
+                is_stopped=self._is_stopped.is_set,
+                say=self.said.append,
+            )
+        except BaseException as error:
+            self._error = error
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self._error is None, self._error
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    def step(self):
+        """The train step of the newest weights; -1 if there are none."""
+        if not self.client.server_info()["variables"].current_size:
+            return -1
+        [sample] = self.client.sample("variables", 1, emit_timesteps=False)
+        return int(sample.data[-1][0])
+
+    def kill(self, name, number=signal.SIGKILL):
+        """Kills a process; waits until it was started again, and for updates.
+
+        Returns how far the weights went back meanwhile.
+        """
+        old, before = self.processes[name], self.step()
+        os.kill(old.pid, number)
+        self.until(lambda: self.processes[name] is not old)
+        steps = [self.step()]
+        self.until(lambda: steps.append(self.step()) or steps[-1] >= steps[0] + 4)
+        return before - min(steps)
+
+    def stop(self):
+        self._is_stopped.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+        assert self._error is None
+
+
+def test_a_server_that_is_killed_while_it_starts_again_is_started_once_more(
+    tmp_path, monkeypatch
+):
+    table = replay_service.Table(
+        "t",
+        replay_service.selectors.Uniform(),
+        replay_service.selectors.Fifo(),
+        max_size=1,
+        rate_limiter=replay_service.rate_limiters.MinSize(1),
+    )
+    process = supervised_server.SupervisedServer([table], tmp_path)
+    port = process.port
+    assert process.start(0).poll() is None
+    process.stop(0.0)
+    with monkeypatch.context() as patched:
+        killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        patched.setattr(server_process, "_CODE", killed)
+        assert process.start(1).poll().how == "was killed by SIGKILL"
+        process.stop(0.0)
+    try:
+        assert process.start(2).poll() is None
+        assert process.port == port
+    finally:
+        process.stop(0.0)
+
+
+# About 40 seconds each: every actor and learner imports TensorFlow.
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
+def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkeypatch):
+    run = Watched(experiment, tmp_path, monkeypatch)
+    run.until(lambda: run.step() >= 2 * CHECKPOINT_INTERVAL)
+    run.kill("actor 0")
+    # It goes on from its checkpoint, not from the beginning.
+    assert run.kill(run_lib.LEARNER) <= CHECKPOINT_INTERVAL
+    run.kill(run_lib.SERVER)
+    # A learner that is asked to end saves a checkpoint first.
+    assert run.kill(run_lib.LEARNER, signal.SIGTERM) <= 0
+    run.stop()
+    for line, name, text in zip(
+        run.said,
+        ["actor 0", run_lib.LEARNER, run_lib.SERVER, run_lib.LEARNER],
+        ["KILL. It is started again now"] * 3 + ["TERM. It is started again in 1 s"],
+        strict=True,
+    ):
+        assert line.startswith(f"{name}: its process ")
+        assert f"was killed by SIG{text}" in line

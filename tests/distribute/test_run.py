@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import itertools
 import os
 import signal
@@ -17,16 +18,15 @@ from tests.agents.every_agent import KINDS
 from tfrl import agents, distribute, networks, replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
-from tfrl.distribute import run as run_lib
 from tfrl.environments import native
 from tfrl.eval import evaluate
-from tfrl.replay_service import server_process
 from tfrl.system import directory_lock, file_lock, function_process
 from tfrl.utils import tensor_normalizer
 
 NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
 CHECKPOINT_INTERVAL = 20
 PATIENCE = 240.0
+SERVER, LEARNER = "the replay server", "the learner"
 
 
 # The environments that were made in this process and not closed.
@@ -69,11 +69,17 @@ IMPALA = distribute.Experiment(
 )
 
 
+def start_server(experiment, directory):
+    return supervised_server.SupervisedServer(
+        functools.partial(
+            supervised_server.make_server, tables.make_tables(experiment), directory
+        )
+    )
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = supervised_server.SupervisedServer(
-        tables.make_tables(IMPALA), tmp_path_factory.mktemp("server")
-    )
+    server = start_server(IMPALA, tmp_path_factory.mktemp("server"))
     yield server
     server.stop(0.0)
 
@@ -145,13 +151,6 @@ def test_a_second_run_in_the_directory_is_refused(tmp_path):
     held.release()
 
 
-def test_numbers_must_be_positive(tmp_path):
-    with pytest.raises(ValueError, match="num_actors: expected an integer of at least"):
-        distribute.run_distributed(
-            IMPALA, train.RunDirectory(tmp_path, {}), num_actors=0, num_iterations=1
-        )
-
-
 def make_dmpo(environment, **kwargs):
     return KINDS["DmpoAgent"].make(
         environment.time_step_spec(), environment.action_spec(), **kwargs
@@ -209,9 +208,7 @@ def replayed(tmp_path_factory):
         push_period=2,
     )
     path = tmp_path_factory.mktemp("replayed")
-    server = supervised_server.SupervisedServer(
-        tables.make_tables(experiment), path / "server"
-    )
+    server = start_server(experiment, path / "server")
     address = f"localhost:{server.port}"
     calls = itertools.count()
     open_environments.clear()
@@ -273,27 +270,23 @@ class Watched:
         self._is_stopped = threading.Event()
         self._error = None
         start = function_process.FunctionProcess.__init__
-        start_server = supervised_server.SupervisedServer._make
+        start_server = supervised_server.make_server
 
         def remember(process, function, name):
             start(process, function, name)
             self.processes[name] = process
 
-        def remember_server(process, port):
-            server = start_server(process, port)
-            self.processes[run_lib.SERVER] = server
+        def remember_server(*arguments):
+            server = start_server(*arguments)
+            self.processes[SERVER] = server
             return server
 
         monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
-        monkeypatch.setattr(
-            supervised_server.SupervisedServer, "_make", remember_server
-        )
+        monkeypatch.setattr(supervised_server, "make_server", remember_server)
         self._thread = threading.Thread(target=self._run, args=(experiment, directory))
         self._thread.start()
-        self.until(lambda: run_lib.SERVER in self.processes)
-        self.client = replay_service.Client(
-            f"localhost:{self.processes[run_lib.SERVER].port}"
-        )
+        self.until(lambda: SERVER in self.processes)
+        self.client = replay_service.Client(f"localhost:{self.processes[SERVER].port}")
 
     def _run(self, experiment, directory):
         try:
@@ -341,32 +334,6 @@ class Watched:
         assert self._error is None
 
 
-def test_a_server_that_is_killed_while_it_starts_again_is_started_once_more(
-    tmp_path, monkeypatch
-):
-    table = replay_service.Table(
-        "t",
-        replay_service.selectors.Uniform(),
-        replay_service.selectors.Fifo(),
-        max_size=1,
-        rate_limiter=replay_service.rate_limiters.MinSize(1),
-    )
-    process = supervised_server.SupervisedServer([table], tmp_path)
-    port = process.port
-    assert process.start(0).poll() is None
-    process.stop(0.0)
-    with monkeypatch.context() as patched:
-        killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-        patched.setattr(server_process, "_CODE", killed)
-        assert process.start(1).poll().how == "was killed by SIGKILL"
-        process.stop(0.0)
-    try:
-        assert process.start(2).poll() is None
-        assert process.port == port
-    finally:
-        process.stop(0.0)
-
-
 # About 40 seconds each: every actor and learner imports TensorFlow.
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
@@ -375,14 +342,14 @@ def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkey
     run.until(lambda: run.step() >= 2 * CHECKPOINT_INTERVAL)
     run.kill("actor 0")
     # It goes on from its checkpoint, not from the beginning.
-    assert run.kill(run_lib.LEARNER) <= CHECKPOINT_INTERVAL
-    run.kill(run_lib.SERVER)
+    assert run.kill(LEARNER) <= CHECKPOINT_INTERVAL
+    run.kill(SERVER)
     # A learner that is asked to end saves a checkpoint first.
-    assert run.kill(run_lib.LEARNER, signal.SIGTERM) <= 0
+    assert run.kill(LEARNER, signal.SIGTERM) <= 0
     run.stop()
     for line, name, text in zip(
         run.said,
-        ["actor 0", run_lib.LEARNER, run_lib.SERVER, run_lib.LEARNER],
+        ["actor 0", LEARNER, SERVER, LEARNER],
         ["KILL. It is started again now"] * 3 + ["TERM. It is started again in 1 s"],
         strict=True,
     ):

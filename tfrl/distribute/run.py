@@ -31,17 +31,14 @@ If the calling process ends, so do the others; the same call then resumes the ru
 
 from __future__ import annotations
 
-import functools
 import signal
 from collections.abc import Callable
 
 from tfrl import replay_service, train
-from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import experiment as experiments
-from tfrl.system import directory_lock, function_process, interrupts, supervisor
-from tfrl.utils import number_checks
-
-SERVER, LEARNER = "the replay server", "the learner"
+from tfrl.distribute import launchers
+from tfrl.distribute import plan as plans
+from tfrl.system import directory_lock, interrupts, supervisor
 
 
 def run_distributed(
@@ -50,6 +47,7 @@ def run_distributed(
     num_actors: int,
     num_iterations: int,
     *,
+    launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
 ) -> train.RunResult | None:
@@ -64,6 +62,7 @@ def run_distributed(
         process locks it, and this process the server's directory in it.
       num_actors: The number of actors.
       num_iterations: The number of updates in all, those of the resumed run included.
+      launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
 
@@ -76,12 +75,14 @@ def run_distributed(
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
-    number_checks.check_sizes(num_actors=num_actors, num_iterations=num_iterations)
-    experiment.check()
+    plan = plans.Plan(experiment, directory, num_actors, num_iterations)
+    launcher = launcher or launchers.LocalLauncher()
     directory.replay_server.mkdir(exist_ok=True)
     # While the learner starts, or starts again, nobody holds the lock of `directory`.
-    with directory_lock.locked(directory.replay_server):
-        members = _members(experiment, directory, num_actors, num_iterations)
+    with (
+        directory_lock.locked(directory.replay_server),
+        launcher.launch(plan) as members,
+    ):
         directory.unlock()
         signals = interrupts.requested(
             [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
@@ -89,39 +90,8 @@ def run_distributed(
         with signals as is_requested:
             return supervisor.supervise(
                 members,
-                LEARNER,
+                members[-1].name,
                 lambda: is_requested() or is_stopped(),
                 recovers=(replay_service.ReverbError,),
                 say=say,
             )
-
-
-def _members(
-    experiment: experiments.Experiment,
-    directory: train.RunDirectory,
-    num_actors: int,
-    num_iterations: int,
-) -> list[supervisor.Member]:
-    """Starts the server, and returns all members in the order of their start."""
-    server = supervised_server.SupervisedServer(
-        tables.make_tables(experiment), directory.replay_server
-    )
-    address = f"localhost:{server.port}"
-
-    def start_actor(number: int, starts: int) -> supervisor.Process:
-        return function_process.FunctionProcess(
-            functools.partial(actor.act, experiment, address, number, starts),
-            f"actor {number}",
-        )
-
-    learns = functools.partial(
-        learner.learn, experiment, address, directory, num_iterations
-    )
-    return [
-        supervisor.Member(SERVER, server.start),
-        *(
-            supervisor.Member(f"actor {number}", functools.partial(start_actor, number))
-            for number in range(num_actors)
-        ),
-        supervisor.Member(LEARNER, supervisor.runs(learns, LEARNER)),
-    ]

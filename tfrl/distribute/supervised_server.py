@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tfrl import replay_service
 from tfrl.replay_service import server_process
@@ -14,17 +14,18 @@ class SupervisedServer:
     """A server that starts again with the same port, as a supervisor's process."""
 
     def __init__(
-        self, tables: Sequence[replay_service.Table], directory: pathlib.Path
+        self,
+        make_server: Callable[[int | None], replay_service.Server],
+        port: int | None = None,
     ) -> None:
         """Starts the server.
 
         Args:
-          tables: Its tables.
-          directory: The directory of its checkpoints.
+          make_server: Starts it with a port; None stands for any free one.
+          port: The port of the first start.
         """
-        self._tables = tables
-        self._checkpointer = replay_service.checkpointers.DefaultCheckpointer(directory)
-        self._server = self._make(None)
+        self._make = make_server
+        self._server = self._make(port)
         self._killed_at_start: str | None = None
 
     @property
@@ -57,5 +58,23 @@ class SupervisedServer:
         del grace  # A server takes two seconds at most.
         self._server.stop()
 
-    def _make(self, port: int | None) -> replay_service.Server:
-        return replay_service.Server(self._tables, port, self._checkpointer)
+
+def make_server(
+    tables: Sequence[replay_service.Table],
+    directory: pathlib.Path,
+    port: int | None = None,
+    host: str = "localhost",
+) -> replay_service.Server:
+    """Starts a server of tables, with its last checkpoint if there is one.
+
+    Args:
+      tables: The tables.
+      directory: The directory of the checkpoints.
+      port: The port; None for any free one.
+      host: The interface to listen on.
+
+    Raises:
+      OSError: The port is in use.
+    """
+    checkpointer = replay_service.checkpointers.DefaultCheckpointer(directory)
+    return replay_service.Server(tables, port, checkpointer, host=host)

@@ -9,64 +9,28 @@ import signal
 import threading
 import time
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
-from tfrl import agents, distribute, networks, replay_service, train
+from tests.distribute.small_impala import (
+    BATCH_SIZE,
+    CHECKPOINT_INTERVAL,
+    IMPALA,
+    NUM_ENVS,
+    make_environment,
+    open_environments,
+)
+from tfrl import distribute, replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
-from tfrl.environments import native
 from tfrl.eval import evaluate
 from tfrl.system import directory_lock, file_lock, function_process
 from tfrl.utils import tensor_normalizer
 
-NUM_STEPS, BATCH_SIZE, NUM_ENVS = 5, 4, 2
-CHECKPOINT_INTERVAL = 20
 PATIENCE = 240.0
 SERVER, LEARNER = "the replay server", "the learner"
-
-
-# The environments that were made in this process and not closed.
-open_environments = []
-
-
-def make_environment(seed, name="CartPole-v1"):
-    environment = native.load(name, NUM_ENVS, seed)
-    open_environments.append(environment)
-    environment.close = lambda: open_environments.remove(environment)
-    return environment
-
-
-def make_impala(environment):
-    specs = environment.observation_spec(), environment.action_spec()
-    return agents.ImpalaAgent(
-        environment.time_step_spec(),
-        specs[1],
-        keras.optimizers.Adam(1e-3),
-        networks.ActorDistributionNetwork(*specs, fc_layer_params=(8,), seed=1),
-        networks.ValueNetwork(specs[0], fc_layer_params=(8,), seed=2),
-    )
-
-
-def make_queue(name, signature):
-    return replay_service.Table.queue(name, 8, signature=signature)
-
-
-IMPALA = distribute.Experiment(
-    make_environment,
-    make_impala,
-    make_queue,
-    sequence_length=NUM_STEPS + 1,
-    stride_length=NUM_STEPS,
-    batch_size=BATCH_SIZE,
-    push_period=2,
-    pull_period=NUM_STEPS,
-    make_run_settings=lambda _: {"checkpoint_interval": CHECKPOINT_INTERVAL},
-    jit_compile=False,
-)
 
 
 def start_server(experiment, directory):

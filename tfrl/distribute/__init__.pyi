@@ -1,18 +1,25 @@
 from . import actor as actor
+from . import command_launcher as command_launcher
+from . import coordinator as coordinator
 from . import experiment as experiment
 from . import launchers as launchers
 from . import learner as learner
+from . import membership as membership
 from . import plan as plan
+from . import remote_process as remote_process
 from . import reports as reports
 from . import reverb_variable_container as reverb_variable_container
 from . import run as run
 from . import supervised_server as supervised_server
 from . import tables as tables
+from . import tasks as tasks
+from . import worker as worker
+from .command_launcher import CommandLauncher as CommandLauncher
 from .experiment import Experiment as Experiment
 from .launchers import LocalLauncher as LocalLauncher
 from .plan import Plan as Plan
-from .plan import Task as Task
 from .reverb_variable_container import (
     ReverbVariableContainer as ReverbVariableContainer,
 )
 from .run import run_distributed as run_distributed
+from .tasks import Task as Task

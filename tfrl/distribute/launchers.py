@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tfrl.distribute import actor, learner, supervised_server, tables
+from tfrl.distribute import actor, learner, supervised_server, tables, tasks
 from tfrl.distribute import plan as plans
 from tfrl.system import function_process, supervisor
 
@@ -48,8 +48,8 @@ class LocalLauncher:
         )
         address = f"localhost:{server.port}"
 
-        def start(task: plans.Task, starts: int) -> supervisor.Process:
-            if task.role == plans.REPLAY:
+        def start(task: tasks.Task, starts: int) -> supervisor.Process:
+            if task.role == tasks.REPLAY:
                 return server.start(starts)
             return function_process.FunctionProcess(
                 work(task, plan, address, starts), task.title
@@ -62,7 +62,7 @@ class LocalLauncher:
 
 
 def work(
-    task: plans.Task, plan: plans.Plan, address: str, starts: int
+    task: tasks.Task, plan: plans.Plan, address: str, starts: int
 ) -> function_process.Function:
     """Returns what an actor or a learner does, for a `FunctionProcess`.
 
@@ -72,9 +72,9 @@ def work(
       address: The server's address.
       starts: How often the task was started before.
     """
-    if task.role == plans.ACTOR:
+    if task.role == tasks.ACTOR:
         return functools.partial(
-            actor.act, plan.experiment, address, task.index, starts
+            actor.act, plan.experiment, address, task.number, starts
         )
     return functools.partial(
         learner.learn, plan.experiment, address, plan.directory, plan.num_iterations

@@ -1,34 +1,13 @@
-"""`Plan`: the run that a launcher starts, and `Task`: the part of one process."""
+"""`Plan`: the run that a launcher starts."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 from tfrl import train
 from tfrl.distribute import experiment as experiments
+from tfrl.distribute import tasks
 from tfrl.utils import number_checks
-
-REPLAY, ACTOR, LEARNER = ROLES = ("replay", "actor", "learner")
-
-
-class Task(NamedTuple):
-    """The part of a run that one process has.
-
-    Attributes:
-      role: "replay", "actor" or "learner".
-      index: Its number among the processes of this role, from 0.
-    """
-
-    role: str
-    index: int = 0
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        if self.role == ACTOR:
-            return f"actor {self.index}"
-        return "the learner" if self.role == LEARNER else "the replay server"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +33,7 @@ class Plan:
         self.experiment.check()
 
     @property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[tasks.Task]:
         """The parts of all processes, in the order in which they start."""
-        actors = [Task(ACTOR, index) for index in range(self.num_actors)]
-        return [Task(REPLAY), *actors, Task(LEARNER)]
+        actors = [tasks.Task(tasks.ACTOR, n) for n in range(self.num_actors)]
+        return [tasks.Task(tasks.REPLAY), *actors, tasks.Task(tasks.LEARNER)]

@@ -51,10 +51,12 @@ class Member(NamedTuple):
       name: Its name in messages.
       start: Starts it; takes how often it has been started before, and returns a
         `Process`.
+      again: What `start` does after an end, for messages.
     """
 
     name: str
     start: Callable[[int], Process]
+    again: str = "It is started again"
 
 
 class Limits(NamedTuple):
@@ -182,7 +184,7 @@ class _Supervised:
         self._due = now + pause
         reason = f" ({error.original!r})" if error is not None else ""
         self._say(
-            f"{what}{reason}. It is started again "
+            f"{what}{reason}. {self.member.again} "
             f"{f'in {pause:g} s' if pause else 'now'}; the others go on."
         )
 

@@ -13,6 +13,7 @@ from . import run as run
 from . import supervised_server as supervised_server
 from . import tables as tables
 from . import tasks as tasks
+from . import view as view
 from . import worker as worker
 from .command_launcher import CommandLauncher as CommandLauncher
 from .experiment import Experiment as Experiment

@@ -56,7 +56,7 @@ def act(
             weights.pull()
             loop.collect(experiment.pull_period)
             reporter.report(loop.info)
-            _flush(writer, is_stopped)
+            _flush(writer, is_stopped, lambda: reporter.report(loop.info))
 
 
 def make_writer(
@@ -105,12 +105,15 @@ class _Weights:
             self._pulled = pushed
 
 
-def _flush(writer: reverb_rows.Rows, is_stopped: Callable[[], bool]) -> None:
+def _flush(
+    writer: reverb_rows.Rows, is_stopped: Callable[[], bool], report: Callable[[], None]
+) -> None:
     """Waits until the server has all items, while the learner keeps up or not."""
     while not is_stopped():
         with contextlib.suppress(replay_service.errors.DeadlineExceededError):
             writer.flush(_FLUSH_MILLISECONDS)
             return
+        report()  # The learner shall know that this actor lives.
 
 
 @contextlib.contextmanager

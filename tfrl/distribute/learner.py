@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import reports, tables
+from tfrl.distribute import reports, tables, view
 from tfrl.distribute import reverb_variable_container as containers
 
 
@@ -39,8 +39,11 @@ def learn(
     settings = dict(experiment.make_run_settings(agent))
     push = _PushWeights(agent, client, experiment.push_period)
     settings["callbacks"] = [push, *settings.get("callbacks", ())]
+    collected = reports.Collected(client)
     with replay_buffer.reraise():
-        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, client)
+        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, collected)
+        measured = view.View(loop, collected, client).metrics()
+        settings["metrics"] = {**measured, **settings.get("metrics", {})}
         run = train.Run(
             loop,
             directory,
@@ -48,7 +51,7 @@ def learn(
             is_interrupted=is_stopped,
             **settings,
         )
-        loop.take_reports()
+        collected.take()
         result = run.run()
     if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
@@ -83,23 +86,19 @@ class _LearnerLoop(train.DatasetLoop):
         agent: tf_agent.TFAgent,
         replay_buffer: replay_buffers.ReverbReplayBuffer,
         batch_size: int,
-        client: replay_service.Client,
+        collected: reports.Collected,
     ) -> None:
         super().__init__(
             agent,
             lambda: replay_buffer.as_dataset(sample_batch_size=batch_size),
             replay_buffer,
         )
-        self._collected = reports.Collected(client)
+        self._collected = collected
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save, by name."""
         items = super().checkpoint_items(include_replay_buffer)
         return {**items, "collected": self._collected}
-
-    def take_reports(self) -> None:
-        """Adds the new reports of actors to the counters."""
-        self._collected.take()
 
     def info(self, loss: float = float("nan")) -> train.IterationInfo:
         """Returns the counters, of the steps and episodes that actors have reported."""
@@ -109,7 +108,7 @@ class _LearnerLoop(train.DatasetLoop):
         self, most_iterations: int, loss_sum: tf.Tensor
     ) -> tuple[int, tf.Tensor]:
         result = super()._run_call(most_iterations, loss_sum)
-        self.take_reports()
+        self._collected.take()
         return result
 
 

@@ -20,6 +20,7 @@ from tfrl.utils import tracking
 DEFAULT_TABLE = "reports"
 _PERIOD = 1.0  # Seconds.
 _MOST = 1000  # Reports that wait for a learner; older ones are lost.
+_ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive.
 
 
 def make_table() -> replay_service.Table:
@@ -79,6 +80,8 @@ class Collected(tf.Module, tracking.Untracked):
         self._average_return = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         # The newest means of the actors, by their numbers.
         self._set_untracked("_newest", {})
+        # When each actor's last report was taken.
+        self._set_untracked("_taken_at", {})
 
     def counters(self) -> dict[str, Any]:
         """Returns the actors' counters, fields of an `IterationInfo`.
@@ -92,6 +95,11 @@ class Collected(tf.Module, tracking.Untracked):
             "average_return": float(self._average_return),
         }
 
+    def num_alive(self) -> int:
+        """Returns the number of actors whose reports were taken of late."""
+        since = time.monotonic() - _ALIVE
+        return sum(taken_at > since for taken_at in self._taken_at.values())
+
     def take(self) -> None:
         """Takes the new reports from the server, and adds them up."""
         size = self._client.server_info()[DEFAULT_TABLE].current_size
@@ -102,6 +110,7 @@ class Collected(tf.Module, tracking.Untracked):
             self._steps.assign_add(int(steps))
             self._episodes.assign_add(int(episodes))
             self._newest[int(number)] = average_return
+            self._taken_at[int(number)] = time.monotonic()
         known = [mean for mean in self._newest.values() if not np.isnan(mean)]
         if known:
             self._average_return.assign(np.mean(known))

@@ -122,7 +122,7 @@ def supervise(
             time.sleep(_POLL)
     finally:
         others = [one for one in reversed(group) if one is not chief]
-        _stop([chief, *others], limits.grace)
+        _stop(chief, others, recovers, limits.grace)
     return getattr(chief.process, "result", None)
 
 
@@ -189,12 +189,23 @@ class _Supervised:
         )
 
 
-def _stop(group: Sequence[_Supervised], grace: float) -> None:
-    """Stops the processes one after the other; raises the first error of them."""
-    errors = [_stop_one(one.process, grace) for one in group if one.process is not None]
-    if sys.exception() is None:
-        for error in filter(None, errors):
-            raise error
+def _stop(
+    chief: _Supervised,
+    others: Sequence[_Supervised],
+    recovers: tuple[type[BaseException], ...],
+    grace: float,
+) -> None:
+    """Stops the processes one after the other; raises the first error of them.
+
+    What another one than the chief would be started again for is no error any more.
+    """
+    errors = []
+    for one in (chief, *others):
+        error = None if one.process is None else _stop_one(one.process, grace)
+        if error and (one is chief or not isinstance(error.original, recovers)):
+            errors.append(error)
+    if errors and sys.exception() is None:
+        raise errors[0]
 
 
 def _stop_one(process: Process, grace: float) -> child_errors.ChildRaisedError | None:

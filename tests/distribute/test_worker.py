@@ -190,7 +190,7 @@ def test_a_worker_joins_again_when_its_server_is_lost_and_not_after_other_errors
 ):
     numbers = []
 
-    def work(member, options):
+    def work(member, make_experiment, host):
         numbers.append(member.number)
         if member.number == 0:
             raise replay_service.errors.ReplayUnavailable("It is gone.")

@@ -6,6 +6,7 @@ from . import launchers as launchers
 from . import learner as learner
 from . import membership as membership
 from . import plan as plan
+from . import ray_launcher as ray_launcher
 from . import remote_process as remote_process
 from . import reports as reports
 from . import reverb_variable_container as reverb_variable_container
@@ -19,6 +20,7 @@ from .command_launcher import CommandLauncher as CommandLauncher
 from .experiment import Experiment as Experiment
 from .launchers import LocalLauncher as LocalLauncher
 from .plan import Plan as Plan
+from .ray_launcher import RayLauncher as RayLauncher
 from .reverb_variable_container import (
     ReverbVariableContainer as ReverbVariableContainer,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import plan as plans
-from tfrl.distribute import remote_process, tables, tasks
+from tfrl.distribute import remote_process, tasks
 from tfrl.replay_service.transport import addresses
 from tfrl.system import supervisor
 from tfrl.utils import number_checks
@@ -77,15 +77,7 @@ class CommandLauncher:
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
         """Starts the coordinator and prints the commands; see `Launcher`."""
         coordinator = coordinators.Coordinator(
-            {
-                "settings": self._settings,
-                "directory": plan.directory.arguments,
-                "server_directory": str(plan.directory.replay_server.absolute()),
-                "num_iterations": plan.num_iterations,
-                "tables": [
-                    table.to_config() for table in tables.make_tables(plan.experiment)
-                ],
-            },
+            {"settings": self._settings, **plan.shared_settings},
             host=self._host,
             port=self._port,
         )

@@ -8,8 +8,8 @@ imports no TensorFlow.
 - `board`: the run's settings, the newest process of each task with its address, and the
   roles that shall stop. Workers read it when it has changed.
 
-A worker is known by a session, which is new whenever the process or its work starts
-anew. So an address on the board is that of the newest server.
+A worker is known by a session, which is another one whenever the process or its work
+starts again. So an address on the board is that of the newest server.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class Coordinator:
         *,
         host: str = "localhost",
         port: int | None = None,
+        token: str | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Starts the server.
@@ -74,11 +75,12 @@ class Coordinator:
           run: The settings of the run, valid in JSON.
           host: The interface to listen on; see `replay_service.Server`.
           port: The port; None for any free one.
+          token: The run's token; by default the environment variable
+            TFRL_REPLAY_TOKEN.
           now: The clock.
 
         Raises:
-          ValueError: Other hosts can reach the server, and TFRL_REPLAY_TOKEN is not in
-            the environment.
+          ValueError: Other hosts can reach the server, and there is no token.
           OSError: The port is in use.
         """
         self.now = now
@@ -88,11 +90,14 @@ class Coordinator:
         self._told: dict[str, Any] | None = None  # What the board says.
         self._due = float("-inf")
         self._server = supervised_server.SupervisedServer(
-            lambda port: replay_service.Server(_make_tables(), port, host=host), port
+            lambda port: replay_service.Server(
+                _make_tables(), port, host=host, token=token
+            ),
+            port,
         )
         local = "localhost" if host in ("0.0.0.0", "::") else host
         self._client = replay_service.Client(
-            addresses.join(local, self.port), timeout=_TIMEOUT
+            addresses.join(local, self.port), token=token, timeout=_TIMEOUT
         )
         self._publish()
 

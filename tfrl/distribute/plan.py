@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from tfrl import train
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import tasks
+from tfrl.distribute import tables, tasks
 from tfrl.utils import number_checks
 
 
@@ -31,6 +32,17 @@ class Plan:
             num_actors=self.num_actors, num_iterations=self.num_iterations
         )
         self.experiment.check()
+
+    @property
+    def shared_settings(self) -> dict[str, Any]:
+        """What a coordinator tells all workers, valid in JSON."""
+        made = tables.make_tables(self.experiment)
+        return {
+            "directory": self.directory.arguments,
+            "server_directory": str(self.directory.replay_server.absolute()),
+            "num_iterations": self.num_iterations,
+            "tables": [table.to_config() for table in made],
+        }
 
     @property
     def tasks(self) -> list[tasks.Task]:

@@ -66,8 +66,7 @@ class RemoteProcess:
         if self._worker is None and not self._has_appeared():
             return None
         ending = self._ending()
-        self._has_ended = ending is not None
-        return ending
+        return None if ending is None else self._ended(ending)
 
     def stop(self, grace: float) -> None:
         """Asks the worker to stop, and waits until it has ended."""
@@ -77,6 +76,11 @@ class RemoteProcess:
         while self._worker and not self._has_ended and time.monotonic() < deadline:
             time.sleep(_POLL)
             self.poll()
+
+    def _ended(self, ending: function_process.Ending) -> function_process.Ending:
+        """Remembers that there is nothing to stop."""
+        self._has_ended = True
+        return ending
 
     def _has_appeared(self) -> bool:
         """Takes the task's worker that has spoken since this was made, if any."""

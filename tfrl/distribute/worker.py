@@ -41,13 +41,41 @@ _POLL = 0.1  # Seconds between looks at a server.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Works until the run ends; returns the exit status."""
     options = _parser().parse_args(arguments)
-    task = tasks.Task(options.role, options.index)
+    return work(
+        tasks.Task(options.role, options.index),
+        options.coordinator,
+        lambda **settings: load(options.experiment)(**settings),
+        host=options.host,
+        patience=options.patience,
+    )
+
+
+def work(
+    task: tasks.Task,
+    coordinator: str,
+    make_experiment: Callable[..., Experiment],
+    *,
+    host: str | None = None,
+    patience: float = 60.0,
+) -> int:
+    """Does the work of a task until the run ends; returns the exit status.
+
+    Args:
+      task: The task.
+      coordinator: The coordinator's address, "host:port".
+      make_experiment: Makes the experiment from the run's settings.
+      host: The address of this host for the others; None finds it.
+      patience: The number of seconds to keep trying to reach the coordinator.
+
+    Raises:
+      ReplayUnavailable: No coordinator answers at first.
+      Exception: What the work has raised.
+    """
+    host = host or _own_host(coordinator)
     while True:
-        member = membership.Membership(
-            options.coordinator, task, patience=options.patience
-        )
+        member = membership.Membership(coordinator, task, patience=patience)
         try:
-            result = _work(member, options)
+            result = _work(member, make_experiment, host)
         except replay_service.ReverbError as error:
             member.leave(error=traceback.format_exc(), lost=str(error))
             print(f"{task.title}: {error} It joins again.", file=sys.stderr, flush=True)
@@ -82,10 +110,12 @@ def load(experiment: str) -> Callable[..., Experiment]:
     return getattr(importlib.import_module(module), function)
 
 
-def _work(member: membership.Membership, options: argparse.Namespace) -> Any:
+def _work(
+    member: membership.Membership, make_experiment: Callable[..., Experiment], host: str
+) -> Any:
     """Does the work of a task until it ends; returns its result, valid in JSON."""
     if member.task.role == tasks.REPLAY:
-        return _serve(member, options.host or _own_host(options.coordinator))
+        return _serve(member, host)
     server = tasks.Task(tasks.REPLAY)
     address = member.wait_for_address_of(server)
     if address is None:
@@ -94,7 +124,7 @@ def _work(member: membership.Membership, options: argparse.Namespace) -> Any:
     def is_stopped() -> bool:
         return bool(member.stopped_by) or member.address_of(server) != address
 
-    result = _train(member, load(options.experiment), address, is_stopped)
+    result = _train(member, make_experiment, address, is_stopped)
     if not member.stopped_by and member.address_of(server) != address:
         raise replay_service.errors.ReplayUnavailable(
             f"The replay server at {address} is at {member.address_of(server)} now."

@@ -9,8 +9,7 @@ from typing import Any
 from absl import flags
 
 from examples import checks, cli, runs
-from tfrl import agents, environments, replay_service
-from tfrl.experimental import distributed
+from tfrl import agents, distribute, environments, replay_service
 
 NUM_ACTORS = flags.DEFINE_integer(
     "num_actors",
@@ -32,9 +31,9 @@ def train_with_actors(
     Args:
       config: The configuration. The numbers of iterations in it count updates.
       algorithm: The name of the algorithm.
-      make_agent: See `distributed.Experiment`.
+      make_agent: See `distribute.Experiment`.
       make_table: See there.
-      **settings: Further arguments of `distributed.Experiment`.
+      **settings: Further arguments of `distribute.Experiment`.
 
     Raises:
       ValueError: The configuration has a length in environment steps, or an initial
@@ -47,7 +46,7 @@ def train_with_actors(
     cli.refuse_games(config.env)
     directory = cli.make_directory(name, config)
     flag_values = runs.flag_values()
-    experiment = distributed.Experiment(
+    experiment = distribute.Experiment(
         lambda seed: cli.make_environment(config.env, config.num_envs, seed),
         make_agent,
         make_table,
@@ -59,7 +58,7 @@ def train_with_actors(
         seed=config.seed,
         **settings,
     )
-    result = distributed.actor_learner.run(
+    result = distribute.run_distributed(
         experiment, directory, NUM_ACTORS.value, config.num_iterations
     )
     if result is None:  # Stopped before the learner had begun.

@@ -3,6 +3,7 @@ from . import agents as agents
 from . import compilation as compilation
 from . import core as core
 from . import datasets as datasets
+from . import distribute as distribute
 from . import distributions as distributions
 from . import drivers as drivers
 from . import environment_loop as environment_loop

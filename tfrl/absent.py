@@ -40,7 +40,7 @@ _OF_TF_AGENTS = {
         "it is not here yet; write the steps by an adder of tfrl.adders"
     ),
     "tfrl.experimental.examples": (
-        "it is not here yet; tfrl.experimental.distributed runs actors and a learner"
+        "it is not here yet; tfrl.distribute runs actors and a learner"
     ),
     "tfrl.bandits": _NO_BANDITS,
     "tfrl.specs.bandit_spec_utils": _NO_BANDITS,
@@ -105,7 +105,7 @@ _OF_ACME = {
             "tfrl.agents.impala.DistributedIMPALA",
             "tfrl.agents.mpo.DistributedMPO",
         ),
-        "tfrl.experimental.distributed runs actors and a learner as processes",
+        "tfrl.distribute runs actors and a learner as processes",
     ),
 }
 # Maps full names to the text that explains their absence.

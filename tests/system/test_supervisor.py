@@ -112,6 +112,36 @@ def test_members_recover_from_the_exceptions_that_are_named():
     assert "raised an exception (ConnectionError('gone'))" in said[0]
 
 
+class RaisesAtItsStop(Scripted):
+    """A process whose function turns out to have raised when it is stopped."""
+
+    def __init__(self, error, *arguments):
+        super().__init__(*arguments)
+        self._error = error
+
+    def stop(self, grace):
+        super().stop(grace)
+        raise raised(self._error).error
+
+
+def test_what_a_member_would_be_started_again_for_is_no_error_at_the_end():
+    events = []
+
+    def run(error):
+        supervise(
+            supervisor.Member(
+                "actor", lambda _: RaisesAtItsStop(error, "actor", [], events)
+            ),
+            member("main", [[FINISHED]], events),
+            recovers=(ConnectionError,),
+        )
+
+    run(ConnectionError("gone"))
+    assert events[-1] == ("stop", "actor")
+    with pytest.raises(child_errors.ChildRaisedError, match="raised wrong"):
+        run(ValueError("wrong"))
+
+
 def test_the_result_of_the_main_member_is_returned():
     member = supervisor.Member("main", supervisor.runs(lambda is_stopped: [1], "main"))
     assert supervisor.supervise([member], "main") == [1]

@@ -51,10 +51,12 @@ class Member(NamedTuple):
       name: Its name in messages.
       start: Starts it; takes how often it has been started before, and returns a
         `Process`.
+      again: What `start` does after an end, for messages.
     """
 
     name: str
     start: Callable[[int], Process]
+    again: str = "It is started again"
 
 
 class Limits(NamedTuple):
@@ -120,7 +122,7 @@ def supervise(
             time.sleep(_POLL)
     finally:
         others = [one for one in reversed(group) if one is not chief]
-        _stop([chief, *others], limits.grace)
+        _stop(chief, others, recovers, limits.grace)
     return getattr(chief.process, "result", None)
 
 
@@ -182,17 +184,28 @@ class _Supervised:
         self._due = now + pause
         reason = f" ({error.original!r})" if error is not None else ""
         self._say(
-            f"{what}{reason}. It is started again "
+            f"{what}{reason}. {self.member.again} "
             f"{f'in {pause:g} s' if pause else 'now'}; the others go on."
         )
 
 
-def _stop(group: Sequence[_Supervised], grace: float) -> None:
-    """Stops the processes one after the other; raises the first error of them."""
-    errors = [_stop_one(one.process, grace) for one in group if one.process is not None]
-    if sys.exception() is None:
-        for error in filter(None, errors):
-            raise error
+def _stop(
+    chief: _Supervised,
+    others: Sequence[_Supervised],
+    recovers: tuple[type[BaseException], ...],
+    grace: float,
+) -> None:
+    """Stops the processes one after the other; raises the first error of them.
+
+    What another one than the chief would be started again for is no error any more.
+    """
+    errors = []
+    for one in (chief, *others):
+        error = None if one.process is None else _stop_one(one.process, grace)
+        if error and (one is chief or not isinstance(error.original, recovers)):
+            errors.append(error)
+    if errors and sys.exception() is None:
+        raise errors[0]
 
 
 def _stop_one(process: Process, grace: float) -> child_errors.ChildRaisedError | None:

@@ -98,6 +98,16 @@ def test_a_field_that_may_change_is_not_compared(tmp_path):
             run_directory.RunDirectory(tmp_path, config)
 
 
+def test_the_arguments_make_the_same_directory_from_json(tmp_path):
+    made = run_directory.RunDirectory(
+        tmp_path, {"seed": 1, "device": "a"}, may_change=["device"], may_grow=()
+    )
+    arguments = json.loads(json.dumps(made.arguments))
+    assert run_directory.RunDirectory(**arguments).config == made.config
+    arguments["config"]["device"] = "b"
+    run_directory.RunDirectory(**arguments)
+
+
 def test_a_number_of_iterations_may_grow_and_not_shrink(tmp_path):
     config = {"num_iterations": 20, "device": "GPU:0"}
     assert run_directory.RunDirectory(tmp_path, config).grow() == {}

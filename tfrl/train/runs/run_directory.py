@@ -88,7 +88,7 @@ class RunDirectory:
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
         self.replay_server = self.path / "replay_server"
-        self._outputs = *_OUTPUTS, *further_outputs
+        self._further_outputs = tuple(further_outputs)
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)
         self._may_grow = frozenset(may_grow)
@@ -106,6 +106,17 @@ class RunDirectory:
         finally:
             if not was_held:
                 self.unlock()
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, valid in JSON, for a process on another host."""
+        return {
+            "logdir": str(self.path.absolute()),
+            "config": self.config,
+            "may_change": sorted(self._may_change),
+            "may_grow": sorted(self._may_grow),
+            "further_outputs": list(self._further_outputs),
+        }
 
     @property
     def config(self) -> dict[str, Any]:
@@ -189,6 +200,10 @@ class RunDirectory:
         with full_disk.explaining():
             temporary.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
         temporary.replace(path)
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return *_OUTPUTS, *self._further_outputs
 
     def _remove_outputs(self) -> None:
         for name in self._outputs:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import replay_service
-from tfrl.experimental.distributed import reverb_variable_container
+from tfrl.distribute import reverb_variable_container
 
 POLICY, STEP = (
     reverb_variable_container.POLICY_KEY,

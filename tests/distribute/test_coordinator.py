@@ -1,0 +1,119 @@
+"""A coordinator and workers that are members of its run, here in one process."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tfrl import replay_service
+from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute import membership
+from tfrl.distribute.tasks import ACTOR, LEARNER, REPLAY, Task
+
+PATIENCE = 60.0
+RUN = {"num_iterations": 10, "settings": {"seed": 3}}
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def coordinator():
+    """A coordinator that a thread updates, as a supervisor's loop would."""
+    made = coordinators.Coordinator(RUN)
+    is_over = threading.Event()
+
+    def update():
+        while not is_over.wait(0.02):
+            made.update()
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    yield made
+    is_over.set()
+    thread.join()
+    made.member.start(0).stop(0.0)
+
+
+def join(coordinator, task):
+    return membership.Membership(f"localhost:{coordinator.port}", task)
+
+
+@pytest.mark.parametrize("value", [{}, {"a": "é" * 2000}, ["x" * 1022], None])
+def test_texts_pass_as_arrays_of_few_sizes(value):
+    array = coordinators.to_array(value)
+    assert array.dtype == np.uint8
+    assert array.size >= 1024
+    assert array.size & (array.size - 1) == 0
+    assert coordinators.from_array(array[None]) == value
+
+
+def test_a_worker_learns_the_runs_settings_and_is_known(coordinator):
+    task = Task(ACTOR, 4)
+    assert coordinator.worker(task) is None
+    member = join(coordinator, task)
+    assert member.run == RUN
+    assert member.number == 0
+    assert member.stopped_by is None
+    assert coordinator.worker(task).ending is None
+    member.leave(result={"iteration": 5})
+    until(lambda: coordinator.worker(task).ending is not None)
+    assert coordinator.worker(task).ending == {"result": {"iteration": 5}}
+
+
+def test_the_newest_process_of_a_task_has_its_place_and_its_last_address(coordinator):
+    task = Task(REPLAY)
+    reader = join(coordinator, Task(ACTOR, 5))
+    first = join(coordinator, task)
+    assert first.last_address is None
+    first.announce("here:1")
+    assert reader.wait_for_address_of(task) == "here:1"
+    second = join(coordinator, task)
+    assert (second.number, second.last_address) == (1, "here:1")
+    until(lambda: first.stopped_by is not None)
+    assert first.stopped_by == (
+        "another process has taken the place of the replay server"
+    )
+    # What the first one says now is of no interest.
+    first.announce("here:2")
+    second.announce("there:3")
+    until(lambda: reader.address_of(task) == "there:3")
+    for member in (first, second, reader):
+        member.leave(result=None)
+
+
+def test_a_role_is_asked_to_stop(coordinator):
+    learner, actor = join(coordinator, Task(LEARNER)), join(coordinator, Task(ACTOR, 6))
+    coordinator.stop(LEARNER)
+    until(lambda: learner.stopped_by == "the run stops")
+    assert actor.stopped_by is None
+    for member in (learner, actor):
+        member.leave(result=None)
+
+
+def test_a_coordinator_whose_server_was_started_again_tells_the_workers_the_same():
+    made = coordinators.Coordinator(RUN)
+    server = made.member.start(0)
+    os.kill(server.pid, signal.SIGKILL)
+    until(server.poll)
+    made.update()  # Nothing is new while the server is down.
+    server.stop(0.0)
+    made.member.start(1)
+    client = replay_service.Client(f"localhost:{made.port}")
+    until(lambda: made.update() or client.server_info()["board"].current_size)
+    [sample] = client.sample(coordinators.BOARD, 1, emit_timesteps=False)
+    assert coordinators.from_array(sample.data[0])["run"] == RUN
+    server.stop(0.0)
+
+
+def test_a_coordinator_for_other_hosts_needs_a_token(monkeypatch):
+    monkeypatch.delenv("TFRL_REPLAY_TOKEN", raising=False)
+    with pytest.raises(ValueError, match="set TFRL_REPLAY_TOKEN"):
+        coordinators.Coordinator(RUN, host="0.0.0.0")

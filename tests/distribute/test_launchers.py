@@ -1,0 +1,75 @@
+"""What a run does with the members of a launcher, here in one process."""
+
+import contextlib
+
+from tests.distribute.test_plan import EXPERIMENT
+from tfrl import distribute, train
+from tfrl.system import supervisor
+from tfrl.system.function_process import Ending
+
+
+class Scripted:
+    """A process that ends at its second poll, with a result."""
+
+    pid = 7
+
+    def __init__(self, ending, result=None):
+        self._endings = iter([None, ending])
+        self.result = result
+        self.grace = None
+
+    def poll(self):
+        return next(self._endings, None)
+
+    def stop(self, grace):
+        self.grace = grace
+
+
+class Launcher:
+    """Has an actor that is killed once, and a learner that finishes."""
+
+    def __init__(self):
+        self.started, self.events = [], []
+
+    @contextlib.contextmanager
+    def launch(self, plan):
+        self.plan = plan
+        finished = Ending("has finished", has_finished=True)
+        results = {"the learner": 5}
+
+        def member(task):
+            def start(starts):
+                self.started.append((task.title, starts))
+                is_actor = task.role == "actor"
+                ending = Ending("was killed by SIGKILL") if is_actor else None
+                if task.role == "learner":
+                    ending = finished
+                return Scripted(ending, results.get(task.title))
+
+            return supervisor.Member(task.title, start)
+
+        yield [member(task) for task in plan.tasks]
+        self.events.append("left")
+
+
+def test_a_run_starts_the_members_of_its_launcher_and_returns_the_learners_result(
+    tmp_path,
+):
+    launcher, said = Launcher(), []
+    result = distribute.run_distributed(
+        EXPERIMENT,
+        train.RunDirectory(tmp_path, {}),
+        num_actors=1,
+        num_iterations=10,
+        launcher=launcher,
+        say=said.append,
+    )
+    assert result == 5
+    assert launcher.started[:3] == [
+        ("the replay server", 0),
+        ("actor 0", 0),
+        ("the learner", 0),
+    ]
+    assert launcher.plan.num_iterations == 10
+    assert launcher.events == ["left"]
+    assert said[0].startswith("actor 0: its process 7 was killed by SIGKILL")

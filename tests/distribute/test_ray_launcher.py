@@ -1,0 +1,133 @@
+"""Processes that Ray places. Most tests start Ray, which takes long: they are slow."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.distribute import small_impala
+from tfrl import distribute, replay_service, train
+from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute.tasks import ACTOR, LEARNER, REPLAY, Task
+
+PATIENCE = 400.0
+
+
+def test_without_ray_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'tfrl\[ray\]'"):
+        distribute.RayLauncher()
+
+
+@pytest.fixture
+def ray():
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    yield module
+    assert not module.is_initialized()
+
+
+def test_resources_are_those_of_roles(ray):
+    with pytest.raises(ValueError, match="got the roles \\['evaluator'\\]"):
+        distribute.RayLauncher(resources={"evaluator": {}})
+
+
+class Watched:
+    """A run in a thread, with its coordinator."""
+
+    def __init__(self, directory, launcher, monkeypatch):
+        made, make = [], coordinators.Coordinator.__init__
+
+        def remember(coordinator, *arguments, **kwargs):
+            make(coordinator, *arguments, **kwargs)
+            made.append((coordinator, kwargs["token"]))
+
+        monkeypatch.setattr(coordinators.Coordinator, "__init__", remember)
+        self.said, self.error, self.result = [], None, None
+        self.is_stopped = threading.Event()
+
+        def run():
+            try:
+                self.result = distribute.run_distributed(
+                    small_impala.make_experiment(seed=3),
+                    train.RunDirectory(directory, {}),
+                    num_actors=1,
+                    num_iterations=10**9,
+                    launcher=launcher,
+                    is_stopped=self.is_stopped.is_set,
+                    say=self.said.append,
+                )
+            except Exception as error:
+                self.error = error
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+        self.until(lambda: made)
+        self.coordinator, self.token = made[0]
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.error is None, self.error
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.1)
+
+    def step(self):
+        """The train step of the newest weights; -1 if there are none."""
+        server = self.coordinator.worker(Task(REPLAY))
+        if server is None or server.address is None:
+            return -1
+        client = replay_service.Client(server.address, token=self.token)
+        if not client.server_info()["variables"].current_size:
+            return -1
+        [sample] = client.sample("variables", 1, emit_timesteps=False)
+        return int(sample.data[-1][0])
+
+    def kill(self, task):
+        """Kills a process, and waits until the run goes on without it."""
+        killed = self.coordinator.worker(task)
+        os.kill(killed.pid, signal.SIGKILL)
+        self.until(lambda: self.coordinator.worker(task) is not killed)
+        steps = [self.step()]
+        self.until(lambda: steps.append(self.step()) or steps[-1] >= steps[0] + 8)
+
+    def stop(self):
+        self.is_stopped.set()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+        assert self.error is None, self.error
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_run_on_ray_survives_that_each_process_is_killed(ray, tmp_path, monkeypatch):
+    run = Watched(tmp_path, distribute.RayLauncher(), monkeypatch)
+    run.until(lambda: run.step() >= 2 * small_impala.CHECKPOINT_INTERVAL)
+    for task in (Task(ACTOR), Task(REPLAY), Task(LEARNER)):
+        run.kill(task)
+    run.stop()
+    assert run.result.iteration > 0
+    assert {line.split(":")[0] for line in run.said} >= {
+        "actor 0",
+        "the replay server",
+        "the learner",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_that_ray_cannot_place_is_an_error_with_the_resources(ray, tmp_path):
+    launcher = distribute.RayLauncher(
+        resources={"replay": {"num_gpus": 1000}}, patience=5.0
+    )
+    with pytest.raises(TimeoutError, match=r"'num_gpus': 1000.*the nodes have"):
+        distribute.run_distributed(
+            small_impala.make_experiment(seed=3),
+            train.RunDirectory(tmp_path, {}),
+            num_actors=1,
+            num_iterations=1,
+            launcher=launcher,
+            say=[].append,
+        )

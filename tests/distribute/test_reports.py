@@ -1,0 +1,43 @@
+"""What the learner knows of actors from their reports."""
+
+import pytest
+
+from tfrl import replay_service, train
+from tfrl.distribute import reports
+
+
+@pytest.fixture(scope="module")
+def client():
+    server = replay_service.Server([reports.make_table()])
+    yield server.localhost_client()
+    server.stop()
+
+
+def seen(steps, episodes, average_return):
+    return lambda: train.IterationInfo(0, 0, steps, episodes, average_return, 0.0)
+
+
+def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monkeypatch):
+    collected = reports.Collected(client)
+    assert collected.num_alive() == 0
+    first, second = reports.Reporter(client, 0), reports.Reporter(client, 1)
+    first.report(seen(100, 2, 20.0))
+    second.report(seen(50, 0, 0.0))
+    first.report(seen(120, 3, 30.0))  # Not due yet.
+    collected.take()
+    assert collected.counters() == {
+        "environment_steps": 150,
+        "episodes": 2,
+        "average_return": 20.0,  # The second actor has finished no episode.
+    }
+    assert collected.num_alive() == 2
+    second._due = 0.0
+    second.report(seen(60, 1, 10.0))
+    collected.take()
+    assert collected.counters() == {
+        "environment_steps": 160,
+        "episodes": 3,
+        "average_return": 15.0,
+    }
+    monkeypatch.setattr(reports, "_ALIVE", -1.0)  # No report is as new as that.
+    assert collected.num_alive() == 0

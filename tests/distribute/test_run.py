@@ -1,0 +1,321 @@
+"""Actors, a learner and a server that are killed, and what they do in one process."""
+
+import csv
+import dataclasses
+import functools
+import itertools
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.every_agent import KINDS
+from tests.distribute.small_impala import (
+    BATCH_SIZE,
+    CHECKPOINT_INTERVAL,
+    IMPALA,
+    NUM_ENVS,
+    make_environment,
+    open_environments,
+)
+from tfrl import distribute, replay_service, train
+from tfrl.distribute import actor, learner, supervised_server, tables
+from tfrl.distribute import reverb_variable_container as variables_lib
+from tfrl.eval import evaluate
+from tfrl.system import directory_lock, file_lock, function_process
+from tfrl.utils import tensor_normalizer
+
+PATIENCE = 240.0
+SERVER, LEARNER = "the replay server", "the learner"
+
+
+def start_server(experiment, directory):
+    return supervised_server.SupervisedServer(
+        functools.partial(
+            supervised_server.make_server, tables.make_tables(experiment), directory
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = start_server(IMPALA, tmp_path_factory.mktemp("server"))
+    yield server
+    server.stop(0.0)
+
+
+@pytest.fixture(scope="module")
+def trained(server, tmp_path_factory):
+    """What an actor and a learner have left, one after the other in this process."""
+    address = f"localhost:{server.port}"
+    client = replay_service.Client(address)
+    # The first pull finds no weights. The queue is full after 21 steps, and the actor
+    # waits at the 30th one.
+    calls = itertools.count()
+    open_environments.clear()
+    actor.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
+    sizes = [client.server_info()["experience"].current_size]
+    directory = train.RunDirectory(tmp_path_factory.mktemp("run"), {})
+    result = learner.learn(IMPALA, address, directory, 2, lambda: False)
+    assert result.finished
+    assert not open_environments
+    sizes.append(client.server_info()["experience"].current_size)
+    return address, directory, sizes
+
+
+def test_an_actor_writes_until_the_queue_is_full_and_a_learner_takes_batches(trained):
+    _, _, sizes = trained
+    assert sizes == [8, 0]
+
+
+def test_the_learner_pushes_its_weights_and_step(trained):
+    address, directory, _ = trained
+    container = variables_lib.ReverbVariableContainer(address)
+    pulled = container.pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+    _, agent = IMPALA.build(0)
+    initial = agent.collect_policy.variables()
+    moved = [
+        np.any(a.numpy() != b.numpy())
+        for a, b in zip(pulled[variables_lib.POLICY_KEY], initial, strict=True)
+    ]
+    assert all(moved)
+    assert tf.train.latest_checkpoint(directory.checkpoints)
+
+
+def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, server):
+    address, _, _ = trained
+    port = server.port
+    os.kill(server.pid, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE
+    while (ending := server.poll()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ending.how == "was killed by SIGKILL"
+    server.stop(0.0)
+    server.start(1)
+    assert server.port == port
+    assert server.poll() is None
+    # The learner's last checkpoint came after its last push but one.
+    pulled = variables_lib.ReverbVariableContainer(address).pull()
+    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+
+
+def test_a_second_run_in_the_directory_is_refused(tmp_path):
+    directory = train.RunDirectory(tmp_path, {"num_iterations": 1})
+    directory.replay_server.mkdir()
+    # A lock belongs to an open file, so this is as one of another process.
+    file = directory.replay_server / "lock"
+    held = file_lock.FileLock(os.open(file, os.O_RDWR | os.O_CREAT))
+    with pytest.raises(directory_lock.DirectoryLockedError, match=f"file {file}"):
+        distribute.run_distributed(IMPALA, directory, num_actors=1, num_iterations=1)
+    held.release()
+
+
+def make_dmpo(environment, **kwargs):
+    return KINDS["DmpoAgent"].make(
+        environment.time_step_spec(), environment.action_spec(), **kwargs
+    )
+
+
+def make_replay(name, signature):
+    return replay_service.Table(
+        name,
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=10_000,
+        rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(4.0, 50, 200.0),
+        signature=signature,
+    )
+
+
+DMPO = distribute.Experiment(
+    lambda seed: make_environment(seed, "Pendulum-v1"),
+    make_dmpo,
+    make_replay,
+    sequence_length=6,
+    stride_length=1,
+    batch_size=BATCH_SIZE,
+    push_period=10,
+    make_run_settings=IMPALA.make_run_settings,
+    jit_compile=False,
+)
+
+
+def run_settings(agent):
+    environment = make_environment(1, "Pendulum-v1")
+    evaluator = evaluate.Evaluator(environment, agent.policy, NUM_ENVS, seed=0)
+    return {
+        "evaluate": lambda _: evaluator.run(),
+        "eval_interval": 4,
+        "log_interval": 2,
+        "checkpoint_interval": 2,
+    }
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """A normalizing agent's run after 4 iterations, and resumed after 6."""
+
+    def make_agent(environment):
+        spec = environment.observation_spec()
+        normalizer = tensor_normalizer.StreamingTensorNormalizer(spec)
+        return make_dmpo(environment, observation_normalizer=normalizer)
+
+    experiment = dataclasses.replace(
+        DMPO,
+        make_agent=make_agent,
+        make_run_settings=run_settings,
+        push_period=2,
+    )
+    path = tmp_path_factory.mktemp("replayed")
+    server = start_server(experiment, path / "server")
+    address = f"localhost:{server.port}"
+    calls = itertools.count()
+    open_environments.clear()
+    actor.act(experiment, address, 0, 0, lambda: next(calls) > 20)
+    results = []
+    for length in (4, 6):
+        directory = train.RunDirectory(path / "run", {"num_iterations": length})
+        results.append(
+            learner.learn(experiment, address, directory, length, lambda: False)
+        )
+    container = variables_lib.ReverbVariableContainer(address)
+    yield experiment, directory, results, container
+    server.stop(0.0)
+
+
+def test_statistics_move_in_the_learner_and_reach_the_actors(replayed):
+    experiment, _, _, container = replayed
+    _, agent = experiment.build(1)
+    statistics = agent.observation_normalizer.variables
+    assert statistics[0] == 0
+    container.update(tables.shared_variables(agent))
+    # Six batches of sequences, the last frames included.
+    assert statistics[0] == 6 * BATCH_SIZE * experiment.sequence_length
+    assert np.all(statistics[2].numpy() > 0)
+
+
+def test_a_run_with_actors_writes_what_every_run_writes(replayed):
+    _, directory, _, _ = replayed
+    for path in (
+        directory.checkpoints / "ckpt-6.index",
+        directory.final_policy,
+        directory.learning_curve,
+        directory.policy,
+    ):
+        assert path.exists()
+    assert list(directory.tensorboard.glob("events*"))
+    assert directory.finished_iteration() == 6
+    with directory.metrics_csv.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["train_steps"] for row in rows] == ["0", "2", "4", "6"]
+    assert all(row["loss"] for row in rows[1:])
+    # The steps that the table admits. An actor that waits reports them, too.
+    steps = 3 * DMPO.pull_period * NUM_ENVS
+    assert {row["environment_steps"] for row in rows} == {str(steps)}
+    assert [bool(row["evaluation_return"]) for row in rows] == [True, False, True, True]
+
+
+def test_a_run_with_actors_resumes(replayed):
+    _, _, results, _ = replayed
+    assert [result.resumed_at for result in results] == [None, 4]
+    assert [result.iteration for result in results] == [4, 6]
+
+
+class Watched:
+    """A run in a thread, whose processes the test kills."""
+
+    def __init__(self, experiment, directory, monkeypatch):
+        self.said, self.processes = [], {}
+        self._is_stopped = threading.Event()
+        self._error = None
+        start = function_process.FunctionProcess.__init__
+        start_server = supervised_server.make_server
+
+        def remember(process, function, name):
+            start(process, function, name)
+            self.processes[name] = process
+
+        def remember_server(*arguments):
+            server = start_server(*arguments)
+            self.processes[SERVER] = server
+            return server
+
+        monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
+        monkeypatch.setattr(supervised_server, "make_server", remember_server)
+        self._thread = threading.Thread(target=self._run, args=(experiment, directory))
+        self._thread.start()
+        self.until(lambda: SERVER in self.processes)
+        self.client = replay_service.Client(f"localhost:{self.processes[SERVER].port}")
+
+    def _run(self, experiment, directory):
+        try:
+            distribute.run_distributed(
+                experiment,
+                train.RunDirectory(directory, {}),
+                num_actors=2,
+                num_iterations=10**9,
+                is_stopped=self._is_stopped.is_set,
+                say=self.said.append,
+            )
+        except BaseException as error:
+            self._error = error
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self._error is None, self._error
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    def step(self):
+        """The train step of the newest weights; -1 if there are none."""
+        if not self.client.server_info()["variables"].current_size:
+            return -1
+        [sample] = self.client.sample("variables", 1, emit_timesteps=False)
+        return int(sample.data[-1][0])
+
+    def kill(self, name, number=signal.SIGKILL):
+        """Kills a process; waits until it was started again, and for updates.
+
+        Returns how far the weights went back meanwhile.
+        """
+        old, before = self.processes[name], self.step()
+        os.kill(old.pid, number)
+        self.until(lambda: self.processes[name] is not old)
+        steps = [self.step()]
+        self.until(lambda: steps.append(self.step()) or steps[-1] >= steps[0] + 4)
+        return before - min(steps)
+
+    def stop(self):
+        self._is_stopped.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+        assert self._error is None
+
+
+# About 40 seconds each: every actor and learner imports TensorFlow.
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", [IMPALA, DMPO], ids=["IMPALA", "DMPO"])
+def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkeypatch):
+    run = Watched(experiment, tmp_path, monkeypatch)
+    run.until(lambda: run.step() >= 2 * CHECKPOINT_INTERVAL)
+    run.kill("actor 0")
+    # It goes on from its checkpoint, not from the beginning.
+    assert run.kill(LEARNER) <= CHECKPOINT_INTERVAL
+    run.kill(SERVER)
+    # A learner that is asked to end saves a checkpoint first.
+    assert run.kill(LEARNER, signal.SIGTERM) <= 0
+    run.stop()
+    for line, name, text in zip(
+        run.said,
+        ["actor 0", LEARNER, SERVER, LEARNER],
+        ["KILL. It is started again now"] * 3 + ["TERM. It is started again in 1 s"],
+        strict=True,
+    ):
+        assert line.startswith(f"{name}: its process ")
+        assert f"was killed by SIG{text}" in line

@@ -1,0 +1,254 @@
+"""The command of a worker, here in threads of this process."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.distribute import small_impala
+from tfrl import distribute, replay_service, train
+from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute import worker
+from tfrl.distribute.tasks import ACTOR, REPLAY, Task
+
+EXPERIMENT = "tests.distribute.small_impala:make_experiment"
+PATIENCE = 240.0
+
+
+def start(command):
+    """Runs a printed command in a thread; returns it and a list for its status."""
+    words = command.split()
+    assert words[:3] == ["python", "-m", "tfrl.distribute.worker"]
+    statuses = []
+    thread = threading.Thread(
+        target=lambda: statuses.append(worker.main(words[3:])), daemon=True
+    )
+    thread.start()
+    return thread, statuses
+
+
+def test_the_commands_of_a_launcher_train_to_the_end(tmp_path):
+    launched = []
+
+    def say(text):
+        for line in text.splitlines():
+            if line.startswith("python"):
+                launched.append(start(line))
+            else:
+                said.append(line)
+
+    said = []
+    launcher = distribute.CommandLauncher(EXPERIMENT, {"seed": 3}, say=say)
+    directory = train.RunDirectory(tmp_path / "run", {"num_iterations": 4})
+    result = distribute.run_distributed(
+        small_impala.make_experiment(seed=3),
+        directory,
+        num_actors=1,
+        num_iterations=4,
+        launcher=launcher,
+        say=said.append,
+    )
+    assert isinstance(result, train.RunResult)
+    assert (result.iteration, result.finished) == (4, True)
+    assert directory.finished_iteration() == 4
+    for thread, statuses in launched:
+        thread.join(PATIENCE)
+        assert statuses == [0]
+    assert len(launched) == 3
+    assert sorted(line.split(":")[0] for line in said) == [
+        "actor 0",
+        "the learner",
+        "the replay server",
+    ]
+
+
+class Platform:
+    """Starts commands as processes, and those again that end with another status."""
+
+    def __init__(self):
+        self.processes, self.is_over = {}, False
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def say(self, text):
+        for line in text.splitlines():
+            if line.startswith("python"):
+                role = line.split("--role=")[1].split()[0]
+                self._start(f"{role}/{line.split('--index=')[1].split()[0]}", line)
+
+    def _start(self, name, line):
+        words = [sys.executable, *line.split()[1:]]
+        self.processes[name] = line, subprocess.Popen(words)
+
+    def _watch(self):
+        while not self.is_over:
+            for name, (line, process) in list(self.processes.items()):
+                if process.poll() not in (None, 0):
+                    self._start(name, line)
+            time.sleep(0.2)
+
+    def statuses(self):
+        """Waits for the ends of all processes."""
+        until(lambda: all(p.poll() == 0 for _, p in self.processes.values()))
+        self.is_over = True
+        self._thread.join()
+
+    def kill(self, name):
+        _, process = self.processes[name]
+        os.kill(process.pid, signal.SIGKILL)
+        until(lambda: self.processes[name][1] is not process)
+
+
+# About two minutes: every actor and learner imports TensorFlow.
+@pytest.mark.slow
+def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFRL_REPLAY_TOKEN", "a secret")
+    made, make = [], coordinators.Coordinator.__init__
+
+    def remember(coordinator, *arguments, **kwargs):
+        make(coordinator, *arguments, **kwargs)
+        made.append(coordinator)
+
+    monkeypatch.setattr(coordinators.Coordinator, "__init__", remember)
+    platform, said, results = Platform(), [], []
+    is_stopped = threading.Event()
+
+    def run():
+        result = distribute.run_distributed(
+            small_impala.make_experiment(seed=3),
+            train.RunDirectory(tmp_path, {}),
+            num_actors=2,
+            num_iterations=10**9,
+            launcher=distribute.CommandLauncher(
+                EXPERIMENT, {"seed": 3}, say=platform.say
+            ),
+            is_stopped=is_stopped.is_set,
+            say=said.append,
+        )
+        results.append(result)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    server = Task(REPLAY)
+    until(lambda: made and made[0].worker(server) and made[0].worker(server).address)
+
+    def step():
+        client = replay_service.Client(made[0].worker(server).address)
+        if not client.server_info()["variables"].current_size:
+            return -1
+        [sample] = client.sample("variables", 1, emit_timesteps=False)
+        return int(sample.data[-1][0])
+
+    until(lambda: step() >= 2 * small_impala.CHECKPOINT_INTERVAL)
+    for name in ("actor/0", "replay/0", "learner/0"):
+        platform.kill(name)
+        steps = [step()]
+        until(lambda steps=steps: steps.append(step()) or steps[-1] >= steps[0] + 8)
+    is_stopped.set()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert not results[0].finished
+    assert results[0].iteration >= steps[-1]
+    platform.statuses()
+    # An actor that has lost its connection to the server joins again, too.
+    names = {line.split(":")[0] for line in said}
+    assert names >= {"actor 0", "the replay server", "the learner"}
+    assert all("It is expected again now" in line for line in said)
+
+
+@pytest.fixture
+def coordinator():
+    """A coordinator of a run without tables, which a thread updates."""
+    made = coordinators.Coordinator({"settings": {}})
+    is_over = threading.Event()
+
+    def update():
+        while not is_over.wait(0.02):
+            made.update()
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    yield made
+    is_over.set()
+    thread.join()
+    made.member.start(0).stop(0.0)
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_worker_joins_again_when_its_server_is_lost_and_not_after_other_errors(
+    coordinator, monkeypatch
+):
+    numbers = []
+
+    def work(member, make_experiment, host):
+        numbers.append(member.number)
+        if member.number == 0:
+            raise replay_service.errors.ReplayUnavailable("It is gone.")
+        raise ValueError("wrong")
+
+    monkeypatch.setattr(worker, "_work", work)
+    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+    with pytest.raises(ValueError, match="wrong"):
+        worker.main(
+            [
+                "--role=actor",
+                f"--experiment={EXPERIMENT}",
+                f"--coordinator=localhost:{coordinator.port}",
+            ]
+        )
+    assert numbers == [0, 1]
+    until(lambda: coordinator.worker(Task(ACTOR)).ending is not None)
+    ending = coordinator.worker(Task(ACTOR)).ending
+    assert ending["lost"] is None
+    assert "ValueError: wrong" in ending["error"]
+
+
+def test_a_server_is_started_again_at_its_last_address_if_that_is_free(monkeypatch):
+    ports = []
+
+    def make_server(port):
+        ports.append(port)
+        if port == 7:
+            raise OSError("in use")
+        return port
+
+    assert worker._start(make_server, "a", None) is None
+    assert worker._start(make_server, "a", "a:5") == 5
+    assert worker._start(make_server, "a", "b:5") is None
+    assert worker._start(make_server, "a", "a:7") is None
+    assert ports == [None, 5, None, 7, None]
+
+
+@pytest.mark.parametrize("name", ["no_colon", ":function", "module:"])
+def test_the_name_of_an_experiment_has_a_module_and_a_function(name):
+    with pytest.raises(ValueError, match="expected 'package\\.module:function'"):
+        worker.load(name)
+
+
+def test_this_host_has_an_address_by_which_itself_is_reached():
+    assert worker._own_host("127.0.0.1:8000") == "127.0.0.1"
+
+
+def test_a_role_has_a_command(capsys):
+    launcher = distribute.CommandLauncher(EXPERIMENT)
+    assert launcher.command(Task(REPLAY), "10.0.0.1:8000") == (
+        "python -m tfrl.distribute.worker --role=replay --index=0 "
+        f"--experiment={EXPERIMENT} --coordinator=10.0.0.1:8000"
+    )
+
+
+def test_an_experiment_that_cannot_be_imported_is_refused_before_the_run():
+    with pytest.raises(ImportError):
+        distribute.CommandLauncher("no_such_module:function")
+    with pytest.raises(ValueError, match="patience: expected"):
+        distribute.CommandLauncher(EXPERIMENT, patience=0)

@@ -1,0 +1,135 @@
+"""The actor of a run: it steps environments and writes what it sees."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import replay_buffers, replay_service, train
+from tfrl.agents import tf_agent
+from tfrl.distribute import experiment as experiments
+from tfrl.distribute import reports, tables
+from tfrl.distribute import reverb_variable_container as containers
+from tfrl.replay_buffers.reverb import reverb_rows
+
+# How often an actor that waits for the learner looks whether it is stopped.
+_FLUSH_MILLISECONDS = 500
+_SELDOM = 9.0  # Seconds between equal messages; each writer has one in ten seconds.
+
+
+def act(
+    experiment: experiments.Experiment,
+    address: str,
+    number: int,
+    starts: int,
+    is_stopped: Callable[[], bool],
+) -> None:
+    """Collects sequences with the newest weights until it is stopped.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      number: The number of the actor, from 0.
+      starts: How often this actor was started before; its seed depends on it.
+      is_stopped: Returns whether to stop.
+    """
+    entropy = np.random.SeedSequence([experiment.seed, number, starts])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    environment, agent = experiment.build(seed)
+    client = replay_service.Client(address)
+    weights = _Weights(agent, client)
+    writer = make_writer(experiment, client, agent, environment.batch_size)
+    loop = train.CollectLoop(
+        environment,
+        agent,
+        [train.host_observer(lambda frame: writer.add(*tf.nest.flatten(frame)))],
+        seed=seed,
+        jit_compile="auto" if experiment.jit_compile else False,
+    )
+    reporter = reports.Reporter(client, number)
+    with contextlib.closing(environment), _one_message_of_all_writers():
+        while not is_stopped():
+            weights.pull()
+            loop.collect(experiment.pull_period)
+            reporter.report(loop.info)
+            _flush(writer, is_stopped, lambda: reporter.report(loop.info))
+
+
+def make_writer(
+    experiment: experiments.Experiment,
+    client: replay_service.Client,
+    agent: tf_agent.TFAgent,
+    batch_size: int,
+) -> reverb_rows.Rows:
+    """Makes what writes an actor's frames: `add(*leaves)` and `flush(milliseconds)`.
+
+    Args:
+      experiment: What to do.
+      client: A client of the actor's server.
+      agent: The agent, whose `collect_data_spec` is that of a frame.
+      batch_size: The number of environments `B`; the leaves are `[B, ...]`.
+    """
+    return reverb_rows.Rows(
+        lambda client: replay_buffers.ReverbTrajectorySequenceObserver(
+            client,
+            tables.SEQUENCES,
+            experiment.sequence_length,
+            experiment.stride_length,
+        ),
+        client,
+        agent.collect_data_spec,
+        batch_size,
+    )
+
+
+class _Weights:
+    """Pulls what the learner pushes."""
+
+    def __init__(self, agent: tf_agent.TFAgent, client: replay_service.Client) -> None:
+        self._variables = tables.shared_variables(agent)
+        self._client = client
+        self._container = containers.ReverbVariableContainer(client.server_address)
+        self._pulled = -1
+
+    def pull(self) -> None:
+        """Assigns the newest weights to the agent's, unless it has them."""
+        info = self._client.server_info()[tables.VARIABLES]
+        pushed = info.rate_limiter_info.insert_stats.completed
+        # A server without a checkpoint has none until the learner pushes them.
+        if info.current_size and pushed != self._pulled:
+            self._container.update(self._variables)
+            self._pulled = pushed
+
+
+def _flush(
+    writer: reverb_rows.Rows, is_stopped: Callable[[], bool], report: Callable[[], None]
+) -> None:
+    """Waits until the server has all items, while the learner keeps up or not."""
+    while not is_stopped():
+        with contextlib.suppress(replay_service.errors.DeadlineExceededError):
+            writer.flush(_FLUSH_MILLISECONDS)
+            return
+        report()  # The learner shall know that this actor lives.
+
+
+@contextlib.contextmanager
+def _one_message_of_all_writers() -> Iterator[None]:
+    """Logs once in ten seconds, not once for each environment, what they wait for."""
+    passed: dict[str, float] = {}
+
+    def is_new(record: logging.LogRecord) -> bool:
+        if record.created < passed.get(record.msg, float("-inf")) + _SELDOM:
+            return False
+        passed[record.msg] = record.created
+        return True
+
+    logger = logging.getLogger("tfrl.replay_service")
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)

@@ -1,0 +1,131 @@
+"""`CommandLauncher`: a run whose processes Slurm, Kubernetes or a person starts."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute import plan as plans
+from tfrl.distribute import remote_process, tasks
+from tfrl.replay_service.transport import addresses
+from tfrl.system import supervisor
+from tfrl.utils import number_checks
+
+
+class CommandLauncher:
+    """Prints a command for each process of a run, and waits for these processes.
+
+    The calling process coordinates: it knows who lives, and where the replay server is.
+    Who started a process starts it again when it has ended with a status other than 0.
+
+    Every host has the run's directory at the same path, or at least the learner and the
+    server, which write to it, have theirs there again when they are started again.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        host: str = "localhost",
+        port: int | None = None,
+        patience: float = 3600.0,
+        silence: float = 30.0,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        """Keeps the settings.
+
+        Args:
+          experiment: The function that makes the experiment in each process, as
+            "package.module:function".
+          settings: Its keyword arguments, valid in JSON.
+          host: The address of this host for the others. Other hosts than this one need
+            TFRL_REPLAY_TOKEN in the environment of all processes.
+          port: The port of the coordinator; None for any free one.
+          patience: The number of seconds in which a process has to appear.
+          silence: After how many seconds without a word a process counts as dead.
+          say: Takes the commands, and a line for each process that appears; prints on
+            stderr if None.
+
+        Raises:
+          ValueError: `experiment` has another form, or a number of seconds is not
+            positive.
+          ImportError: The module cannot be imported.
+          AttributeError: The module has no such function.
+        """
+        from tfrl.distribute import worker
+
+        worker.load(experiment)
+        for name, seconds in (("patience", patience), ("silence", silence)):
+            number_checks.check_number(
+                name, seconds, 0, excludes_low=True, remedy="raise it"
+            )
+        self._experiment = experiment
+        self._settings = dict(settings or {})
+        self._host = host
+        self._port = port
+        self._patience = patience
+        self._silence = silence
+        self._say = say or _print
+
+    @contextlib.contextmanager
+    def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
+        """Starts the coordinator and prints the commands; see `Launcher`."""
+        coordinator = coordinators.Coordinator(
+            {"settings": self._settings, **plan.shared_settings},
+            host=self._host,
+            port=self._port,
+        )
+        address = addresses.join(self._host, coordinator.port)
+        self._say("\n".join(self.command(task, address) for task in plan.tasks))
+        yield [
+            coordinator.member,
+            *(
+                supervisor.Member(
+                    task.title,
+                    functools.partial(self._expect, coordinator, task),
+                    again="It is expected again",
+                )
+                for task in plan.tasks
+            ),
+        ]
+
+    def command(self, task: tasks.Task, coordinator: str) -> str:
+        """Returns the command of a process.
+
+        Args:
+          task: Its task.
+          coordinator: The address of the coordinator, "host:port".
+        """
+        return shlex.join(
+            [
+                "python",
+                "-m",
+                "tfrl.distribute.worker",
+                f"--role={task.role}",
+                f"--index={task.number}",
+                f"--experiment={self._experiment}",
+                f"--coordinator={coordinator}",
+            ]
+        )
+
+    def _expect(
+        self, coordinator: coordinators.Coordinator, task: tasks.Task, starts: int
+    ) -> supervisor.Process:
+        del starts  # The coordinator counts the processes of a task.
+        return remote_process.RemoteProcess(
+            coordinator,
+            task,
+            patience=self._patience,
+            silence=self._silence,
+            say=self._say,
+        )
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

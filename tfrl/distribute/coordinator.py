@@ -1,0 +1,211 @@
+"""The coordinator of a run whose processes are on several hosts.
+
+It is a replay server with two tables of JSON texts. So it has the transport, the token
+and the limits of every replay server, and nothing that it receives is unpickled. It
+imports no TensorFlow.
+
+- `notes`: what workers say of themselves every second. This process takes each once.
+- `board`: the run's settings, the newest process of each task with its address, and the
+  roles that shall stop. Workers read it when it has changed.
+
+A worker is known by a session, which is another one whenever the process or its work
+starts again. So an address on the board is that of the newest server.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrl import replay_service
+from tfrl.distribute import supervised_server, tasks
+from tfrl.replay_service.transport import addresses
+from tfrl.system import supervisor
+
+NOTES, BOARD = "notes", "board"
+_PERIOD = 0.2  # Seconds between looks at the notes.
+_MOST_NOTES = 100_000
+_LEAST_BYTES = 1024
+_TIMEOUT = 5.0  # Seconds for the server, a child of this process, to answer.
+
+
+@dataclasses.dataclass
+class Worker:
+    """What a coordinator knows of the newest process of a task.
+
+    Attributes:
+      session: Names the process.
+      number: How many sessions the task had before.
+      host: The name of its host.
+      pid: Its process id there.
+      address: The address of its server, or of that of the session before; else None.
+      heard_at: When it said something last, in seconds of the coordinator's clock.
+      ending: How it has ended, as `membership.Membership.leave` says it; else None.
+    """
+
+    session: str
+    number: int
+    host: str
+    pid: int
+    address: str | None
+    heard_at: float
+    ending: dict[str, Any] | None = None
+
+
+class Coordinator:
+    """Knows the workers of a run, and tells them what they need."""
+
+    def __init__(
+        self,
+        run: Mapping[str, Any],
+        *,
+        host: str = "localhost",
+        port: int | None = None,
+        token: str | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Starts the server.
+
+        Args:
+          run: The settings of the run, valid in JSON.
+          host: The interface to listen on; see `replay_service.Server`.
+          port: The port; None for any free one.
+          token: The run's token; by default the environment variable
+            TFRL_REPLAY_TOKEN.
+          now: The clock.
+
+        Raises:
+          ValueError: Other hosts can reach the server, and there is no token.
+          OSError: The port is in use.
+        """
+        self.now = now
+        self._run = dict(run)
+        self._workers: dict[str, Worker] = {}
+        self._stops: set[str] = set()
+        self._told: dict[str, Any] | None = None  # What the board says.
+        self._due = float("-inf")
+        self._server = supervised_server.SupervisedServer(
+            lambda port: replay_service.Server(
+                _make_tables(), port, host=host, token=token
+            ),
+            port,
+        )
+        local = "localhost" if host in ("0.0.0.0", "::") else host
+        self._client = replay_service.Client(
+            addresses.join(local, self.port), token=token, timeout=_TIMEOUT
+        )
+        self._publish()
+
+    @property
+    def port(self) -> int:
+        """The port of the server, which stays the same."""
+        return self._server.port
+
+    @property
+    def member(self) -> supervisor.Member:
+        """The server, as a member of a supervisor's group."""
+        return supervisor.Member("the coordinator", self._server.start)
+
+    def worker(self, task: tasks.Task) -> Worker | None:
+        """Returns what is known of a task's newest process; None before the first."""
+        return self._workers.get(task.key)
+
+    def stop(self, role: str) -> None:
+        """Asks all processes of a role to stop."""
+        self._stops.add(role)
+        self._due = float("-inf")
+        self.update()
+
+    def update(self) -> None:
+        """Takes the notes, and changes the board; call this often.
+
+        While the server is down, nothing is new.
+        """
+        now = self.now()
+        if now < self._due:
+            return
+        self._due = now + _PERIOD
+        try:
+            for note in self._take():
+                self._hear(note, now)
+            self._publish()
+        except replay_service.ReverbError:
+            return
+
+    def _take(self) -> Iterator[Any]:
+        infos = self._client.server_info(_TIMEOUT)
+        if not infos[BOARD].current_size:
+            self._told = None  # The server has been started again.
+        size = infos[NOTES].current_size
+        if size:
+            for sample in self._client.sample(NOTES, size, emit_timesteps=False):
+                yield from_array(sample.data[0])
+
+    def _hear(self, note: Any, now: float) -> None:
+        key, session = note["task"], note["session"]
+        known = self._workers.get(key)
+        if known is None or known.session != session:
+            if not note["is_new"]:
+                return  # Of a process that another one has replaced.
+            known = self._workers[key] = Worker(
+                session=session,
+                number=0 if known is None else known.number + 1,
+                host=note["host"],
+                pid=note["pid"],
+                address=None if known is None else known.address,
+                heard_at=now,
+            )
+        known.heard_at = now
+        known.address = note["address"] or known.address
+        known.ending = note["ending"] or known.ending
+
+    def _publish(self) -> None:
+        board = {
+            "run": self._run,
+            "workers": {
+                key: {
+                    "session": worker.session,
+                    "number": worker.number,
+                    "address": worker.address,
+                }
+                for key, worker in self._workers.items()
+            },
+            "stops": sorted(self._stops),
+        }
+        if board != self._told:
+            self._client.insert(to_array(board), {BOARD: 1.0})
+            self._told = board
+
+
+def to_array(value: Any) -> np.ndarray:
+    """Returns a value as JSON, in an array of uint8.
+
+    Spaces fill it up to a power of two, because a server keeps a store for each shape.
+    """
+    text = json.dumps(value).encode()
+    size = max(_LEAST_BYTES, 1 << (len(text) - 1).bit_length())
+    return np.frombuffer(text.ljust(size), np.uint8)
+
+
+def from_array(array: np.ndarray) -> Any:
+    """Returns the value that `to_array` was given."""
+    return json.loads(np.asarray(array, np.uint8).tobytes())
+
+
+def _make_tables() -> list[replay_service.Table]:
+    def table(name: str, max_size: int, times: int) -> replay_service.Table:
+        return replay_service.Table(
+            name,
+            sampler=replay_service.selectors.Fifo(),
+            remover=replay_service.selectors.Fifo(),
+            max_size=max_size,
+            max_times_sampled=times,
+            rate_limiter=replay_service.rate_limiters.MinSize(1),
+        )
+
+    return [table(NOTES, _MOST_NOTES, 1), table(BOARD, 1, 0)]

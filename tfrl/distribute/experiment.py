@@ -1,0 +1,76 @@
+"""`Experiment`: what the actors and the learner of a run do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tfrl import replay_service
+from tfrl.agents import tf_agent
+from tfrl.environments import tf_environment
+from tfrl.utils import number_checks
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What actors and learner do; functions and numbers, known to all processes.
+
+    Attributes:
+      make_environment: Makes an actor's environment of a seed, a `TFEnvironment`.
+      make_agent: Makes the agent from an environment, for actors and learner alike.
+      make_table: Makes the table of sequences from its name and signature; its rate
+        limiter keeps actors and learner in step.
+      sequence_length: The number of frames in an item of the table. Items may cross the
+        ends of episodes.
+      stride_length: How many frames after an item the next item begins.
+      batch_size: The number of items in an update.
+      push_period: The number of updates between pushes of the weights.
+      pull_period: The number of steps of an actor's environment between pulls.
+      make_run_settings: Makes further arguments of `train.Run` from the learner's
+        agent, such as `evaluate`.
+      max_in_flight: The number of items that are sent to the learner ahead of their
+        use; three batches if None.
+      jit_compile: Whether actors compile their loops, where possible.
+      seed: Seed of the environments and actors.
+    """
+
+    make_environment: Callable[[int], tf_environment.TFEnvironment]
+    make_agent: Callable[[tf_environment.TFEnvironment], tf_agent.TFAgent]
+    make_table: Callable[[str, Any], replay_service.Table]
+    sequence_length: int
+    stride_length: int
+    batch_size: int
+    push_period: int = 1
+    pull_period: int = 20
+    make_run_settings: Callable[[tf_agent.TFAgent], Mapping[str, Any]] = lambda _: {}
+    max_in_flight: int | None = None
+    jit_compile: bool = True
+    seed: int = 0
+
+    def check(self) -> None:
+        """Checks the numbers.
+
+        Raises:
+          ValueError: A number is not positive.
+        """
+        number_checks.check_sizes(
+            sequence_length=self.sequence_length,
+            stride_length=self.stride_length,
+            batch_size=self.batch_size,
+            push_period=self.push_period,
+            pull_period=self.pull_period,
+        )
+
+    def build(self, seed: int) -> tuple[tf_environment.TFEnvironment, tf_agent.TFAgent]:
+        """Makes an environment and the agent, with its variables."""
+        environment = self.make_environment(seed)
+        agent = self.make_agent(environment)
+        agent.initialize()
+        return environment, agent
+
+    def build_agent(self) -> tf_agent.TFAgent:
+        """Makes the agent alone; the environment that shows its specs is closed."""
+        environment, agent = self.build(self.seed)
+        environment.close()
+        return agent

@@ -1,0 +1,81 @@
+"""Launchers, which start the processes of a run, and the one for this host.
+
+A launcher says where processes run. Which of them are started again, and how often, is
+the supervisor's business, for all launchers alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tfrl.distribute import actor, learner, supervised_server, tables, tasks
+from tfrl.distribute import plan as plans
+from tfrl.system import function_process, supervisor
+
+
+class Launcher(Protocol):
+    """What `run_distributed` takes."""
+
+    def launch(
+        self, plan: plans.Plan
+    ) -> contextlib.AbstractContextManager[Sequence[supervisor.Member]]:
+        """Prepares a run; in this context, its members can be started.
+
+        Args:
+          plan: The run.
+
+        Returns:
+          A context of the members, in the order of their start. The last one is the
+          learner; its process has a `result`.
+        """
+
+
+class LocalLauncher:
+    """Starts all processes on this host, as children of this one."""
+
+    @contextlib.contextmanager
+    def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
+        """Starts the server, and returns all members; see `Launcher`."""
+        server = supervised_server.SupervisedServer(
+            functools.partial(
+                supervised_server.make_server,
+                tables.make_tables(plan.experiment),
+                plan.directory.replay_server,
+            )
+        )
+        address = f"localhost:{server.port}"
+
+        def start(task: tasks.Task, starts: int) -> supervisor.Process:
+            if task.role == tasks.REPLAY:
+                return server.start(starts)
+            return function_process.FunctionProcess(
+                work(task, plan, address, starts), task.title
+            )
+
+        yield [
+            supervisor.Member(task.title, functools.partial(start, task))
+            for task in plan.tasks
+        ]
+
+
+def work(
+    task: tasks.Task, plan: plans.Plan, address: str, starts: int
+) -> function_process.Function:
+    """Returns what an actor or a learner does, for a `FunctionProcess`.
+
+    Args:
+      task: Which of them.
+      plan: The run.
+      address: The server's address.
+      starts: How often the task was started before.
+    """
+    if task.role == tasks.ACTOR:
+        return functools.partial(
+            actor.act, plan.experiment, address, task.number, starts
+        )
+    return functools.partial(
+        learner.learn, plan.experiment, address, plan.directory, plan.num_iterations
+    )

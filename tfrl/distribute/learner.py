@@ -1,0 +1,133 @@
+"""The learner of a run: a `train.Run` on what the actors have written."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl import replay_buffers, replay_service, train
+from tfrl.agents import tf_agent
+from tfrl.distribute import experiment as experiments
+from tfrl.distribute import reports, tables, view
+from tfrl.distribute import reverb_variable_container as containers
+
+
+def learn(
+    experiment: experiments.Experiment,
+    address: str,
+    directory: train.RunDirectory,
+    num_iterations: int,
+    is_stopped: Callable[[], bool],
+) -> train.RunResult:
+    """Trains on the actors' sequences, and pushes the weights.
+
+    A signal stops it as it stops every `train.Run`: it saves a checkpoint first.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      directory: The directory of the outputs, which the run locks.
+      num_iterations: The number of updates in all.
+      is_stopped: Returns whether to stop before that.
+    """
+    agent = experiment.build_agent()
+    client = replay_service.Client(address)
+    replay_buffer = make_replay_buffer(experiment, address, agent)
+    settings = dict(experiment.make_run_settings(agent))
+    push = _PushWeights(agent, client, experiment.push_period)
+    settings["callbacks"] = [push, *settings.get("callbacks", ())]
+    collected = reports.Collected(client)
+    with replay_buffer.reraise():
+        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, collected)
+        measured = view.View(loop, collected, client).metrics()
+        settings["metrics"] = {**measured, **settings.get("metrics", {})}
+        run = train.Run(
+            loop,
+            directory,
+            num_iterations=num_iterations,
+            is_interrupted=is_stopped,
+            **settings,
+        )
+        collected.take()
+        result = run.run()
+    if not (result.finished or result.stopped_by or is_stopped()):
+        # By a signal, which shall not look like the end of the training.
+        signal.raise_signal(signal.SIGTERM)
+    return result
+
+
+def make_replay_buffer(
+    experiment: experiments.Experiment, address: str, agent: tf_agent.TFAgent
+) -> replay_buffers.ReverbReplayBuffer:
+    """Makes the buffer whose dataset the learner trains on.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      agent: The agent, whose `collect_data_spec` is that of a frame.
+    """
+    return replay_buffers.ReverbReplayBuffer(
+        agent.collect_data_spec,
+        tables.SEQUENCES,
+        experiment.sequence_length,
+        server_address=address,
+        dataset_buffer_size=experiment.max_in_flight,
+    )
+
+
+class _LearnerLoop(train.DatasetLoop):
+    """A loop over the sequences in a server, which each checkpoint of a run saves."""
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        replay_buffer: replay_buffers.ReverbReplayBuffer,
+        batch_size: int,
+        collected: reports.Collected,
+    ) -> None:
+        super().__init__(
+            agent,
+            lambda: replay_buffer.as_dataset(sample_batch_size=batch_size),
+            replay_buffer,
+        )
+        self._collected = collected
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save, by name."""
+        items = super().checkpoint_items(include_replay_buffer)
+        return {**items, "collected": self._collected}
+
+    def info(self, loss: float = float("nan")) -> train.IterationInfo:
+        """Returns the counters, of the steps and episodes that actors have reported."""
+        return super().info(loss)._replace(**self._collected.counters())
+
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        result = super()._run_call(most_iterations, loss_sum)
+        self._collected.take()
+        return result
+
+
+class _PushWeights(train.Callback):
+    """Pushes what actors need to a server."""
+
+    def __init__(
+        self, agent: tf_agent.TFAgent, client: replay_service.Client, period: int
+    ) -> None:
+        self.interval = period
+        self._variables = tables.shared_variables(agent)
+        self._client = client
+        self._container = containers.ReverbVariableContainer(client.server_address)
+
+    def on_start(self, iteration: int) -> None:
+        self.on_interval(iteration)
+        # From now on a restored server has weights.
+        self._client.checkpoint()
+
+    def on_interval(self, iteration: int) -> None:
+        del iteration
+        self._container.push(self._variables)

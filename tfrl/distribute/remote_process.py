@@ -1,0 +1,126 @@
+"""`RemoteProcess`: a worker on any host, as a supervisor's process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tfrl import train
+from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute import tasks
+from tfrl.replay_service import errors
+from tfrl.system import child_errors, function_process
+
+_POLL = 0.1  # Seconds.
+
+
+class RemoteProcess:
+    """A worker that somebody else starts, as its coordinator sees it."""
+
+    def __init__(
+        self,
+        coordinator: coordinators.Coordinator,
+        task: tasks.Task,
+        *,
+        patience: float,
+        silence: float,
+        say: Callable[[str], None],
+    ) -> None:
+        """Expects the worker.
+
+        Args:
+          coordinator: The coordinator of the run.
+          task: The worker's task.
+          patience: The number of seconds in which it has to appear.
+          silence: After how many seconds without a word it counts as dead.
+          say: Takes a line when it appears.
+        """
+        self._coordinator = coordinator
+        self._task = task
+        self._silence = silence
+        self._say = say
+        self._since = coordinator.now()
+        self._patience = patience
+        self._worker: coordinators.Worker | None = None
+        self._has_ended = False
+
+    @property
+    def pid(self) -> int:
+        """The process id on its host; 0 before it has appeared."""
+        return 0 if self._worker is None else self._worker.pid
+
+    @property
+    def result(self) -> train.RunResult | None:
+        """The result of the learner; None while it runs, or if there is none."""
+        ending = None if self._worker is None else self._worker.ending
+        values = None if ending is None else ending.get("result")
+        return None if values is None else train.RunResult(**values)
+
+    def poll(self) -> function_process.Ending | None:
+        """Returns how the worker has ended; None while it runs, or is to appear.
+
+        Raises:
+          TimeoutError: It has not appeared in time.
+        """
+        self._coordinator.update()
+        if self._worker is None and not self._has_appeared():
+            return None
+        ending = self._ending()
+        return None if ending is None else self._ended(ending)
+
+    def stop(self, grace: float) -> None:
+        """Asks the worker to stop, and waits until it has ended."""
+        deadline = time.monotonic() + grace
+        if not self._has_ended:
+            self._coordinator.stop(self._task.role)
+        while self._worker and not self._has_ended and time.monotonic() < deadline:
+            time.sleep(_POLL)
+            self.poll()
+
+    def _ended(self, ending: function_process.Ending) -> function_process.Ending:
+        """Remembers that there is nothing to stop."""
+        self._has_ended = True
+        return ending
+
+    def _has_appeared(self) -> bool:
+        """Takes the task's worker that has spoken since this was made, if any."""
+        newest = self._coordinator.worker(self._task)
+        if newest and newest.heard_at > self._since and newest.ending is None:
+            self._worker = newest
+            self._say(f"{self._task.title}: process {newest.pid} on {newest.host}.")
+            return True
+        waited = self._coordinator.now() - self._since
+        if waited > self._patience:
+            raise TimeoutError(
+                f"{self._task.title}: no worker has appeared within "
+                f"{self._patience:g} s, expected one with --role={self._task.role} "
+                f"--index={self._task.number}; start it, look at its output, or raise "
+                "the launcher's patience."
+            )
+        return False
+
+    def _ending(self) -> function_process.Ending | None:
+        assert self._worker is not None
+        ending = self._worker.ending
+        if ending is not None and "error" in ending:
+            return function_process.Ending(
+                "raised an exception", _raised(self._task.title, **ending)
+            )
+        if ending is not None:
+            return function_process.Ending("has finished", has_finished=True)
+        if self._coordinator.worker(self._task) is not self._worker:
+            return function_process.Ending("was replaced by another process")
+        silent = self._coordinator.now() - self._worker.heard_at
+        if silent > self._silence:
+            return function_process.Ending(f"was not heard of for {silent:.0f} s")
+        return None
+
+
+def _raised(title: str, error: str, lost: str | None) -> child_errors.ChildRaisedError:
+    raised = child_errors.ChildRaisedError(
+        f"{title}: its work raised the exception below, expected none; fix its cause, "
+        f"then run the same command again.\n\n{error}"
+    )
+    if lost is not None:
+        raised.original = errors.ReplayUnavailable(lost)
+    return raised

@@ -1,0 +1,116 @@
+"""What actors tell a learner of their steps and episodes, by way of a replay server.
+
+An actor sends, about once a second, what has happened since it sent last. So the
+learner's sums go on when an actor is started again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import replay_service
+from tfrl.train.loops import training_loop
+from tfrl.utils import tracking
+
+DEFAULT_TABLE = "reports"
+_PERIOD = 1.0  # Seconds.
+_MOST = 1000  # Reports that wait for a learner; older ones are lost.
+_ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive.
+
+
+def make_table() -> replay_service.Table:
+    """Makes the table of reports, each of which the learner takes once."""
+    return replay_service.Table(
+        DEFAULT_TABLE,
+        sampler=replay_service.selectors.Fifo(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=_MOST,
+        max_times_sampled=1,
+        rate_limiter=replay_service.rate_limiters.MinSize(1),
+        signature=tf.TensorSpec([4], tf.float64),
+    )
+
+
+class Reporter:
+    """Sends the reports of an actor."""
+
+    def __init__(self, client: replay_service.Client, number: int) -> None:
+        """Keeps the client of the server, and the number of the actor."""
+        self._client = client
+        self._number = number
+        self._told = (0, 0)
+        self._due = float("-inf")
+
+    def report(self, info: Callable[[], training_loop.IterationInfo]) -> None:
+        """Sends the actor's counters, which `info` returns, if it is time to."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _PERIOD
+        counters = info()
+        steps, episodes = self._told
+        self._told = counters.environment_steps, counters.episodes
+        values = (
+            self._number,
+            counters.environment_steps - steps,
+            counters.episodes - episodes,
+            counters.average_return if counters.episodes else np.nan,
+        )
+        self._client.insert(np.array(values, np.float64), {DEFAULT_TABLE: 1.0})
+
+
+class Collected(tf.Module, tracking.Untracked):
+    """The sums of all reports, which checkpoints save."""
+
+    def __init__(self, client: replay_service.Client) -> None:
+        """Starts at 0.
+
+        Args:
+          client: A client of the server.
+        """
+        super().__init__()
+        self._client = client
+        self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._episodes = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._average_return = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        # The newest means of the actors, by their numbers.
+        self._set_untracked("_newest", {})
+        # When each actor's last report was taken.
+        self._set_untracked("_taken_at", {})
+
+    def counters(self) -> dict[str, Any]:
+        """Returns the actors' counters, fields of an `IterationInfo`.
+
+        The average return is the mean, over the actors, of the mean returns of the last
+        10 episodes of each; 0 before the first episode.
+        """
+        return {
+            "environment_steps": int(self._steps),
+            "episodes": int(self._episodes),
+            "average_return": float(self._average_return),
+        }
+
+    def num_alive(self) -> int:
+        """Returns the number of actors whose reports were taken of late."""
+        since = time.monotonic() - _ALIVE
+        return sum(taken_at > since for taken_at in self._taken_at.values())
+
+    def take(self) -> None:
+        """Takes the new reports from the server, and adds them up."""
+        size = self._client.server_info()[DEFAULT_TABLE].current_size
+        if not size:
+            return
+        for sample in self._client.sample(DEFAULT_TABLE, size, emit_timesteps=False):
+            number, steps, episodes, average_return = np.ravel(sample.data)
+            self._steps.assign_add(int(steps))
+            self._episodes.assign_add(int(episodes))
+            self._newest[int(number)] = average_return
+            self._taken_at[int(number)] = time.monotonic()
+        known = [mean for mean in self._newest.values() if not np.isnan(mean)]
+        if known:
+            self._average_return.assign(np.mean(known))

@@ -34,10 +34,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import logging
 import pathlib
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
 from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
-from tfrl.replay_buffers.reverb import reverb_rows
+from tfrl.replay_buffers.reverb import reverb_rollouts
 from tfrl.replay_service import server_process
 from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock, function_process, interrupts, supervisor
@@ -57,7 +56,6 @@ from tfrl.utils import number_checks
 SERVER, LEARNER = "the replay server", "the learner"
 # How often an actor that waits for the learner looks whether it is stopped.
 _FLUSH_MILLISECONDS = 500
-_SELDOM = 9.0  # Seconds between equal messages; each writer has one in ten seconds.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,28 +249,24 @@ def act(
     environment, agent = experiment.build(seed)
     client = replay_service.Client(address)
     container = variables_lib.ReverbVariableContainer(address)
-    rows = reverb_rows.Rows(
-        lambda client: replay_buffers.ReverbTrajectorySequenceObserver(
-            client,
-            replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
-            experiment.sequence_length,
-            experiment.stride_length,
-        ),
+    observer = reverb_rollouts.ReverbRolloutObserver(
         client,
-        agent.collect_data_spec,
-        environment.batch_size,
+        replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
+        experiment.sequence_length,
+        experiment.stride_length,
+        batch_size=environment.batch_size,
+        rollout_length=experiment.pull_period,
     )
     loop = train.CollectLoop(
         environment,
         agent,
-        [train.host_observer(lambda frame: rows.add(*tf.nest.flatten(frame)))],
         seed=seed,
         jit_compile="auto" if experiment.jit_compile else False,
     )
     variables = _shared_variables(agent)
     reporter = reports.Reporter(client, number)
     pulled = -1
-    with contextlib.closing(environment), _one_message_of_all_writers():
+    with contextlib.closing(environment):
         while not is_stopped():
             weights = client.server_info()[variables_lib.DEFAULT_TABLE]
             pushed = weights.rate_limiter_info.insert_stats.completed
@@ -280,9 +274,9 @@ def act(
             if weights.current_size and pushed != pulled:
                 container.update(variables)
                 pulled = pushed
-            loop.collect(experiment.pull_period)
+            observer(loop.collect_frames(experiment.pull_period))
             reporter.report(loop.info)
-            _flush(rows, is_stopped)
+            _flush(observer, is_stopped)
 
 
 def learn(
@@ -395,11 +389,13 @@ class _PushWeights(train.Callback):
         self._container.push(self._variables)
 
 
-def _flush(rows: reverb_rows.Rows, is_stopped: Callable[[], bool]) -> None:
+def _flush(
+    observer: reverb_rollouts.ReverbRolloutObserver, is_stopped: Callable[[], bool]
+) -> None:
     """Waits until the server has all items, while the learner keeps up or not."""
     while not is_stopped():
         with contextlib.suppress(replay_service.errors.DeadlineExceededError):
-            rows.flush(_FLUSH_MILLISECONDS)
+            observer.flush(_FLUSH_MILLISECONDS)
             return
 
 
@@ -409,25 +405,6 @@ def _shared_variables(agent: tf_agent.TFAgent) -> dict[str, Any]:
         variables_lib.POLICY_KEY: list(agent.collect_policy.variables()),
         variables_lib.TRAIN_STEP_KEY: agent.train_step_counter,
     }
-
-
-@contextlib.contextmanager
-def _one_message_of_all_writers() -> Iterator[None]:
-    """Logs once in ten seconds, not once for each environment, what they wait for."""
-    passed: dict[str, float] = {}
-
-    def is_new(record: logging.LogRecord) -> bool:
-        if record.created < passed.get(record.msg, float("-inf")) + _SELDOM:
-            return False
-        passed[record.msg] = record.created
-        return True
-
-    logger = logging.getLogger("tfrl.replay_service")
-    logger.addFilter(is_new)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_new)
 
 
 class _ServerProcess:

@@ -80,16 +80,17 @@ class ReverbRolloutObserver:
         """Writes the items that a rollout completes. Never waits for the server.
 
         Args:
-          rollout: A nest, such as a `Trajectory`, of arrays `[N, B, ...]`: successive
-            frames, which follow those of the rollout before. The observer keeps the
-            arrays: do not change them.
+          rollout: A nest, such as a `Trajectory`, of arrays or eager tensors
+            `[N, B, ...]`: successive frames, which follow those of the rollout before.
+            The observer keeps them: do not change arrays afterwards.
 
         Raises:
           ValueError: If an array is not `[N, B, ...]`, or N is larger than
             `rollout_length`, or the items do not match the table's signature.
           Exception: The error with which the server refused an earlier item.
         """
-        shapes = {np.shape(leaf)[:2] for leaf in tree.flatten(rollout)}
+        leaves = [np.asarray(leaf) for leaf in tree.flatten(rollout)]
+        shapes = {leaf.shape[:2] for leaf in leaves}
         shape = min(shapes, default=())
         if (
             len(shapes) > 1
@@ -103,11 +104,7 @@ class ReverbRolloutObserver:
                 "batch_size and the length of the longest rollout."
             )
         # One after another, the frames of a time step and then those of the next one.
-        self._writer.extend(
-            tree.map_structure(
-                lambda leaf: np.reshape(leaf, [-1, *leaf.shape[2:]]), rollout
-            )
-        )
+        self._writer.extend([leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves])
         self._pending += shape[0]
         self._write_items()
 
@@ -137,7 +134,7 @@ class ReverbRolloutObserver:
         if excess < 0:
             return
         size, stride = self._batch_size, self._stride_length
-        columns = tree.flatten(self._writer.history)
+        columns = self._writer.history
         first = len(columns[0]) - self._pending * size
         last = first + (self._sequence_length - 1) * size
         beginnings = np.arange(0, excess + 1, stride)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import accelerators, trace_counts
+from tfrl.compilation import accelerators, fast_function
 from tfrl.environments import tf_environment
 from tfrl.train.loops import collecting_loop, loop_checks
 from tfrl.trajectories import trajectory
@@ -44,11 +44,8 @@ class CollectLoop(collecting_loop.CollectingLoop):
           ValueError: Specs do not match.
         """
         super().__init__(environment, agent, None, observers, seed, jit_compile)
-        self._rollout: Any = tf.function(
-            trace_counts.of_one_object(self._take_steps),
-            autograph=False,
-            jit_compile=(self._jit_compile and not self._placement.is_split) or None,
-        )
+        # By their numbers of steps, the functions that take them.
+        self._rollouts: dict[int, Any] = {}
 
     def collect_frames(self, num_steps: int) -> trajectory.Trajectory:
         """Takes `num_steps` steps in one call, and returns their frames.
@@ -72,7 +69,9 @@ class CollectLoop(collecting_loop.CollectingLoop):
         device = tf.device(self._placement.collecting_device)
         with loop_checks.short_assertions(), self._own_errors(), device:
             self._start()
-            position, frames = self._rollout(self._take_position(), num_steps)
+            if num_steps not in self._rollouts:
+                self._rollouts[num_steps] = self._make_rollout(num_steps)
+            position, frames = self._rollouts[num_steps](self._take_position())
         self._set_position(position)
         self._iteration.assign_add(num_steps)
         return frames
@@ -84,10 +83,19 @@ class CollectLoop(collecting_loop.CollectingLoop):
         )
         return time_step, policy_state, tf.constant(0.0)
 
-    def _take_steps(
-        self, position: tuple[Any, ...], num_steps: int
-    ) -> tuple[tuple[Any, ...], trajectory.Trajectory]:
-        """Takes steps in a graph; returns the position reached, and the frames."""
-        with accelerators.graph_for(self._placement.device):
-            *reached, frames = self._collect_frames(num_steps, *position)
-        return tuple(reached), frames
+    def _make_rollout(self, num_steps: int) -> Any:
+        """Returns a function that takes `num_steps` steps from a position.
+
+        It returns the position reached, and the frames.
+        """
+
+        def rollout(position: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+            with accelerators.graph_for(self._placement.device):
+                *reached, frames = self._collect_frames(num_steps, *position)
+            return tuple(reached), frames
+
+        return fast_function.fast_function(
+            rollout,
+            autograph=False,
+            jit_compile=(self._jit_compile and not self._placement.is_split) or None,
+        )

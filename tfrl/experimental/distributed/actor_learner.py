@@ -77,7 +77,8 @@ class Experiment:
         agent, such as `evaluate`.
       max_in_flight: The number of items that are sent to the learner ahead of their
         use; three batches if None.
-      jit_compile: Whether actors compile their loops, where possible.
+      jit_compile: Whether actors compile their loops, and the learner the updates
+        between two pushes, where possible.
       seed: Seed of the environments and actors.
     """
 
@@ -310,7 +311,13 @@ def learn(
     push = _PushWeights(agent, client, address, experiment.push_period)
     settings["callbacks"] = [push, *settings.get("callbacks", ())]
     with replay_buffer.reraise():
-        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, client)
+        loop = _LearnerLoop(
+            agent,
+            replay_buffer,
+            experiment.batch_size,
+            client,
+            experiment.push_period if experiment.jit_compile else None,
+        )
         run = train.Run(
             loop,
             directory,
@@ -335,11 +342,13 @@ class _LearnerLoop(train.DatasetLoop):
         replay_buffer: replay_buffers.ReverbReplayBuffer,
         batch_size: int,
         client: replay_service.Client,
+        compiled_updates: int | None,
     ) -> None:
         super().__init__(
             agent,
             lambda: replay_buffer.as_dataset(sample_batch_size=batch_size),
             replay_buffer,
+            compiled_updates=compiled_updates,
         )
         self._collected = reports.Collected(client)
 

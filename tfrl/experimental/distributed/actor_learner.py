@@ -47,7 +47,6 @@ from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
 from tfrl.experimental.distributed import reports
 from tfrl.experimental.distributed import reverb_variable_container as variables_lib
-from tfrl.replay_buffers.reverb import reverb_rollouts
 from tfrl.replay_service import server_process
 from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock, function_process, interrupts, supervisor
@@ -250,7 +249,7 @@ def act(
     environment, agent = experiment.build(seed)
     client = replay_service.Client(address)
     container = variables_lib.ReverbVariableContainer(address)
-    observer = reverb_rollouts.ReverbRolloutObserver(
+    observer = replay_buffers.ReverbRolloutObserver(
         client,
         replay_buffers.reverb_replay_buffer.DEFAULT_TABLE,
         experiment.sequence_length,
@@ -399,7 +398,7 @@ class _PushWeights(train.Callback):
 
 
 def _flush(
-    observer: reverb_rollouts.ReverbRolloutObserver, is_stopped: Callable[[], bool]
+    observer: replay_buffers.ReverbRolloutObserver, is_stopped: Callable[[], bool]
 ) -> None:
     """Waits until the server has all items, while the learner keeps up or not."""
     while not is_stopped():

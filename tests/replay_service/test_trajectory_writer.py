@@ -131,3 +131,59 @@ def test_items_are_checked_against_tables_and_their_signatures(client, drain, fi
     writer.create_item("pair", 1.0, {"x": a[-2:], "y": b[-2:]})
     writer.flush()
     assert drain(client, "pair") == [[[[3, 3, 3], [4, 4, 4]], [3, 4]]]
+
+
+def test_many_steps_and_items_at_once_mix_with_single_ones(client, drain):
+    writer = client.trajectory_writer(40)
+    numbers = iter(range(1000))
+    expected = []
+
+    def steps(count):
+        return [next(numbers) for _ in range(count)]
+
+    for count in (1, 30, 2, 7, 0, 12):
+        for number in steps(3):
+            writer.append({"x": number})
+            writer.create_item("any", 1.0, [writer.history["x"][-1:]])
+            expected.append([[number]])
+        writer.extend({"x": np.array(steps(count), np.int64)})
+        last = len(writer.history["x"]) - 1
+        shifts = np.array([2, 0, 1])
+        column = writer.history["x"][[last - 3, last - 2]]
+        writer.create_items("any", 1.0, [column, column[1]], shifts)
+        expected += [[[last - 3 + s, last - 2 + s], last - 2 + s] for s in shifts]
+        assert writer.history["x"][-3:].numpy().tolist() == [last - 2, last - 1, last]
+    writer.flush()
+    assert drain(client) == expected
+
+
+def test_many_steps_have_to_fit(client, drain):
+    writer = client.trajectory_writer(4)
+    three = np.arange(3)
+    writer.extend([three, three])
+    for bad, message in (
+        ([three], "a leaf of earlier steps is missing"),
+        ([three, three[:2]], "of the same N, got the shapes"),
+        ([three, np.float32(1)], "of the same N, got the shapes"),
+        ([three, three.astype(np.float32)], "wrong dtype .* Got float but expected"),
+        ([three, three[:, None]], "incompatible shape .* Got \\[1\\] which is"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            writer.extend(bad)
+    assert len(writer.history[0]) == 3
+    writer.append([3, 3])
+    writer.append([4], partial_step=True)
+    with pytest.raises(ValueError, match="the last step is open"):
+        writer.extend([three, three])
+    writer.append([None, 4])
+    column = writer.history[0][-3:-1]
+    for shifts in ([-2], [0, 2]):
+        with pytest.raises(ValueError, match="the writer does not keep all steps"):
+            writer.create_items("any", 1.0, [column], np.array(shifts))
+    with pytest.raises(ValueError, match="finite number that is at least 0"):
+        writer.create_items("any", -1.0, [column], np.array([0]))
+    with pytest.raises(ValueError, match="trajectory must not be empty"):
+        writer.create_items("any", 1.0, [column[2:]], np.array([0]))
+    writer.create_items("any", 1.0, [column], np.array([-1, 1]))
+    writer.flush()
+    assert drain(client) == [[[1, 2]], [[3, 4]]]

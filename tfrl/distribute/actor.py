@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reports, tables
 from tfrl.distribute import reverb_variable_container as containers
-from tfrl.replay_buffers.reverb import reverb_rows
 
 # How often an actor that waits for the learner looks whether it is stopped.
 _FLUSH_MILLISECONDS = 500
-_SELDOM = 9.0  # Seconds between equal messages; each writer has one in ten seconds.
 
 
 def act(
@@ -42,47 +38,39 @@ def act(
     environment, agent = experiment.build(seed)
     client = replay_service.Client(address)
     weights = _Weights(agent, client)
-    writer = make_writer(experiment, client, agent, environment.batch_size)
+    writer = make_writer(experiment, client, environment.batch_size)
     loop = train.CollectLoop(
         environment,
         agent,
-        [train.host_observer(lambda frame: writer.add(*tf.nest.flatten(frame)))],
         seed=seed,
         jit_compile="auto" if experiment.jit_compile else False,
     )
     reporter = reports.Reporter(client, number)
-    with contextlib.closing(environment), _one_message_of_all_writers():
+    with contextlib.closing(environment):
         while not is_stopped():
             weights.pull()
-            loop.collect(experiment.pull_period)
+            writer(loop.collect_frames(experiment.pull_period))
             reporter.report(loop.info)
             _flush(writer, is_stopped, lambda: reporter.report(loop.info))
 
 
 def make_writer(
-    experiment: experiments.Experiment,
-    client: replay_service.Client,
-    agent: tf_agent.TFAgent,
-    batch_size: int,
-) -> reverb_rows.Rows:
-    """Makes what writes an actor's frames: `add(*leaves)` and `flush(milliseconds)`.
+    experiment: experiments.Experiment, client: replay_service.Client, batch_size: int
+) -> replay_buffers.ReverbRolloutObserver:
+    """Makes what writes an actor's rollouts of frames.
 
     Args:
       experiment: What to do.
       client: A client of the actor's server.
-      agent: The agent, whose `collect_data_spec` is that of a frame.
-      batch_size: The number of environments `B`; the leaves are `[B, ...]`.
+      batch_size: The number of environments.
     """
-    return reverb_rows.Rows(
-        lambda client: replay_buffers.ReverbTrajectorySequenceObserver(
-            client,
-            tables.SEQUENCES,
-            experiment.sequence_length,
-            experiment.stride_length,
-        ),
+    return replay_buffers.ReverbRolloutObserver(
         client,
-        agent.collect_data_spec,
-        batch_size,
+        tables.SEQUENCES,
+        experiment.sequence_length,
+        experiment.stride_length,
+        batch_size=batch_size,
+        rollout_length=experiment.pull_period,
     )
 
 
@@ -106,7 +94,9 @@ class _Weights:
 
 
 def _flush(
-    writer: reverb_rows.Rows, is_stopped: Callable[[], bool], report: Callable[[], None]
+    writer: replay_buffers.ReverbRolloutObserver,
+    is_stopped: Callable[[], bool],
+    report: Callable[[], None],
 ) -> None:
     """Waits until the server has all items, while the learner keeps up or not."""
     while not is_stopped():
@@ -114,22 +104,3 @@ def _flush(
             writer.flush(_FLUSH_MILLISECONDS)
             return
         report()  # The learner shall know that this actor lives.
-
-
-@contextlib.contextmanager
-def _one_message_of_all_writers() -> Iterator[None]:
-    """Logs once in ten seconds, not once for each environment, what they wait for."""
-    passed: dict[str, float] = {}
-
-    def is_new(record: logging.LogRecord) -> bool:
-        if record.created < passed.get(record.msg, float("-inf")) + _SELDOM:
-            return False
-        passed[record.msg] = record.created
-        return True
-
-    logger = logging.getLogger("tfrl.replay_service")
-    logger.addFilter(is_new)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_new)

@@ -31,7 +31,8 @@ class Experiment:
         agent, such as `evaluate`.
       max_in_flight: The number of items that are sent to the learner ahead of their
         use; three batches if None.
-      jit_compile: Whether actors compile their loops, where possible.
+      jit_compile: Whether actors compile their loops, and the learner the updates
+        between two pushes, where possible.
       seed: Seed of the environments and actors.
     """
 

@@ -41,7 +41,7 @@ def learn(
     settings["callbacks"] = [push, *settings.get("callbacks", ())]
     collected = reports.Collected(client)
     with replay_buffer.reraise():
-        loop = _LearnerLoop(agent, replay_buffer, experiment.batch_size, collected)
+        loop = _LearnerLoop(experiment, agent, replay_buffer, collected)
         measured = view.View(loop, collected, client).metrics()
         settings["metrics"] = {**measured, **settings.get("metrics", {})}
         run = train.Run(
@@ -83,15 +83,16 @@ class _LearnerLoop(train.DatasetLoop):
 
     def __init__(
         self,
+        experiment: experiments.Experiment,
         agent: tf_agent.TFAgent,
         replay_buffer: replay_buffers.ReverbReplayBuffer,
-        batch_size: int,
         collected: reports.Collected,
     ) -> None:
         super().__init__(
             agent,
-            lambda: replay_buffer.as_dataset(sample_batch_size=batch_size),
+            lambda: replay_buffer.as_dataset(sample_batch_size=experiment.batch_size),
             replay_buffer,
+            compiled_updates=experiment.push_period if experiment.jit_compile else None,
         )
         self._collected = collected
 

@@ -19,6 +19,7 @@ from tfrl.utils import tracking
 
 DEFAULT_TABLE = "reports"
 _PERIOD = 1.0  # Seconds.
+_PAUSE = 0.2  # Seconds between two looks of the learner at least.
 _MOST = 1000  # Reports that wait for a learner; older ones are lost.
 _ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive.
 
@@ -78,6 +79,7 @@ class Collected(tf.Module, tracking.Untracked):
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._episodes = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._average_return = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        self._due = float("-inf")
         # The newest means of the actors, by their numbers.
         self._set_untracked("_newest", {})
         # When each actor's last report was taken.
@@ -101,7 +103,11 @@ class Collected(tf.Module, tracking.Untracked):
         return sum(taken_at > since for taken_at in self._taken_at.values())
 
     def take(self) -> None:
-        """Takes the new reports from the server, and adds them up."""
+        """Takes the new reports from the server, if it is time to, and adds them up."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _PAUSE
         size = self._client.server_info()[DEFAULT_TABLE].current_size
         if not size:
             return

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl import replay_service
@@ -58,7 +59,8 @@ class ReverbVariableContainer:
           ValueError: A table's size is not 1.
           TypeError: A table has no signature.
         """
-        infos = replay_service.Client(server_address).server_info()
+        self._client = replay_service.Client(server_address)
+        infos = self._client.server_info()
         self._specs = {name: _signature(infos, name) for name in table_names}
         self._tf_client = replay_service.TFClient(server_address)
 
@@ -104,9 +106,15 @@ class ReverbVariableContainer:
             or dtype differs.
         """
         self._check(variables, table)
-        values = tf.nest.flatten(self.pull(table))
+        values = self._arrays(table) if tf.executing_eagerly() else self.pull(table)
+        values = tf.nest.flatten(values)
         for variable, value in zip(tf.nest.flatten(variables), values, strict=True):
             variables_lib.as_tf_variable(variable).assign(value)
+
+    def _arrays(self, table: str) -> list[np.ndarray]:
+        """Returns the leaves of `pull` as arrays, in a fraction of its time."""
+        (sample,) = self._client.sample(table, 1, emit_timesteps=False)
+        return [steps[0] for steps in tf.nest.flatten(sample.data)]
 
     def _spec(self, table: str) -> Any:
         if table not in self._specs:

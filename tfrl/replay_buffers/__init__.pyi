@@ -18,6 +18,7 @@ from .py_hashed_replay_buffer import PyHashedReplayBuffer as PyHashedReplayBuffe
 from .py_uniform_replay_buffer import PyUniformReplayBuffer as PyUniformReplayBuffer
 from .replay_buffer import BufferInfo as BufferInfo
 from .replay_buffer import ReplayBuffer as ReplayBuffer
+from .reverb.reverb_rollouts import ReverbRolloutObserver as ReverbRolloutObserver
 from .reverb_replay_buffer import ReverbReplayBuffer as ReverbReplayBuffer
 from .reverb_utils import ReverbAddEpisodeObserver as ReverbAddEpisodeObserver
 from .reverb_utils import ReverbAddTrajectoryObserver as ReverbAddTrajectoryObserver

@@ -179,6 +179,67 @@ class TrajectoryWriter:
             self._raise_problem()
         self._buffers.append(data, partial_step)
 
+    def extend(self, data: Any) -> None:
+        """Adds many steps at once, without work for each of them.
+
+        Args:
+          data: A nest of arrays and eager tensors `[N, ...]`, which the writer keeps:
+            do not change them. Every leaf of earlier steps must be in it.
+
+        Raises:
+          ValueError: If the dtype or shape of a leaf's steps has changed, the leaves
+            differ in N, a leaf is missing, does not consist of numbers or has become a
+            nest, or the last step is open. No step is added.
+          Exception: The error with which the server refused an earlier item.
+        """
+        self._raise_problem()
+        self._buffers.extend(data)
+
+    def create_items(
+        self, table: str, priority: float, trajectory: Any, shifts: np.ndarray
+    ) -> None:
+        """Creates items of the same layout, without work for each of them.
+
+        Args:
+          table: The name of the table.
+          priority: The priority of each item, at least 0.
+          trajectory: A nest of `TrajectoryColumn`s from `history`; see `create_item`.
+          shifts: int64 `[n]`, `n >= 1`. The item of each shift has the steps of
+            `trajectory`, each of them replaced by the step that comes so many steps
+            later. Items are inserted in this order.
+
+        Raises:
+          TypeError: See `create_item`.
+          ValueError: See `create_item`. Every step from the first to the last one of
+            the items must have a value in each column.
+          Exception: The error with which the server refused an earlier item.
+        """
+        stream = self._raise_problem()
+        priority = _as_float(priority)
+        if not 0.0 <= priority < math.inf:
+            raise _bad_priority(priority)
+        columns = _checked_columns(trajectory)
+        first = columns[0]._start
+        key = _key(table, columns)
+        least, most = int(shifts.min()), int(shifts.max())
+        for column in columns:
+            steps = column.steps
+            if steps and not column._column.are_available(
+                min(steps) + least, max(steps) + most
+            ):
+                raise ValueError(
+                    f"shifts: got {least} to {most}, but the writer does not keep all "
+                    f"steps of {column} that they lead to: create the items before so "
+                    "many steps are appended, or raise num_keep_alive_refs."
+                )
+        with stream.lock:
+            group = stream.group
+            if group is None or group.key != key:
+                group = self._open_group(stream, table, key, columns)
+            group.starts.extend((shifts + first).tolist())
+            group.priorities.extend([priority] * len(shifts))
+            stream.added(len(shifts))
+
     def create_item(self, table: str, priority: float, trajectory: Any) -> None:
         """Creates an item and has it inserted into a table. Never waits.
 

@@ -3,30 +3,75 @@
 import itertools
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
-from tfrl import train
-from tfrl.environments import native
+from tfrl import environments, train
+from tfrl.environments import native, test_envs
 
 
-def test_it_shows_every_step_and_trains_nothing():
-    environment = native.load("CartPole-v1", batch_size=3, seed=1)
+def make_loop(environment, observers=(), seed=2):
     agent = KINDS["A2CAgent"].make(
         environment.time_step_spec(), environment.action_spec()
     )
-    before = [variable.numpy() for variable in agent.variables()]
+    return train.CollectLoop(environment, agent, observers, seed=seed), agent
+
+
+def test_it_shows_every_step_and_trains_nothing():
     frames = []
-    loop = train.CollectLoop(
-        environment, agent, [train.host_observer(frames.append)], seed=2
+    loop, agent = make_loop(
+        native.load("CartPole-v1", batch_size=3, seed=1),
+        [train.host_observer(frames.append)],
     )
-    loop.collect(3)
-    info = loop.run(2)
-    loop.collect(2)
+    before = [variable.numpy() for variable in agent.variables()]
+    info = loop.run(5)
     assert (info.iteration, info.train_steps) == (5, 0)
-    assert len(frames) == 7
+    assert len(frames) == 5
     assert frames[0].observation.shape == (3, 4)
     assert frames[0].policy_info["dist_params"]["logits"].shape == (3, 2)
     for earlier, later in itertools.pairwise(frames):
         np.testing.assert_array_equal(earlier.next_step_type, later.step_type)
     for variable, value in zip(agent.variables(), before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
+
+
+def test_it_returns_the_frames_that_it_would_show():
+    shown = []
+    loop, _ = make_loop(
+        native.load("CartPole-v1", batch_size=3, seed=1),
+        [train.host_observer(shown.append)],
+    )
+    loop.run(27)
+    expected = tf.nest.map_structure(lambda *leaves: np.stack(leaves), *shown)
+    loop, _ = make_loop(native.load("CartPole-v1", batch_size=3, seed=1))
+    parts = [loop.collect_frames(9) for _ in range(3)]
+    found = tf.nest.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
+    assert found.observation.shape == (27, 3, 4)
+    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+    info = loop.run(0)
+    assert info.iteration == 27
+    assert info.environment_steps == np.sum(expected.step_type != 2)
+
+
+class Breaks(test_envs.CountingEnv):
+    """Breaks at its seventh step."""
+
+    steps = 0
+
+    def _step(self, action):
+        self.steps += 1
+        if self.steps == 7:
+            raise ArithmeticError("broken")
+        return super()._step(action)
+
+
+def test_an_environment_in_python_raises_its_own_exception_and_goes_on():
+    loop, _ = make_loop(environments.TFPyEnvironment(Breaks(steps_per_episode=50)))
+    frames = loop.collect_frames(4)
+    assert frames.observation.numpy().tolist() == [[0], [1], [2], [3]]
+    with pytest.raises(ArithmeticError, match="broken"):
+        loop.collect_frames(4)
+    assert loop.collect_frames(4).observation.shape == (4, 1)
+    with pytest.raises(ValueError, match="num_steps: expected an integer of at least"):
+        loop.collect_frames(0)

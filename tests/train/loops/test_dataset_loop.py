@@ -57,11 +57,11 @@ def weights(agent):
     return [v.numpy() for v in agent.variables()]
 
 
-@pytest.fixture(scope="module")
-def trained():
+@pytest.fixture(scope="module", params=[None, 3], ids=["plain", "compiled"])
+def trained(request):
     agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
     agent.initialize()
-    loop = train.DatasetLoop(agent, pairs)
+    loop = train.DatasetLoop(agent, pairs, compiled_updates=request.param)
     can_draw = [loop.can_draw_for_log()]
     infos = [loop.run(2), loop.run(4)]
     return loop, infos, [*can_draw, loop.can_draw_for_log()]
@@ -118,6 +118,33 @@ def test_the_end_of_the_dataset_is_an_error():
     loop = train.DatasetLoop(make_agent(), pairs)
     with pytest.raises(tf.errors.OutOfRangeError):
         loop.run(NUM_BATCHES + 1)
+
+
+def test_compiled_updates_find_losses_that_are_not_finite():
+    batches = BATCHES._replace(reward=BATCHES.reward * np.nan)
+    loop = train.DatasetLoop(
+        make_agent(),
+        lambda: tf.data.Dataset.from_tensor_slices((batches, INFOS)),
+        compiled_updates=1,
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the weights are lost"):
+        loop.run(1)
+
+
+def test_what_xla_cannot_compile_runs_in_a_plain_graph():
+    with pytest.warns(RuntimeWarning, match="batch the dataset with drop_remainder"):
+        loop = train.DatasetLoop(
+            make_agent(),
+            lambda: (
+                tf.data.Dataset.from_tensor_slices((BATCHES, BATCHES))
+                .unbatch()
+                .batch(2)
+            ),
+            compiled_updates=1,
+        )
+    assert loop.activity == "tracing the training loop"
+    with pytest.raises(ValueError, match="compiled_updates: expected an integer of at"):
+        train.DatasetLoop(make_agent(), pairs, compiled_updates=0)
 
 
 def filled(agent, kind):

@@ -1,4 +1,4 @@
-"""The parts of `ReverbReplayBuffer`: rows, contents, datasets and the writer.
+"""The parts of `ReverbReplayBuffer`, and the observers that write to its table.
 
 >>> import numpy as np
 >>> from tfrl.replay_buffers.reverb import reverb_rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import tree
@@ -38,17 +38,17 @@ class Block:
 
     __slots__ = ("arrays", "rows", "sent", "start")
 
-    def __init__(self, rows: int, columns: Iterable[Column]):
-        """Allocates a block.
-
-        Args:
-          rows: The number of rows.
-          columns: The columns of the schema.
-        """
+    def __init__(self, rows: int, arrays: list[np.ndarray]):
+        """Creates a block; see the attributes."""
         self.start = 0
         self.rows = rows
-        self.arrays = [np.zeros((rows, *c.shape), c.dtype) for c in columns]
+        self.arrays = arrays
         self.sent = np.zeros(rows, bool)
+
+    @classmethod
+    def allocate(cls, rows: int, columns: Iterable[Column]) -> Self:
+        """Returns a block of so many rows for the columns of the schema."""
+        return cls(rows, [np.zeros((rows, *c.shape), c.dtype) for c in columns])
 
     def is_alike(self, rows: int, columns: int) -> bool:
         """Returns whether the block has these numbers of rows and columns."""
@@ -156,6 +156,43 @@ class StepBuffers:
                 self._note_missing(plan, leaves, step)
         self.is_open = is_partial
 
+    def extend(self, data: Any) -> None:
+        """Adds many steps, and keeps their arrays. Adds nothing if it raises an error.
+
+        Args:
+          data: A nest of arrays `[N, *shape]`, with a leaf for every column.
+
+        Raises:
+          ValueError: If a step is open, the dtype or shape of a leaf has changed, a
+            leaf is missing, the leaves differ in N, or the structure does not fit.
+        """
+        if self.is_open:
+            raise ValueError("extend: the last step is open; complete it by `append`.")
+        leaves, plan = self.structure.take_apart(data)
+        if not plan.is_whole:
+            raise ValueError("extend: a leaf of earlier steps is missing; add it.")
+        arrays = [_as_array(leaf) for leaf in leaves]
+        if any(not a.ndim or len(a) != len(arrays[0]) for a in arrays):
+            raise ValueError(
+                "extend: expected arrays [N, ...] of the same N, got the shapes "
+                f"{[array.shape for array in arrays]}."
+            )
+        if not len(arrays[0]):
+            return
+        by_column: list[Any] = [None] * len(arrays)
+        for column, array in zip(plan.columns, arrays, strict=True):
+            self._fit(column, array[0])
+            by_column[column.index] = array
+        with self._lock:
+            self._take_unneeded()
+            if self._blocks:
+                self._blocks[-1].rows = self._row  # No later step is in this block.
+            block = Block(len(arrays[0]), by_column)
+            block.begin(self.end)
+            self._blocks.append(block)
+        self.end += block.rows
+        self._row = self._rows = block.rows
+
     def clear(self) -> None:
         """Clears the history."""
         self.start = self.end
@@ -250,19 +287,23 @@ class StepBuffers:
         if self.step_bytes:
             rows = min(max(_BLOCK_BYTES // self.step_bytes, _MIN_ROWS), _MAX_ROWS)
         with self._lock:
-            needed = self._lowest_needed()
-            free = None
-            while len(self._blocks) > 1 and self._blocks[1].start <= needed:
-                free = self._blocks.pop(0)
+            block = self._take_unneeded()
             # Used memory is cheaper than new memory.
-            if free is None or not free.is_alike(rows, len(self.schema)):
-                free = Block(rows, self.schema)
-            block = free
+            if block is None or not block.is_alike(rows, len(self.schema)):
+                block = Block.allocate(rows, self.schema)
             block.begin(self.end)
             self._blocks.append(block)
         self._row, self._rows = 0, block.rows
         for column, array in zip(self.schema, block.arrays, strict=True):
             column.array = array
+
+    def _take_unneeded(self) -> Block | None:
+        """Drops the blocks that nothing needs; returns the last of them."""
+        needed = self._lowest_needed()
+        free = None
+        while len(self._blocks) > 1 and self._blocks[1].start <= needed:
+            free = self._blocks.pop(0)
+        return free
 
     def _store(self, column: Column, row: int, value: Any) -> None:
         """Stores a column's first value, or a value that has to be converted.
@@ -274,6 +315,15 @@ class StepBuffers:
             array = _as_array(value)
         except ValueError as error:
             raise ValueError(f"Column {column.path}: {error}") from None
+        self._fit(column, array)
+        column.array[row] = array
+
+    def _fit(self, column: Column, array: np.ndarray) -> None:
+        """Checks a column's value, whose first one determines the column's type.
+
+        Raises:
+          ValueError: If the value does not fit the column.
+        """
         if column.dtype is None:
             self._add_to_schema(column, array)
         if array.dtype != column.dtype:
@@ -287,7 +337,6 @@ class StepBuffers:
                 f"{column.path}. Got {_shape_text(array.shape)} which is incompatible "
                 f"with {_shape_text(column.shape)}."
             )
-        column.array[row] = array
 
     def _add_to_schema(self, column: Column, value: np.ndarray) -> None:
         if len(self.schema) >= limits.COLUMNS:
@@ -300,11 +349,12 @@ class StepBuffers:
                 f"append: got a leaf of rank {value.ndim} at {column.path}, expected "
                 f"at most {limits.STEP_RANK}. Reshape it."
             )
-        block = self._blocks[-1]
         with self._lock:
             column.set_type(value, len(self.schema))
-            column.array = np.zeros((block.rows, *value.shape), value.dtype)
-            block.arrays.append(column.array)
+            if self._blocks:
+                block = self._blocks[-1]
+                column.array = np.zeros((block.rows, *value.shape), value.dtype)
+                block.arrays.append(column.array)
             self.schema.append(column)
             self.step_bytes += value.nbytes
 

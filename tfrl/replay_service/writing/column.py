@@ -98,6 +98,15 @@ class Column:
         oldest = max(buffers.start, self.created, buffers.end - self.keep)
         return oldest <= step < buffers.end and step not in self.missing_steps
 
+    def are_available(self, first: int, last: int) -> bool:
+        """Returns whether all steps from `first` to `last` are known to have a value.
+
+        It may be False even so, if a later step has none.
+        """
+        buffers = self.buffers
+        oldest = max(buffers.start, self.first_contiguous_step, buffers.end - self.keep)
+        return oldest <= first and last < buffers.end
+
     def read(self, steps: Sequence[int]) -> np.ndarray:
         """Returns the values at the given steps, stacked."""
         return self.buffers.read(self, steps)

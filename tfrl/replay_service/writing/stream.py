@@ -78,16 +78,16 @@ class WriterStream:
         self._groups.append(group)
         self.group = group
 
-    def added(self) -> None:
-        """Counts an item added to the open group; sends the batch if it is full."""
-        self.count += 1
-        if self.count == 1:
+    def added(self, number: int = 1) -> None:
+        """Counts items added to the open group; sends the batch if it is full."""
+        if not self.count:
             self._since = time.monotonic()
             rows = _BATCH_BYTES // max(self._buffers.step_bytes, 1)
             self._next_end = self._buffers.end + max(rows, 1)
             if not BACKGROUND_FLUSHER.event.is_set():
                 BACKGROUND_FLUSHER.event.set()
-        elif self.count >= BATCH or self._buffers.end >= self._next_end:
+        self.count += number
+        if self.count >= BATCH or self._buffers.end >= self._next_end:
             self.send()
             self._receive_all()
 

@@ -17,10 +17,16 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import fast_dataset, stored_values
+from tfrl.compilation import (
+    accelerators,
+    fast_dataset,
+    stored_values,
+    trace_counts,
+)
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution
 from tfrl.train.loops import loop_checks, placement, replay_updates, training_loop
+from tfrl.utils import number_checks
 
 
 class DatasetLoop(training_loop.TrainingLoop):
@@ -40,6 +46,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         *,
         update_normalizers: bool = True,
+        compiled_updates: int | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -53,11 +60,18 @@ class DatasetLoop(training_loop.TrainingLoop):
             shall have none of this.
           update_normalizers: Whether the experience moves the statistics of the agent's
             normalizers; False if what collects it calls `agent.update_normalizers`.
+          compiled_updates: How many successive updates XLA compiles into one program,
+            which takes a few seconds; small networks then train several times faster.
+            The results agree with those of the plain graph to float32's accuracy. The
+            updates of a call that are left over run in the plain graph, and so do all,
+            with a warning, where XLA cannot compile them. None compiles nothing.
 
         Raises:
-          ValueError: The agent's reward normalizer follows the steps of environments.
+          ValueError: The agent's reward normalizer follows the steps of environments,
+            or `compiled_updates` is not positive.
           TypeError: A part is of another kind.
         """
+        number_checks.check_sizes(optional=True, compiled_updates=compiled_updates)
         loop_checks.check_agent(agent)
         if replay_buffer is not None:
             loop_checks.check_replay_buffer(replay_buffer)
@@ -71,6 +85,20 @@ class DatasetLoop(training_loop.TrainingLoop):
             after=lambda element, _: self._last_batch.keep(element[0]),
             replay_buffer=replay_buffer,
             update_normalizers=update_normalizers,
+        )
+        self._compiled_updates = compiled_updates
+        if compiled_updates is None:
+            return
+        obstacle = self._obstacle_to_compilation(placed)
+        # The loop then checks after each call what XLA does not.
+        self._jit_compile = loop_checks.resolve_compilation("auto", obstacle)
+        self._update_in_program = DatasetStep(
+            agent, update_normalizers=update_normalizers
+        )
+        self._program: Any = tf.function(
+            trace_counts.of_one_object(self._train_on_all),
+            autograph=False,
+            jit_compile=True,
         )
 
     def replay_size(self) -> int | None:
@@ -86,6 +114,60 @@ class DatasetLoop(training_loop.TrainingLoop):
     def draw_for_log(self) -> Any:
         """Returns the last batch that was trained on."""
         return self._last_batch.read()
+
+    def _obstacle_to_compilation(self, placed: placement.Placement) -> str | None:
+        """Returns why XLA cannot compile updates, and a remedy; None if it can."""
+        buffer = self._replay_buffer
+        if buffer is not None and buffer.is_prioritized:
+            return (
+                f"a prioritized {type(buffer).__name__}, expected a uniform one, since "
+                "each update changes priorities; leave compiled_updates=None."
+            )
+        spec = self._iterator.element_spec[0]
+        if not all(leaf.shape.is_fully_defined() for leaf in tf.nest.flatten(spec)):
+            return (
+                f"elements of the shapes {spec}, expected fully defined ones; batch "
+                "the dataset with drop_remainder=True."
+            )
+        missing = loop_checks.obstacle_without_environment(None)
+        return missing or loop_checks.misplaced(self._agent, [], placed)
+
+    def _iterations(
+        self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
+    ) -> tuple[tuple[Any, ...], tf.Tensor]:
+        """Does whole programs of updates, and then those that are left over."""
+        size = self._compiled_updates
+        if size is None or not self._jit_compile:
+            return super()._iterations(position, num_iterations, loss_sum)
+        num_programs = tf.cast(num_iterations // size, tf.int32)
+        with accelerators.graph_for(self._placement.device):
+            _, loss_sum = accelerators.while_loop(
+                lambda i, _: i < num_programs,
+                lambda i, loss_sum: (i + 1, loss_sum + self._run_program(size)),
+                (tf.constant(0), loss_sum),
+                parallel_iterations=1,
+            )
+        return super()._iterations(position, num_iterations % size, loss_sum)
+
+    def _run_program(self, num_updates: int) -> tf.Tensor:
+        """Draws elements and trains on each; returns the sum of losses, float64."""
+        batches = [next_element(self._iterator)[0] for _ in range(num_updates)]
+        self._last_batch.keep(batches[-1])
+        return self._program(
+            tf.nest.map_structure(lambda *leaves: tf.stack(leaves), *batches)
+        )
+
+    def _train_on_all(self, batches: Any) -> tf.Tensor:
+        """Trains on each of the batches `[n, ...]`; returns the sum of losses."""
+
+        def train(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            batch = tf.nest.map_structure(lambda leaf: leaf[i], batches)
+            loss = self._update_in_program((batch, ())).loss
+            return i + 1, loss_sum + tf.cast(loss, tf.float64)
+
+        number = tf.nest.flatten(batches)[0].shape[0]
+        start = tf.constant(0), tf.constant(0.0, tf.float64)
+        return tf.while_loop(lambda i, _: i < number, train, start)[1]
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
         return position, self._update(next_element(self._iterator)).loss

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import accelerators, compile_errors, trace_counts
+from tfrl.compilation import accelerators, compile_errors, fast_function
 from tfrl.environments.boundary import running_steps
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.system import interrupts
@@ -85,8 +85,8 @@ class TrainingLoop(tf.Module, abc.ABC):
         self._transform = iteration_transform.IterationTransform()
         self._weights = lost_weights.LostWeights(agent)
         self._jit_compile = jit_compile
-        self._call: Any = tf.function(
-            trace_counts.of_one_object(self._iterations),
+        self._call: Any = fast_function.fast_function(
+            self._iterations,
             autograph=False,
             jit_compile=(jit_compile and not placed.is_split) or None,
         )

@@ -271,7 +271,7 @@ class Run:
                 return not (interrupted() or self._callbacks.stopped_by)
 
             if goes_on() and (resumed_at is None or self._evaluation_is_missing()):
-                self._at_stop(bar, interrupted)
+                self._at_stop(bar, interrupted, self._loop.info())
             info = self._loop.info()
             while not self._length.is_reached(info) and goes_on():
                 before = info.iteration
@@ -285,7 +285,7 @@ class Run:
                 # experience.
                 if info.iteration > before:
                     self._callbacks.reached(info.iteration)
-                    self._at_stop(bar, interrupted)
+                    self._at_stop(bar, interrupted, info)
             if not goes_on():
                 self._end_early(bar)
         self._directory.check_intact(self._loop.iteration)
@@ -321,13 +321,18 @@ class Run:
         left = self._length.iterations_left(info, self._loop.most_steps_per_iteration)
         return min(*stops, info.iteration + left)
 
-    def _at_stop(self, bar: progress.Progress, interrupted: Callable[[], bool]) -> None:
+    def _at_stop(
+        self,
+        bar: progress.Progress,
+        interrupted: Callable[[], bool],
+        info: training_loop.IterationInfo,
+    ) -> None:
         """Evaluates, logs and saves, each if it is due, and then calls the callbacks.
 
         Does none of them if the evaluation is interrupted; a resumed run does them.
         """
-        iteration = self._loop.iteration
-        at_end = self._length.is_reached(self._loop.info())
+        iteration = info.iteration
+        at_end = self._length.is_reached(info)
         self._directory.check_intact(iteration)
         evaluates = at_end or self._is_evaluation_due(iteration)
         if evaluates:

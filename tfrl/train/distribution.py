@@ -1,4 +1,4 @@
-"""What a learner needs of `tf.distribute`: data for replicas, and sums of results."""
+"""What a learner needs of `tf.distribute`: data for replicas, and means of results."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def iterator(
 def reduced(
     strategy: tf.distribute.Strategy,
     nest: Any,
-    reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.SUM,
+    reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.MEAN,
 ) -> Any:
     """Reduces the results of the replicas to one; with one replica, does nothing.
 

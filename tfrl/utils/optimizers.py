@@ -32,9 +32,9 @@ class OptimizerAdapter(tf.Module):
     A Keras optimizer already bound to other variables is cloned, since it can update
     only one list of variables.
 
-    In the replicas of a `tf.distribute` strategy, `reduced` sums the gradients up and
-    clips the sums, and `apply` applies them in every replica. Keras and TensorFlow 1
-    would clip first, and so move too far.
+    In the replicas of a `tf.distribute` strategy, `reduced` takes the means of the
+    gradients and clips them, and `apply` applies them in every replica. Keras and
+    TensorFlow 1 would clip first, and so move too far.
     """
 
     def __init__(
@@ -107,14 +107,17 @@ class OptimizerAdapter(tf.Module):
     def reduced(
         self, loss: tf.Tensor, gradients: Sequence[Any]
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Returns the loss and the gradients of all replicas, the latter clipped.
+        """Returns the means over replicas of loss and gradients, the latter clipped.
 
         Args:
-          loss: The loss of this replica's examples, divided by the number of replicas.
+          loss: The loss of this replica's examples.
           gradients: The gradients of `loss`, or None.
+
+        Raises:
+          NotImplementedError: See `replicas.mean_over_replicas`.
         """
-        loss, *sums = replicas.sum_over_replicas([loss, *gradients])
-        return loss, sums if self._clip is None else self._clip(sums)
+        loss, *means = replicas.mean_over_replicas([loss, *gradients])
+        return loss, means if self._clip is None else self._clip(means)
 
     def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
         """Applies one gradient to each variable; None leaves a variable unchanged.

@@ -82,15 +82,13 @@ def _check_scope(
 
 def iterator(
     strategy: tf.distribute.Strategy,
-    dataset_fn: Callable[[], tf.data.Dataset],
+    dataset_fn: Callable[[tf.distribute.InputContext], tf.data.Dataset],
     options: tf.distribute.InputOptions | None = None,
 ) -> Any:
     """Returns an iterator of the dataset, whose elements go to the replicas in turn."""
     if strategy.num_replicas_in_sync == 1:
-        return iter(dataset_fn())
-    return iter(
-        strategy.distribute_datasets_from_function(lambda _: dataset_fn(), options)
-    )
+        return iter(dataset_fn(tf.distribute.InputContext()))
+    return iter(strategy.distribute_datasets_from_function(dataset_fn, options))
 
 
 def reduced(

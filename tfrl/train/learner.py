@@ -153,7 +153,9 @@ class Learner:
         self._iterator: Any = None
         if experience_dataset_fn is not None:
             self._iterator = distribution.iterator(
-                self.strategy, experience_dataset_fn, experience_dataset_options
+                self.strategy,
+                lambda _: experience_dataset_fn(),
+                experience_dataset_options,
             )
         with self.strategy.scope():
             agent.initialize()

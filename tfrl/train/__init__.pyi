@@ -34,3 +34,4 @@ from .runs.run_result import RunResult as RunResult
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep
+from .worker_group import WorkerLostError as WorkerLostError

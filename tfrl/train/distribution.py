@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.utils import common, variables
+from tfrl.utils import optimizers as optimizers_lib
 
 # Settings of Keras's optimizers that are wrong, or fail, in a replica.
 _REFUSED = (
@@ -32,14 +33,26 @@ def check_parts(
       train_step: The counter of train steps.
 
     Raises:
-      ValueError: A part was not made in the strategy's scope, or an optimizer clips or
-        accumulates gradients.
+      ValueError: A part was not made in the strategy's scope, an optimizer clips or
+        accumulates gradients, the agent applies gradients by itself, or a layer
+        normalizes by the statistics of one replica's examples.
     """
     if strategy.num_replicas_in_sync == 1:
         return
-    optimizers = _optimizers(agent)
+    parts = tf.train.TrackableView(agent).descendants()
+    optimizers = [p for p in parts if isinstance(p, keras.optimizers.Optimizer)]
+    adapted = _adapted(parts)
     for optimizer in optimizers:
         _check_settings(optimizer)
+        if id(optimizer) not in adapted:
+            raise ValueError(
+                f"agent {agent.name!r}: got the optimizer {optimizer.name!r}, which it "
+                "applies by itself, expected a tfrl.utils.optimizers.OptimizerAdapter; "
+                "give it to self._gradient_step or self._apply, which average the "
+                "gradients of replicas."
+            )
+    for layer in parts:
+        _check_layer(layer)
     of_optimizers = {
         id(v): f"optimizer {optimizer.name!r}"
         for optimizer in optimizers
@@ -51,9 +64,22 @@ def check_parts(
     _check_scope(strategy, train_step, "train_step")
 
 
-def _optimizers(agent: tf_agent.TFAgent) -> list[keras.optimizers.Optimizer]:
-    parts = tf.train.TrackableView(agent).descendants()
-    return [part for part in parts if isinstance(part, keras.optimizers.Optimizer)]
+def _adapted(parts: Iterable[Any]) -> set[int]:
+    """Returns the identities of the optimizers that adapters apply."""
+    adapters = [p for p in parts if isinstance(p, optimizers_lib.OptimizerAdapter)]
+    outer = [adapter.optimizer for adapter in adapters]
+    inner = [getattr(optimizer, "inner_optimizer", None) for optimizer in outer]
+    return {id(optimizer) for optimizer in [*outer, *inner]}
+
+
+def _check_layer(layer: Any) -> None:
+    is_batch_norm = isinstance(layer, keras.layers.BatchNormalization)
+    if is_batch_norm and not layer.synchronized:
+        raise ValueError(
+            f"layer {layer.name!r}: got a BatchNormalization with several replicas, of "
+            "which each would normalize by the statistics of its own examples, "
+            "expected one with synchronized=True; or use a LayerNormalization."
+        )
 
 
 def _check_settings(optimizer: keras.optimizers.Optimizer) -> None:

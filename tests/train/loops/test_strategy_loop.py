@@ -62,6 +62,12 @@ def test_each_replica_sets_the_priorities_of_its_examples(results):
     assert results["prioritized"]["moved"] == 8
 
 
+def test_synchronized_statistics_are_those_of_the_whole_batch(results):
+    # Three updates by gradient descent, with moving averages.
+    assert results["synchronized"]["difference"] < 1e-5
+    assert results["synchronized"]["between_replicas"] == 0
+
+
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
@@ -69,6 +75,11 @@ def test_each_replica_sets_the_priorities_of_its_examples(results):
         ("agent", "strategy: the agent 'dqn_agent' has the variable "),
         ("clipping", "optimizer 'sgd"),
         ("accumulation", "optimizer 'sgd"),
+        ("statistics", "got a BatchNormalization with several replicas, of which each"),
+        (
+            "by_itself",
+            "which it applies by itself, expected a tfrl.utils.optimizers.",
+        ),
         ("compiled", "in a graph that XLA compiles, expected it in the function"),
         ("compiled_within", "in a graph that XLA compiles, expected it in the func"),
         ("compiled_loss", "in a graph that XLA compiles, expected it in the funct"),

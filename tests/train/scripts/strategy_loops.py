@@ -23,13 +23,33 @@ OBSERVATION = tf.TensorSpec([3], tf.float32, "observation")
 NUM_BATCHES, BATCH_SIZE = 4, 8
 
 
-def make_agent(optimizer=None, **kwargs):
-    agent = agents.DqnAgent(
+class ByItself(agents.DqnAgent):
+    """An agent that applies gradients without an adapter."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.own = keras.optimizers.SGD(0.5)
+
+
+def batch_normalized(**kwargs):
+    """Returns a Q-network with batch normalization."""
+    layers = [
+        keras.layers.Dense(6, kernel_initializer=keras.initializers.GlorotUniform(1)),
+        keras.layers.BatchNormalization(**kwargs),
+        keras.layers.Dense(3, kernel_initializer=keras.initializers.GlorotUniform(2)),
+    ]
+    return networks.Sequential(layers, input_spec=OBSERVATION)
+
+
+def make_agent(optimizer=None, network=None, kind=agents.DqnAgent, **kwargs):
+    if network is None:
+        network = networks.QNetwork(
+            OBSERVATION, every_agent.CHOICE, fc_layer_params=(6,), seed=1
+        )
+    agent = kind(
         ts.time_step_spec(OBSERVATION),
         every_agent.CHOICE,
-        networks.QNetwork(
-            OBSERVATION, every_agent.CHOICE, fc_layer_params=(6,), seed=1
-        ),
+        network,
         keras.optimizers.SGD(0.5) if optimizer is None else optimizer,
         gamma=0.9,
         target_update_tau=0.1,
@@ -112,6 +132,22 @@ def trained(strategy):
         "seen": seen,
         "traces": shared.trace_count(),
         "log": shared.draw_for_log().observation.shape.as_list(),
+    }
+
+
+def synchronized(strategy):
+    """Returns in what layers of synchronized statistics differ from one device's."""
+    alone = make_agent(network=batch_normalized())
+    with strategy.scope():
+        shared = make_agent(network=batch_normalized(synchronized=True))
+    train.DatasetLoop(alone, lambda: make_dataset(BATCH_SIZE)).run(3)
+    train.StrategyLoop(
+        shared, lambda n, _: make_dataset(n), strategy, batch_size=BATCH_SIZE
+    ).run(3)
+    copies = [strategy.experimental_local_results(v) for v in shared.variables()]
+    return {
+        "difference": difference(values(alone), values(shared)),
+        "between_replicas": difference(*zip(*copies, strict=True)),
     }
 
 
@@ -225,9 +261,11 @@ def refusals(strategy):
             agent, lambda n, _: make_dataset(n), strategy, batch_size=batch_size
         )
 
-    def made(**kwargs):
+    def made(network=None, kind=agents.DqnAgent, **kwargs):
         with strategy.scope():
-            return make_agent(keras.optimizers.SGD(0.1, **kwargs))
+            return make_agent(
+                keras.optimizers.SGD(0.1, **kwargs), network and network(), kind
+            )
 
     shared = make_shared(strategy)
     batch = next(iter(make_dataset(4)))[0]
@@ -246,6 +284,8 @@ def refusals(strategy):
         "agent": refusal(lambda: loop(make_agent())),
         "clipping": refusal(lambda: loop(made(global_clipnorm=1.0))),
         "accumulation": refusal(lambda: loop(made(gradient_accumulation_steps=2))),
+        "statistics": refusal(lambda: loop(made(batch_normalized))),
+        "by_itself": refusal(lambda: loop(made(kind=ByItself))),
         "compiled": refusal(lambda: compiled(batch)),
         "compiled_within": refusal(lambda: strategy.run(within, args=(batch,))),
         "compiled_loss": refusal(
@@ -262,6 +302,7 @@ def main():
             "stopped": stopped(strategy),
             "refusals": refusals(strategy),
             "prioritized": prioritized(strategy),
+            "synchronized": synchronized(strategy),
             "resumed": resumed(strategy, folder),
         }
     print(json.dumps(results))

@@ -70,10 +70,9 @@ class StrategyLoop(dataset_loop.DatasetLoop):
           update_normalizers: See `DatasetLoop`.
 
         Raises:
-          ValueError: The batch cannot be divided among the replicas, a part of the
-            agent was not made in the strategy's scope, an optimizer clips or
-            accumulates gradients, or the agent's reward normalizer follows the steps of
-            environments.
+          ValueError: The batch cannot be divided among the replicas, they cannot train
+            the agent (see `distribution.check_parts`), or the agent's reward normalizer
+            follows the steps of environments.
           TypeError: A part is of another kind.
         """
         loop_checks.check_agent(agent)

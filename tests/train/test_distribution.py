@@ -111,7 +111,7 @@ def test_the_learner_of_ppo_divides_minibatches_among_the_replicas(printed):
 def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
     refusals = results["refusals"]
     for part, name in (
-        ("agent", "agent 'dqn_agent'"),
+        ("agent", "network"),
         ("optimizer", r"optimizer 'sgd_?\d*'"),
         ("train_step", "train_step"),
     ):

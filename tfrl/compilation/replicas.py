@@ -108,6 +108,25 @@ def seed_of_replica(seed: tf.Tensor) -> tf.Tensor:
     )
 
 
+def check_scope(
+    strategy: tf.distribute.Strategy, variable: tf.Variable, where: str
+) -> None:
+    """Raises a ValueError unless a variable was made in the scope of a strategy.
+
+    Args:
+      strategy: The strategy.
+      variable: The variable.
+      where: What the variable belongs to, for the error.
+    """
+    if not strategy.extended.variable_created_in_scope(variable):
+        raise ValueError(
+            f"strategy: the {where} has the variable {variable.name!r}, which was made "
+            "outside of the strategy's scope, expected all to be made in it; make the "
+            "networks, the optimizers, the agent and the train step in `with "
+            "strategy.scope():`."
+        )
+
+
 def _together(collect: Callable[[Any], Any]) -> Any:
     """Returns what a function of the replica context, which waits for all, returns."""
     if context.in_xla_graph():

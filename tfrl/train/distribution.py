@@ -10,16 +10,8 @@ import keras
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.utils import common, variables
-from tfrl.utils import optimizers as optimizers_lib
-
-# Settings of Keras's optimizers that are wrong, or fail, in a replica.
-_REFUSED = (
-    "clipnorm",
-    "clipvalue",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-)
+from tfrl.compilation import internals, replicas
+from tfrl.utils import common, optimizers, variables
 
 
 def check_parts(
@@ -40,70 +32,46 @@ def check_parts(
     if strategy.num_replicas_in_sync == 1:
         return
     parts = tf.train.TrackableView(agent).descendants()
-    optimizers = [p for p in parts if isinstance(p, keras.optimizers.Optimizer)]
-    adapted = _adapted(parts)
-    for optimizer in optimizers:
-        _check_settings(optimizer)
-        if id(optimizer) not in adapted:
+    adapters = [p for p in parts if isinstance(p, optimizers.OptimizerAdapter)]
+    for adapter in adapters:
+        adapter.check_replicas(strategy)
+    _check_applied_by_adapters(agent, parts, adapters)
+    for part in parts:
+        if isinstance(part, keras.layers.Layer):
+            _check_statistics(internals.flatten_layers(part))
+    for variable in variables.as_tf_variables(agent.variables()):
+        replicas.check_scope(strategy, variable, f"agent {agent.name!r}")
+    replicas.check_scope(strategy, train_step, "train_step")
+
+
+def _check_applied_by_adapters(
+    agent: tf_agent.TFAgent,
+    parts: Iterable[Any],
+    adapters: Iterable[optimizers.OptimizerAdapter],
+) -> None:
+    outer = [adapter.optimizer for adapter in adapters]
+    inner = [getattr(optimizer, "inner_optimizer", None) for optimizer in outer]
+    adapted = {id(optimizer) for optimizer in [*outer, *inner]}
+    for part in parts:
+        if isinstance(part, keras.optimizers.Optimizer) and id(part) not in adapted:
             raise ValueError(
-                f"agent {agent.name!r}: got the optimizer {optimizer.name!r}, which it "
+                f"agent {agent.name!r}: got the optimizer {part.name!r}, which it "
                 "applies by itself, expected a tfrl.utils.optimizers.OptimizerAdapter; "
                 "give it to self._gradient_step or self._apply, which average the "
                 "gradients of replicas."
             )
-    for layer in parts:
-        _check_layer(layer)
-    of_optimizers = {
-        id(v): f"optimizer {optimizer.name!r}"
-        for optimizer in optimizers
-        for v in variables.as_tf_variables(optimizer.variables)
-    }
-    for variable in variables.as_tf_variables(agent.variables()):
-        where = of_optimizers.get(id(variable), f"agent {agent.name!r}")
-        _check_scope(strategy, variable, where)
-    _check_scope(strategy, train_step, "train_step")
 
 
-def _adapted(parts: Iterable[Any]) -> set[int]:
-    """Returns the identities of the optimizers that adapters apply."""
-    adapters = [p for p in parts if isinstance(p, optimizers_lib.OptimizerAdapter)]
-    outer = [adapter.optimizer for adapter in adapters]
-    inner = [getattr(optimizer, "inner_optimizer", None) for optimizer in outer]
-    return {id(optimizer) for optimizer in [*outer, *inner]}
-
-
-def _check_layer(layer: Any) -> None:
-    is_batch_norm = isinstance(layer, keras.layers.BatchNormalization)
-    if is_batch_norm and not layer.synchronized:
-        raise ValueError(
-            f"layer {layer.name!r}: got a BatchNormalization with several replicas, of "
-            "which each would normalize by the statistics of its own examples, "
-            "expected one with synchronized=True; or use a LayerNormalization."
-        )
-
-
-def _check_settings(optimizer: keras.optimizers.Optimizer) -> None:
-    for name in _REFUSED:
-        value = getattr(optimizer, name, None)
-        if value:
+def _check_statistics(layers: Iterable[keras.layers.Layer]) -> None:
+    for layer in layers:
+        is_batch_norm = isinstance(layer, keras.layers.BatchNormalization)
+        if is_batch_norm and not layer.synchronized:
             raise ValueError(
-                f"optimizer {optimizer.name!r}: got {name}={value} with several "
-                "replicas, of which each would do so with its own part of the "
-                "gradients, expected None; give the agent gradient_clipping, or a "
-                "larger batch."
+                f"layer {layer.name!r}: got a BatchNormalization with several "
+                "replicas, of which each would normalize by the statistics of its own "
+                "examples, expected one with synchronized=True; or use a "
+                "LayerNormalization."
             )
-
-
-def _check_scope(
-    strategy: tf.distribute.Strategy, variable: tf.Variable, where: str
-) -> None:
-    if not strategy.extended.variable_created_in_scope(variable):
-        raise ValueError(
-            f"strategy: the {where} has the variable {variable.name!r}, which was made "
-            "outside of the strategy's scope, expected all to be made in it; make the "
-            "networks, the optimizers, the agent and the train step in `with "
-            "strategy.scope():`."
-        )
 
 
 def iterator(

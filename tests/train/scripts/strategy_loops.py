@@ -286,6 +286,7 @@ def refusals(strategy):
         "accumulation": refusal(lambda: loop(made(gradient_accumulation_steps=2))),
         "statistics": refusal(lambda: loop(made(batch_normalized))),
         "by_itself": refusal(lambda: loop(made(kind=ByItself))),
+        "unchecked": refusal(lambda: strategy.run(make_agent().train, args=(batch,))),
         "compiled": refusal(lambda: compiled(batch)),
         "compiled_within": refusal(lambda: strategy.run(within, args=(batch,))),
         "compiled_loss": refusal(

@@ -354,11 +354,11 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             penalty += self._adaptive_kl_beta * self._mean(kl, weights)
         if has_cutoff:
             mean_kl = tf.reduce_mean(tf.math.multiply_no_nan(kl, weights))
-            # The mean of all replicas, since the penalty is not linear, with the
-            # gradient of this one's part.
-            others = replicas.mean(tf.stop_gradient(mean_kl))
+            # The penalty is not linear, so it is of the mean of all replicas, with the
+            # gradient of this one's.
+            own = tf.stop_gradient(mean_kl)
             penalty += losses.kl_cutoff_penalty(
-                others + mean_kl - tf.stop_gradient(mean_kl),
+                mean_kl + (replicas.mean(own) - own),
                 self._kl_cutoff,
                 self._kl_cutoff_coef,
             )

@@ -237,12 +237,12 @@ def prioritized(strategy):
     # The first element went to the first replica.
     probabilities, drawn_keys = map(np.concatenate, zip(*drawn[:2], strict=True))
     weights = np.concatenate([w for _, w in sorted(seen, key=lambda x: x[0])])
-    expected = (probabilities.min() / probabilities) ** 0.7
+    expected = (replay_buffer.num_frames().numpy() - 4) * probabilities
     moved = replay_buffer.get_priorities(tf.constant(drawn_keys))
     before = (1.0 + drawn_keys + replay_buffer.epsilon) ** 0.6
     return {
         "weights": weights.tolist(),
-        "expected": expected.tolist(),
+        "expected": (expected**-0.7).tolist(),
         "moved": int(np.sum(np.abs(moved - before) > 1e-6)),
     }
 

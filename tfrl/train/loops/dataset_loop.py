@@ -34,7 +34,7 @@ class DatasetLoop(training_loop.TrainingLoop):
     """
 
     # A subclass sets it; None takes the current one.
-    _strategy: tf.distribute.Strategy | None = None
+    _strategy: Any = None
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.compilation import replicas
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 
 
@@ -36,8 +35,7 @@ def train_on(
     """
     if replay_buffer is None or not replay_buffer.is_prioritized:
         return agent.train(experience)
-    weights = _weights_among_all(replay_buffer, info)
-    loss_info = agent.train(experience, weights=weights)
+    loss_info = agent.train(experience, weights=info.weights)
     priorities = priorities_of(loss_info, agent)
     # The next draw may read the train step too, for an annealed exponent.
     counted = tf.control_dependencies([agent.train_step_counter.read_value()])
@@ -45,30 +43,6 @@ def train_on(
         updated = replay_buffer.update_priorities(info.keys, priorities)
     with tf.control_dependencies([updated]):
         return loss_info._replace(loss=tf.identity(loss_info.loss))
-
-
-def _weights_among_all(
-    replay_buffer: replay_buffer_lib.ReplayBuffer, info: Any
-) -> tf.Tensor:
-    """Returns the importance weights, the largest of all replicas' being 1, `[B]`.
-
-    Raises:
-      NotImplementedError: There are several replicas, and the buffer does not say how
-        the weights follow from the probabilities.
-    """
-    if not replicas.are_several():
-        return info.weights
-    if not hasattr(replay_buffer, "importance_exponent"):
-        raise NotImplementedError(
-            f"replay_buffer: got a {type(replay_buffer).__name__}, whose importance "
-            "weights are divided by the largest of one replica's batch, expected a "
-            "method importance_exponent, to divide by the largest of all; use a "
-            "TFPrioritizedReplayBuffer, or one that is not prioritized."
-        )
-    least = tf.reduce_min(info.probabilities)
-    of_all = tf.reduce_min(replicas.gathered(least[tf.newaxis]))
-    exponent = tf.cast(replay_buffer.importance_exponent(), least.dtype)
-    return info.weights * tf.pow(of_all / least, exponent)
 
 
 def priorities_of(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:

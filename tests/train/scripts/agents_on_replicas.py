@@ -114,7 +114,7 @@ def compare(strategy, name):
     alone = make_agent(name)
     with strategy.scope():
         shared = make_agent(name)
-    trained = [v for v in alone.variables() if v.trainable]
+    trained = [v for v in alone.variables() if v.trainable and v.dtype.is_floating]
     before = numbers(v.numpy() for v in trained)
     train = tf.function(alone.train, autograph=False)
     train_shared = tf.function(

@@ -104,7 +104,7 @@ def largest_difference(some, others):
 def scalars(strategy, loss_info):
     """Returns the means over replicas of the scalars of a `LossInfo`, by name."""
     extra = loss_info.extra._asdict() if hasattr(loss_info.extra, "_asdict") else {}
-    found = {"loss": loss_info.loss, **extra}
+    found = {**extra, "loss": loss_info.loss}
     local = {k: strategy.experimental_local_results(v) for k, v in found.items()}
     return {k: float(np.mean(v)) for k, v in local.items() if v[0].shape.rank == 0}
 

@@ -1,7 +1,8 @@
-"""Learners under a `tf.distribute` strategy of two replicas; see `scripts/replicas.py`.
+"""Agents and learners under a `tf.distribute` strategy of two replicas.
 
-Plain gradient descent and clipping are on: both show a gradient that is scaled or
-clipped at the wrong place, which Adam would hide.
+See `scripts/agents_on_replicas.py` and `scripts/replicas.py`. Plain gradient descent
+and clipping are on: both show a gradient that is scaled or clipped at the wrong place,
+which Adam would hide.
 """
 
 import functools
@@ -11,12 +12,11 @@ import re
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parent / "scripts" / "replicas.py"
-SLOW = ("ppo", "sac")
-TRAINED = pytest.mark.parametrize(
-    "case",
-    ["dqn", "compiled", *(pytest.param(c, marks=pytest.mark.slow) for c in SLOW)],
-)
+from tests.train.scripts.agents_on_replicas import AGENTS
+
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+TRAINED = pytest.mark.parametrize("case", ["dqn", "compiled"])
+FAST = ("DqnAgent", "SacAgent", "PPOClipAgent, 2 epochs")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def printed(run):
 
     @functools.cache
     def run_part(part):
-        ended = run(str(SCRIPT), part)
+        ended = run(str(SCRIPTS / "replicas.py"), part)
         assert ended.code == 0, ended.errors[-3000:]
         return json.loads(ended.output.splitlines()[-1])
 
@@ -40,7 +40,34 @@ def results(printed):
 @pytest.fixture
 def result(printed, case):
     """The result of a case."""
-    return printed("slow" if case in SLOW else "fast")[case]
+    return printed("fast")[case]
+
+
+@pytest.fixture(scope="module")
+def compared(run):
+    """In what agents of two replicas differ: a function of whether they are fast."""
+
+    @functools.cache
+    def run_agents(fast):
+        names = [name for name in AGENTS if (name in FAST) == fast]
+        ended = run(str(SCRIPTS / "agents_on_replicas.py"), *names)
+        assert ended.code == 0, ended.errors[-3000:]
+        lines = [line for line in ended.output.splitlines() if line.startswith("{")]
+        return dict(item for line in lines for item in json.loads(line).items())
+
+    return run_agents
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in AGENTS],
+)
+def test_the_halves_of_a_batch_give_the_weights_of_one_device(compared, name):
+    found = compared(name in FAST)[name]
+    assert found["difference"] < 1e-5
+    assert found["between_replicas"] == 0
+    assert found["moved"] > 1e-3
+    assert found["scalars"] < 1e-4
 
 
 @TRAINED
@@ -56,7 +83,7 @@ def test_the_replicas_stay_equal(result):
 
 
 @TRAINED
-def test_losses_are_added_up_and_examples_put_together(result):
+def test_losses_are_averaged_and_examples_put_together(result):
     alone, shared = result["losses"]
     assert shared == pytest.approx(alone, rel=1e-4)
     assert result["td_errors"] < 1e-4
@@ -84,7 +111,7 @@ def test_the_learner_of_ppo_divides_minibatches_among_the_replicas(printed):
 def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
     refusals = results["refusals"]
     for part, name in (
-        ("agent", "agent 'dqn_agent'"),
+        ("agent", "network"),
         ("optimizer", r"optimizer 'sgd_?\d*'"),
         ("train_step", "train_step"),
     ):
@@ -102,9 +129,9 @@ def test_an_optimizer_that_clips_is_refused(results):
 
 
 @pytest.mark.parametrize("kind", ["keras", "v1"])
-def test_the_sum_of_the_gradients_is_clipped(results, kind):
-    # The sum of 1 and 2, clipped to 2, times the rate 0.1. Clipping before the sum
-    # would move by 0.3.
+def test_the_mean_of_the_gradients_is_clipped(results, kind):
+    # The mean of 1 and 5, clipped to 2, times the rate 0.1. The mean of the clipped
+    # ones would move by 0.15.
     assert results["updated"][kind] == pytest.approx([0.8, 0.8], rel=1e-6)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import replicas
 from tfrl.networks import network as network_lib
 from tfrl.networks import normalized_network
 from tfrl.specs import tensor_spec
@@ -58,10 +59,12 @@ class Normalizers(tf.Module):
 
         The frames of an environment hold each of its observations once: the boundary
         frame after an episode holds the last one. Its reward does not count. Padding
-        does not count at all.
+        does not count at all. In the replicas of a `tf.distribute` strategy, the frames
+        of all of them count.
         """
         if self.observation_normalizer is None and self.reward_normalizer is None:
             return
+        frames = replicas.gathered(frames._replace(action=(), policy_info=()))
         counts = ~episodes.is_padding(frames)
         if self.observation_normalizer is not None:
             observation = frames.observation

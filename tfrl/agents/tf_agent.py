@@ -409,10 +409,11 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     ) -> tf.Tensor:
         """Clips one optimizer's gradients and applies them, if they are finite.
 
-        In the replicas of a `tf.distribute` strategy, the gradients of all are added up
-        first, so that every replica does the same. An agent with several optimizers
-        calls this once for each, and then `_count`. Under XLA, which has no assertions,
-        the gradients are applied in any case.
+        In the replicas of a `tf.distribute` strategy, the means of the loss and of the
+        gradients are taken first, so that every replica does the same, and all stop if
+        a number of one is not finite. An agent with several optimizers calls this once
+        for each, and then `_count`. Under XLA, which has no assertions, the gradients
+        are applied in any case.
 
         Args:
           loss: The scalar that was minimised.
@@ -422,13 +423,14 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           untrained: Further variables to summarise, such as statistics of layers.
 
         Returns:
-          The loss, after the checks. Other changes of the update must depend on it.
+          The loss, of all replicas, after the checks. Other changes of the update must
+          depend on it.
 
         Raises:
           tf.errors.InvalidArgumentError: The loss or the sum of the gradients' squares
             is not finite; nothing was changed.
         """
-        reduced_loss, gradients = optimizer.reduced(loss, gradients)
+        loss, gradients = optimizer.reduced(loss, gradients)
         if self.summarize_grads_and_vars:
             pairs = list(zip(gradients, trained, strict=True))
             summaries.add_variables_summaries(
@@ -439,7 +441,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             optimizer.apply(gradients)
             return loss
         name = type(self).__name__
-        with tf.control_dependencies([check_finite(reduced_loss, name)]):
+        with tf.control_dependencies([check_finite(loss, name)]):
             size = check_finite_gradients(gradients, name)
         with tf.control_dependencies([size]):
             optimizer.apply(gradients)

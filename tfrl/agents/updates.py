@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.compilation import variable_substitution
+from tfrl.compilation import replicas, variable_substitution
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common, optimizers, variables
@@ -174,11 +174,24 @@ class Part(tf.Module):
         def step_and_keep() -> None:
             kept.assign(step()[0])
 
+        is_due = train_step % self._period == 0
         if self._period == 1:
             step_and_keep()
+        elif replicas.are_several():
+            # In a branch, replicas cannot wait for each other.
+            self._undo_unless(is_due, step_and_keep)
         else:
-            variable_substitution.cond(train_step % self._period == 0, step_and_keep)
+            variable_substitution.cond(is_due, step_and_keep)
         return kept.read_value(), {}
+
+    def _undo_unless(self, is_due: tf.Tensor, step: Callable[[], None]) -> None:
+        """Takes a step, and takes it back unless it is due."""
+        held = variables.as_tf_variables(self.held())
+        before = [tf.identity(variable) for variable in held]
+        with tf.control_dependencies(before):
+            step()
+        for variable, value in zip(held, before, strict=True):
+            variable.assign(tf.where(is_due, variable, value))
 
 
 class Temperature(tf.Module):

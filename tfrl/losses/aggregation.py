@@ -29,9 +29,10 @@ def aggregate_losses(
         dimensions.
       sample_weight: The weights of the losses: a scalar, `[B]` or `[B, T, ...]`,
         expanded on the right. A weight of zero removes a loss even if it is not finite.
-      global_batch_size: The divisor of the sum over the batch; None divides by `B`
-        times the number of replicas.
-      regularization_loss: A scalar or a list, divided by the number of replicas.
+      global_batch_size: The divisor of the sum over the batch; `B` if None. In the
+        replicas of a `tf.distribute` strategy an agent takes the mean of their
+        gradients, so neither is divided by the number of replicas.
+      regularization_loss: A scalar or a list, which is summed up.
 
     Raises:
       ValueError: `per_example_loss` is a scalar, or its shape does not begin with the
@@ -52,14 +53,12 @@ def aggregate_losses(
             per_example_loss, axis=list(range(1, per_example_loss.shape.rank))
         )
         if global_batch_size is None:
-            replicas = tf.distribute.get_strategy().num_replicas_in_sync
-            weighted = tf.reduce_mean(per_example_loss) / replicas
+            weighted = tf.reduce_mean(per_example_loss)
         else:
-            weighted = tf.nn.compute_average_loss(
-                per_example_loss, global_batch_size=global_batch_size
-            )
+            total = tf.reduce_sum(per_example_loss)
+            weighted = total / tf.cast(global_batch_size, total.dtype)
     if regularization_loss is not None and not _is_empty(regularization_loss):
-        regularization = tf.nn.scale_regularization_loss(regularization_loss)
+        regularization = tf.reduce_sum(regularization_loss)
     parts = [loss for loss in (weighted, regularization) if loss is not None]
     return AggregatedLosses(
         tf.add_n(parts) if parts else None, weighted, regularization

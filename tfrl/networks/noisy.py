@@ -83,7 +83,7 @@ class NoisyDense(recorded_layer.RandomLayer):
         outputs = tf.tensordot(inputs, kernel, axes=1) + bias
         if training:
             of_inputs, of_units = (
-                _spread(seeds.normal(seed, [size], inputs.dtype, per_example=False))
+                _spread(seeds.normal(seed, [size], inputs.dtype, batch_axis=None))
                 for seed, size in zip(
                     seeds.split_seed(self.next_seed(), 2), kernel.shape, strict=True
                 )

@@ -8,6 +8,7 @@ from . import step_per_second_tracker as step_per_second_tracker
 from . import sweeps as sweeps
 from . import triggers as triggers
 from . import utils as utils
+from . import worker_group as worker_group
 from .actor import Actor as Actor
 from .learner import Learner as Learner
 from .loops.collect_loop import CollectLoop as CollectLoop
@@ -19,6 +20,7 @@ from .loops.off_policy_loop import OffPolicyLoop as OffPolicyLoop
 from .loops.offline_loop import OfflineLoop as OfflineLoop
 from .loops.on_policy_loop import OnPolicyLoop as OnPolicyLoop
 from .loops.placement import device_scope as device_scope
+from .loops.strategy_loop import StrategyLoop as StrategyLoop
 from .loops.training_loop import IterationInfo as IterationInfo
 from .loops.training_loop import TrainingLoop as TrainingLoop
 from .ppo_learner import PPOLearner as PPOLearner
@@ -32,3 +34,4 @@ from .runs.run_result import RunResult as RunResult
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep
+from .worker_group import WorkerLostError as WorkerLostError

@@ -1,24 +1,17 @@
-"""What a learner needs of `tf.distribute`: data for replicas, and sums of results."""
+"""What a learner needs of `tf.distribute`: data for replicas, and means of results."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.utils import common, variables
-
-# Settings of Keras's optimizers that are wrong, or fail, in a replica.
-_REFUSED = (
-    "clipnorm",
-    "clipvalue",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-)
+from tfrl.compilation import internals, replicas
+from tfrl.utils import common, optimizers, variables
 
 
 def check_parts(
@@ -32,71 +25,70 @@ def check_parts(
       train_step: The counter of train steps.
 
     Raises:
-      ValueError: A part was not made in the strategy's scope, or an optimizer clips or
-        accumulates gradients.
+      ValueError: A part was not made in the strategy's scope, an optimizer clips or
+        accumulates gradients, the agent applies gradients by itself, or a layer
+        normalizes by the statistics of one replica's examples.
     """
     if strategy.num_replicas_in_sync == 1:
         return
-    optimizers = _optimizers(agent)
-    for optimizer in optimizers:
-        _check_settings(optimizer)
-    of_optimizers = {
-        id(v): f"optimizer {optimizer.name!r}"
-        for optimizer in optimizers
-        for v in variables.as_tf_variables(optimizer.variables)
-    }
-    for variable in variables.as_tf_variables(agent.variables()):
-        where = of_optimizers.get(id(variable), f"agent {agent.name!r}")
-        _check_scope(strategy, variable, where)
-    _check_scope(strategy, train_step, "train_step")
-
-
-def _optimizers(agent: tf_agent.TFAgent) -> list[keras.optimizers.Optimizer]:
     parts = tf.train.TrackableView(agent).descendants()
-    return [part for part in parts if isinstance(part, keras.optimizers.Optimizer)]
+    adapters = [p for p in parts if isinstance(p, optimizers.OptimizerAdapter)]
+    for adapter in adapters:
+        adapter.check_replicas(strategy)
+    _check_applied_by_adapters(agent, parts, adapters)
+    for part in parts:
+        if isinstance(part, keras.layers.Layer):
+            _check_statistics(internals.flatten_layers(part))
+    for variable in variables.as_tf_variables(agent.variables()):
+        replicas.check_scope(strategy, variable, f"agent {agent.name!r}")
+    replicas.check_scope(strategy, train_step, "train_step")
 
 
-def _check_settings(optimizer: keras.optimizers.Optimizer) -> None:
-    for name in _REFUSED:
-        value = getattr(optimizer, name, None)
-        if value:
+def _check_applied_by_adapters(
+    agent: tf_agent.TFAgent,
+    parts: Iterable[Any],
+    adapters: Iterable[optimizers.OptimizerAdapter],
+) -> None:
+    outer = [adapter.optimizer for adapter in adapters]
+    inner = [getattr(optimizer, "inner_optimizer", None) for optimizer in outer]
+    adapted = {id(optimizer) for optimizer in [*outer, *inner]}
+    for part in parts:
+        if isinstance(part, keras.optimizers.Optimizer) and id(part) not in adapted:
             raise ValueError(
-                f"optimizer {optimizer.name!r}: got {name}={value} with several "
-                "replicas, of which each would do so with its own part of the "
-                "gradients, expected None; give the agent gradient_clipping, or a "
-                "larger batch."
+                f"agent {agent.name!r}: got the optimizer {part.name!r}, which it "
+                "applies by itself, expected a tfrl.utils.optimizers.OptimizerAdapter; "
+                "give it to self._gradient_step or self._apply, which average the "
+                "gradients of replicas."
             )
 
 
-def _check_scope(
-    strategy: tf.distribute.Strategy, variable: tf.Variable, where: str
-) -> None:
-    if not strategy.extended.variable_created_in_scope(variable):
-        raise ValueError(
-            f"strategy: the {where} has the variable {variable.name!r}, which was made "
-            "outside of the strategy's scope, expected all to be made in it; make the "
-            "networks, the optimizers, the agent and the train step in `with "
-            "strategy.scope():`."
-        )
+def _check_statistics(layers: Iterable[keras.layers.Layer]) -> None:
+    for layer in layers:
+        is_batch_norm = isinstance(layer, keras.layers.BatchNormalization)
+        if is_batch_norm and not layer.synchronized:
+            raise ValueError(
+                f"layer {layer.name!r}: got a BatchNormalization with several "
+                "replicas, of which each would normalize by the statistics of its own "
+                "examples, expected one with synchronized=True; or use a "
+                "LayerNormalization."
+            )
 
 
 def iterator(
     strategy: tf.distribute.Strategy,
-    dataset_fn: Callable[[], tf.data.Dataset],
+    dataset_fn: Callable[[tf.distribute.InputContext], tf.data.Dataset],
     options: tf.distribute.InputOptions | None = None,
 ) -> Any:
     """Returns an iterator of the dataset, whose elements go to the replicas in turn."""
     if strategy.num_replicas_in_sync == 1:
-        return iter(dataset_fn())
-    return iter(
-        strategy.distribute_datasets_from_function(lambda _: dataset_fn(), options)
-    )
+        return iter(dataset_fn(tf.distribute.InputContext()))
+    return iter(strategy.distribute_datasets_from_function(dataset_fn, options))
 
 
 def reduced(
     strategy: tf.distribute.Strategy,
     nest: Any,
-    reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.SUM,
+    reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.MEAN,
 ) -> Any:
     """Reduces the results of the replicas to one; with one replica, does nothing.
 

@@ -51,7 +51,7 @@ class Learner:
     learner is made.
 
     With a `tf.distribute` strategy of several replicas, each trains on an element of
-    its own, and all apply the sum of their gradients: a step is that of one device on
+    its own, and all apply the mean of their gradients: a step is that of one device on
     all elements together. Make the optimizers, the networks, the agent and the train
     step in `strategy.scope()`, and the dataset with batches of one replica.
     """
@@ -153,7 +153,9 @@ class Learner:
         self._iterator: Any = None
         if experience_dataset_fn is not None:
             self._iterator = distribution.iterator(
-                self.strategy, experience_dataset_fn, experience_dataset_options
+                self.strategy,
+                lambda _: experience_dataset_fn(),
+                experience_dataset_options,
             )
         with self.strategy.scope():
             agent.initialize()
@@ -198,8 +200,8 @@ class Learner:
             the one before.
 
         Returns:
-          The `LossInfo` of the last train step. With several replicas scalars are sums,
-          and quantities of examples are joined, replica after replica.
+          The `LossInfo` of the last train step. With several replicas scalars are
+          means, and quantities of examples are joined, replica after replica.
 
         Raises:
           ValueError: `iterations` is not positive, or there is no iterator.
@@ -234,7 +236,7 @@ class Learner:
     def loss(
         self,
         experience_and_sample_info: tuple[Any, Any] | None = None,
-        reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.SUM,
+        reduce_op: tf.distribute.ReduceOp = tf.distribute.ReduceOp.MEAN,
     ) -> tf_agent.LossInfo:
         """Returns the loss of experience; changes neither weights nor the train step.
 

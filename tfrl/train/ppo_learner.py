@@ -160,7 +160,7 @@ class PPOLearner:
         elements = _drawn(self._experience, self._num_samples, "experience_dataset_fn")
         strategy = self._learner.strategy
         number, self._make_batches = self._divided(elements)
-        batches = distribution.iterator(strategy, lambda: self._training_data)
+        batches = distribution.iterator(strategy, lambda _: self._training_data)
         loss_info = self._learner.run(
             number // strategy.num_replicas_in_sync, batches, parallel_iterations
         )

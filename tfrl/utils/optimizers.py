@@ -17,6 +17,13 @@ from tfrl.compilation import internals, replicas, variable_substitution
 from tfrl.utils import number_checks
 from tfrl.utils import variables as variables_lib
 
+# Settings of Keras' optimizers that are wrong, or fail, in a replica.
+_NOT_IN_REPLICAS = (
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+)
 # Takes gradients, or None, for all variables, and returns them clipped.
 Clip = Callable[[Sequence[Any]], list[Any]]
 
@@ -32,9 +39,9 @@ class OptimizerAdapter(tf.Module):
     A Keras optimizer already bound to other variables is cloned, since it can update
     only one list of variables.
 
-    In the replicas of a `tf.distribute` strategy, `reduced` sums the gradients up and
-    clips the sums, and `apply` applies them in every replica. Keras and TensorFlow 1
-    would clip first, and so move too far.
+    In the replicas of a `tf.distribute` strategy, `reduced` takes the means of the
+    gradients and clips them, and `apply` applies them in every replica. Keras and
+    TensorFlow 1 would clip first, and so move too far.
     """
 
     def __init__(
@@ -107,14 +114,45 @@ class OptimizerAdapter(tf.Module):
     def reduced(
         self, loss: tf.Tensor, gradients: Sequence[Any]
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Returns the loss and the gradients of all replicas, the latter clipped.
+        """Returns the means over replicas of loss and gradients, the latter clipped.
 
         Args:
-          loss: The loss of this replica's examples, divided by the number of replicas.
+          loss: The loss of this replica's examples.
           gradients: The gradients of `loss`, or None.
+
+        Raises:
+          NotImplementedError: See `replicas.mean_over_replicas`.
+          ValueError: See `check_replicas`.
         """
-        loss, *sums = replicas.sum_over_replicas([loss, *gradients])
-        return loss, sums if self._clip is None else self._clip(sums)
+        if replicas.are_several():
+            self.check_replicas(tf.distribute.get_strategy())
+        loss, *means = replicas.mean_over_replicas([loss, *gradients])
+        return loss, means if self._clip is None else self._clip(means)
+
+    def check_replicas(self, strategy: tf.distribute.Strategy) -> None:
+        """Checks that the replicas of a strategy can update the variables.
+
+        Args:
+          strategy: A strategy of several replicas.
+
+        Raises:
+          ValueError: A variable was not made in the strategy's scope, or the optimizer
+            clips or accumulates gradients.
+        """
+        name = getattr(self.optimizer, "name", type(self.optimizer).__name__)
+        for setting in _NOT_IN_REPLICAS:
+            value = getattr(self.optimizer, setting, None)
+            if value:
+                raise ValueError(
+                    f"optimizer {name!r}: got {setting}={value} with several replicas, "
+                    "of which each would do so with its own part of the gradients, "
+                    "expected None; give the agent gradient_clipping, or a larger "
+                    "batch."
+                )
+        for variable in variables_lib.as_tf_variables(self._variables):
+            replicas.check_scope(strategy, variable, "network")
+        for variable in self.variables():
+            replicas.check_scope(strategy, variable, f"optimizer {name!r}")
 
     def apply(self, gradients: Sequence[tf.Tensor | None]) -> None:
         """Applies one gradient to each variable; None leaves a variable unchanged.

@@ -104,7 +104,7 @@ def uniform(
     maxval: tf.types.experimental.TensorLike = None,
     dtype: tf.DType = tf.float32,
     *,
-    per_example: bool = True,
+    batch_axis: int | None = 0,
 ) -> tf.Tensor:
     """Returns uniform numbers in `[minval, maxval)`, a pure function of `seed`.
 
@@ -120,16 +120,15 @@ def uniform(
       minval: The lower bound, included.
       maxval: The upper bound, excluded; required for integers.
       dtype: A float or integer dtype.
-      per_example: Whether the first dimension of `shape` are the examples of a batch.
-        If several replicas share the batch, each then gets the numbers of its own
-        examples; otherwise all get the same numbers.
+      batch_axis: Which dimension of `shape` are the examples of a batch, or None. If
+        several replicas share the batch, each gets the numbers of its own examples;
+        with None all get the same numbers.
     """
-    if per_example and replicas.are_several():
+    if batch_axis is not None and replicas.are_several():
         return replicas.of_whole_batch(
-            lambda whole: uniform(
-                seed, whole, minval, maxval, dtype, per_example=False
-            ),
+            lambda whole: uniform(seed, whole, minval, maxval, dtype, batch_axis=None),
             shape,
+            batch_axis,
         )
     random = _random_of(seed)
     if dtype.is_integer:
@@ -159,7 +158,7 @@ def normal(
     shape: tf.types.experimental.TensorLike,
     dtype: tf.DType = tf.float32,
     *,
-    per_example: bool = True,
+    batch_axis: int | None = 0,
 ) -> tf.Tensor:
     """Returns standard normal numbers, a pure function of `seed`.
 
@@ -173,12 +172,12 @@ def normal(
       seed: Integers `[2]`.
       shape: The shape of the result.
       dtype: A float dtype; those narrower than float32 are rounded from float32.
-      per_example: See `uniform`.
+      batch_axis: See `uniform`.
     """
     wide = dtype if dtype == tf.float64 else tf.float32
     # The middles of the intervals between the uniform numbers: exact, never -1 or 1.
     spacing = 2.0**-51 if wide == tf.float64 else 2.0**-22
-    unit = uniform(seed, shape, dtype=wide, per_example=per_example)
+    unit = uniform(seed, shape, dtype=wide, batch_axis=batch_axis)
     centred = 2 * unit - (1 - spacing / 2)
     return tf.cast(math.sqrt(2) * _erfinv(centred), dtype)
 

@@ -299,13 +299,21 @@ class CqlSacAgent(sac_agent.SacAgent):
 
         It is `[B]`, or `[B, T - 1]` for recurrent networks.
         """
-        outer_shape = tf.shape(transitions.reward)
+        batch_size = tf.shape(transitions.reward)[0]
         for_policy, for_uniform = seeds.split_seed(seed, 2)
 
         def repeated(number: int) -> ts.TimeStep:
             return tf.nest.map_structure(
-                lambda t: tf.concat([t] * number, axis=0), transitions.time_step
+                lambda t: tf.repeat(t, number, axis=0), transitions.time_step
             )
+
+        def by_example(values: tf.Tensor) -> tf.Tensor:
+            inner = tf.shape(values)[1:]
+            return tf.reshape(values, tf.concat([[batch_size, -1], inner], axis=0))
+
+        def by_sample(values: tf.Tensor) -> tf.Tensor:
+            order = [1, 0, *range(2, values.shape.rank + 1)]
+            return tf.transpose(by_example(values), order)
 
         own, log_prob = self._draw(repeated(self._num_samples), for_policy, False)
         (own,) = tf.nest.flatten(own)
@@ -316,25 +324,24 @@ class CqlSacAgent(sac_agent.SacAgent):
         num_dimensions = spec.shape.num_elements()
         # The log magnitude turns densities of scaled actions into actions' own.
         log_uniform = -self._log_magnitude - num_dimensions * math.log(2)
-        densities = [
-            log_prob - self._log_magnitude,
-            tf.fill(tf.shape(log_prob), log_uniform),
-        ]
-        action = tf.nest.pack_sequence_as(
-            self.action_spec, [tf.stop_gradient(tf.concat([own, uniform], axis=0))]
+        of_own = by_sample(log_prob - self._log_magnitude)
+        log_densities = tf.stop_gradient(
+            tf.concat([of_own, tf.fill(tf.shape(of_own), log_uniform)], axis=0)
         )
+        # Each example's own actions and then its uniform ones.
+        drawn = tf.concat([by_example(own), by_example(uniform)], axis=1)
+        drawn = tf.reshape(drawn, tf.concat([[-1], tf.shape(own)[1:]], axis=0))
+        action = tf.nest.pack_sequence_as(self.action_spec, [tf.stop_gradient(drawn)])
         sampled = self._values_of_all(
             self._critic_networks, repeated(2 * self._num_samples), action
         )
-        shape = tf.concat([[2 * self._num_samples], outer_shape], axis=0)
-        log_densities = tf.stop_gradient(tf.reshape(tf.concat(densities, 0), shape))
         recorded_values = self._values_of_all(
             self._critic_networks, transitions.time_step, transitions.action
         )
         penalties = [
             losses.conservative_penalty(
                 of_record,
-                tf.reshape(of_sample, shape),
+                by_sample(of_sample),
                 log_densities,
                 self._softmax_temperature,
             )

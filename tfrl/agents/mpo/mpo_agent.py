@@ -239,7 +239,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         reached = self._embedding.target(transitions.next_time_step)
         policy = self._units.normal(self._outputs(self._target_actor_network, reached))
         shape = [self._num_samples, *_shape_of(policy.loc)]
-        drawn = policy.loc + policy.scale * seeds.normal(seed, shape)
+        drawn = policy.loc + policy.scale * seeds.normal(seed, shape, batch_axis=1)
         repeated = reached._replace(
             step_type=self._repeated(reached.step_type),
             observation=tf.nest.map_structure(self._repeated, reached.observation),

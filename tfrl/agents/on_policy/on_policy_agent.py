@@ -20,7 +20,7 @@ from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent
 from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.compilation import accelerators
+from tfrl.compilation import accelerators, replicas
 from tfrl.distributions import recorded
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
@@ -63,7 +63,6 @@ class OnPolicyAgent(tf_agent.TFAgent):
         num_epochs: int = 1,
         normalize_advantages: bool = False,
         compute_value_and_advantage_in_train: bool = True,
-        aggregate_losses_across_replicas: bool = True,
         collect_update_period: int = 1,
         records_policy_state: bool = False,
     ) -> None:
@@ -88,8 +87,6 @@ class OnPolicyAgent(tf_agent.TFAgent):
           compute_value_and_advantage_in_train: Whether `train` computes values and
             advantages by itself; if not, `preprocess_sequence` does, as minibatches
             need it.
-          aggregate_losses_across_replicas: Whether losses are divided by the number of
-            replicas of a `tf.distribute.Strategy`.
           collect_update_period: The number of calls of `train` between updates of the
             policy that collects. If it is more than 1, this policy has an actor of its
             own, a copy.
@@ -149,7 +146,6 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._num_epochs = num_epochs
         self._normalize_advantages = normalize_advantages
         self._compute_in_train = compute_value_and_advantage_in_train
-        self._aggregate_losses_across_replicas = aggregate_losses_across_replicas
         self._optimizer = optimizers.OptimizerAdapter(
             optimizer,
             networks.trained(),
@@ -362,9 +358,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
         return loss_info
 
     def _repeat(self, update: Callable[[], tf_agent.LossInfo]) -> tf_agent.LossInfo:
-        """Calls `update` once for each epoch, in a loop of the graph if in a graph."""
-        if self._num_epochs == 1:
-            return update()
+        """Calls `update` once for each epoch, in a loop of the graph if in a graph.
+
+        In a loop of the graph replicas cannot wait for each other.
+        """
+        if self._num_epochs == 1 or replicas.are_several():
+            return [update() for _ in range(self._num_epochs)][-1]
         zero = tf.constant(0.0)
         parts = self._loss_info_type(*[zero] * len(self._loss_info_type._fields))
         _, loss_info = tf.while_loop(
@@ -496,9 +495,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
 
     def _mean(self, per_step: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """Returns the weighted sum divided by the number of all frames, a scalar."""
-        if self._aggregate_losses_across_replicas:
-            return losses.aggregate_losses(per_step, weights).weighted
-        return tf.reduce_mean(tf.math.multiply_no_nan(per_step, weights))
+        return losses.aggregate_losses(per_step, weights).weighted
 
     def _distribution(
         self, data: training_data.TrainingData, training: bool = False

@@ -192,8 +192,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           compute_value_and_advantage_in_train: Whether `train` computes values and
             advantages by itself; if not, `preprocess_sequence` does, as minibatches
             need it.
-          aggregate_losses_across_replicas: Whether losses are divided by the number of
-            replicas of a `tf.distribute.Strategy`.
+          aggregate_losses_across_replicas: Has no effect: the gradients of replicas of
+            a `tf.distribute.Strategy` are averaged.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
 
@@ -247,7 +247,6 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             num_epochs=num_epochs,
             normalize_advantages=normalize_advantages,
             compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
-            aggregate_losses_across_replicas=aggregate_losses_across_replicas,
         )
         self._l2_weights = policy_l2_reg, value_function_l2_reg, shared_vars_l2_reg
         self._importance_ratio_clipping = _range(
@@ -333,7 +332,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         for coefficient, of_network in zip(self._l2_weights, kernels, strict=True):
             if coefficient and of_network:
                 squares = [tf.reduce_sum(tf.square(kernel)) for kernel in of_network]
-                total += coefficient * tf.nn.scale_regularization_loss(squares)
+                total += coefficient * tf.add_n(squares)
         return total
 
     def kl_penalty_loss(
@@ -354,13 +353,15 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         if self._adaptive_kl_beta is not None:
             penalty += self._adaptive_kl_beta * self._mean(kl, weights)
         if has_cutoff:
-            # Not linear: each replica has a penalty on the mean of its own steps.
-            cutoff_penalty = losses.kl_cutoff_penalty(
-                tf.reduce_mean(tf.math.multiply_no_nan(kl, weights)),
+            mean_kl = tf.reduce_mean(tf.math.multiply_no_nan(kl, weights))
+            # The penalty is not linear, so it is of the mean of all replicas, with the
+            # gradient of this one's.
+            own = tf.stop_gradient(mean_kl)
+            penalty += losses.kl_cutoff_penalty(
+                mean_kl + (replicas.mean(own) - own),
                 self._kl_cutoff,
                 self._kl_cutoff_coef,
             )
-            penalty += tf.nn.scale_regularization_loss(cutoff_penalty)
         return penalty
 
     def update_adaptive_kl_beta(self, kl_divergence: tf.Tensor) -> tf.Tensor | None:

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks, data_converter, normalization, options, tf_agent
-from tfrl.compilation import accelerators
+from tfrl.compilation import accelerators, replicas
 from tfrl.networks import network as network_lib
 from tfrl.policies import actor_policy, greedy_policy
 from tfrl.specs import tensor_spec
@@ -251,7 +251,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             }
         )
         if self._normalize_returns:
-            advantages = losses.standardize(advantages, valid)
+            advantages = losses.standardize(advantages, valid, replicas.reduce_sum)
             baseline = "returns" if values is None else "advantages"
             self._summarize_histograms({f"normalized_{baseline}": advantages})
         distribution = self._distribution(experience)
@@ -264,8 +264,8 @@ class ReinforceAgent(tf_agent.TFAgent):
             weights,
         )
         # The entropy loss is a mean over all frames; the division excludes padding.
-        share_of_frames = tf.reduce_mean(
-            tf.cast(~episodes.is_padding(experience), tf.float32)
+        share_of_frames = replicas.mean(
+            tf.reduce_mean(tf.cast(~episodes.is_padding(experience), tf.float32))
         )
         zero = tf.constant(0.0)
         parts = ReinforceAgentLossInfo(
@@ -389,8 +389,11 @@ class ReinforceAgent(tf_agent.TFAgent):
 
 
 def _count_episodes(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Returns how many episodes end in the frames, and raises an error if none does."""
-    num_episodes = episodes.count(frames)
+    """Returns how many episodes end in the frames, and raises an error if none does.
+
+    Of several replicas, it is the mean.
+    """
+    num_episodes = replicas.mean(episodes.count(frames))
     if accelerators.in_graph():
         return num_episodes  # A loop collects whole episodes, or raises its own error.
     tf.debugging.assert_greater(
@@ -415,7 +418,7 @@ def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
 
 def _regularization(network: Any) -> tf.Tensor:
     penalties = network.losses
-    return tf.nn.scale_regularization_loss(penalties) if penalties else tf.constant(0.0)
+    return tf.add_n(penalties) if penalties else tf.constant(0.0)
 
 
 def _check_weights(

@@ -337,9 +337,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
         if self._num_min is None:
             smallest = tf.reduce_min(values, axis=0)
         else:
-            noise = seeds_lib.uniform(
-                subset_seed, [self._num_critics], per_example=False
-            )
+            noise = seeds_lib.uniform(subset_seed, [self._num_critics], batch_axis=None)
             smallest = losses.minimum_of_subset(values, noise, self._num_min)
         return losses.soft_value(smallest, log_prob, self._temperature.value())
 

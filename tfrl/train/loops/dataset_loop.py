@@ -39,10 +39,13 @@ class DatasetLoop(training_loop.TrainingLoop):
     The log's numbers of a batch are computed on the last one that was trained on.
     """
 
+    # A subclass sets it; None takes the current one.
+    _strategy: Any = None
+
     def __init__(
         self,
         agent: tf_agent.TFAgent,
-        experience_dataset_fn: Callable[[], tf.data.Dataset],
+        experience_dataset_fn: Callable[..., tf.data.Dataset],
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         *,
         update_normalizers: bool = True,
@@ -78,13 +81,14 @@ class DatasetLoop(training_loop.TrainingLoop):
         # The dataset draws all random numbers.
         placed = placement.placement_of(agent.variables(), calls_python=False)
         super().__init__(agent, replay_buffer, 0, False, placed)
-        self._iterator: Any = iter(experience_dataset_fn())
-        self._last_batch = _LastBatch(self._iterator.element_spec[0])
+        self._strategy = self._strategy or tf.distribute.get_strategy()
+        self._iterator, element_spec = self._distributed(experience_dataset_fn)
+        self._last_batch = _LastBatch(element_spec[0])
         self._update = DatasetStep(
             agent,
-            after=lambda element, _: self._last_batch.keep(element[0]),
             replay_buffer=replay_buffer,
             update_normalizers=update_normalizers,
+            strategy=self._strategy,
         )
         self._compiled_updates = compiled_updates
         if compiled_updates is None:
@@ -170,7 +174,20 @@ class DatasetLoop(training_loop.TrainingLoop):
         return tf.while_loop(lambda i, _: i < number, train, start)[1]
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        return position, self._update(next_element(self._iterator)).loss
+        element = next_element(self._iterator)
+        loss_info = self._update(element)
+        self._last_batch.keep(self._first_local(element[0]))
+        return position, self._first_local(loss_info.loss)
+
+    def _distributed(self, experience_dataset_fn: Any) -> tuple[Any, Any]:
+        """Returns the iterator of the dataset, and the spec of its elements."""
+        iterator: Any = iter(experience_dataset_fn())
+        return iterator, iterator.element_spec
+
+    def _first_local(self, nest: Any) -> Any:
+        """Returns what the first replica of this process has."""
+        local = self._strategy.experimental_local_results
+        return tf.nest.map_structure(lambda value: local(value)[0], nest)
 
 
 class DatasetStep:
@@ -223,7 +240,12 @@ class DatasetStep:
         if self._counts_frames:
             frames = element[0]["experience"] if self._use_kwargs else element[0]
             _check_frames(frames)
-            self._agent.update_normalizers(distribution.reduced(self._strategy, frames))
+            # After the checks of the update, which may stop it.
+            losses = self._strategy.experimental_local_results(loss_info.loss)
+            with tf.control_dependencies(losses):
+                self._agent.update_normalizers(
+                    distribution.reduced(self._strategy, frames)
+                )
         return loss_info
 
     def loss(self, element: tuple[Any, Any]) -> tf_agent.LossInfo:

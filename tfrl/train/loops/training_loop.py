@@ -99,7 +99,7 @@ class TrainingLoop(tf.Module, abc.ABC):
     @property
     def iteration(self) -> int:
         """The total number of iterations so far."""
-        return int(self._iteration)
+        return _as_int(self._iteration)
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save so that a run can be resumed, by name."""
@@ -174,6 +174,7 @@ class TrainingLoop(tf.Module, abc.ABC):
                     return 0, loss_sum
             is_traced = self.trace_count() > 0
             size = self._call_sizes.choose(most_iterations) if is_traced else 0
+            self._announce(size)
             started = time.monotonic()
             position, loss_sum = self._call(
                 self._take_position(), tf.constant(size, tf.int64), loss_sum
@@ -191,7 +192,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         """Returns the current counters and average return, with the given loss."""
         return IterationInfo(
             iteration=self.iteration,
-            train_steps=int(self._agent.train_step_counter),
+            train_steps=_as_int(self._agent.train_step_counter),
             environment_steps=0,
             episodes=0,
             average_return=float("nan"),
@@ -277,6 +278,9 @@ class TrainingLoop(tf.Module, abc.ABC):
         """
         return True
 
+    def _announce(self, size: int) -> None:
+        """Tells other processes that train together how many iterations follow."""
+
     def _has_position(self) -> bool:
         """Whether there is a position to continue from."""
         return True
@@ -333,3 +337,8 @@ class TrainingLoop(tf.Module, abc.ABC):
         """Counts a step, and returns its stateless seed, int64 `[2]`."""
         step = self._step.assign_add(1, read_value=True)
         return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
+
+
+def _as_int(variable: tf.Variable) -> int:
+    # By way of a tensor, because int() refuses the variables of several replicas.
+    return int(tf.convert_to_tensor(variable))

@@ -1,0 +1,181 @@
+"""Groups of processes that train one agent together, by TensorFlow's collectives.
+
+Each process of a group, a worker, is started with `environment(addresses, index)` and
+runs the same program:
+
+```python
+strategy = train.worker_group.make_strategy()  # Before anything else of TensorFlow.
+with strategy.scope():
+    agent = agents.DqnAgent(...)
+agent.initialize()
+loop = train.StrategyLoop(agent, make_dataset, strategy, batch_size=256)
+result = loop.run_group(
+    lambda: train.Run(
+        loop, train.RunDirectory("run", {}), num_iterations=1_000
+    ).run()
+)
+```
+
+The first worker, the chief, calls the function: it restores the last checkpoint, and
+writes all outputs. The others start with its numbers, do its loop's calls with it, and
+write nothing, so they need no common disk.
+
+TensorFlow cannot replace a worker. If one ends or stops, the others raise a
+`WorkerLostError`. Whoever supervises them ends all, with SIGKILL those that do not end
+by SIGTERM, and starts all again; the run then goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.utils import number_checks, variables
+
+# What is sent in place of a number of iterations.
+SHARE, END = -1, -2
+
+# Collectives of integers know these alone.
+_SUMMED = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+
+
+class WorkerLostError(RuntimeError):
+    """Raised if another worker of the group has ended, or does not answer."""
+
+
+def environment(addresses: Sequence[str], index: int) -> dict[str, str]:
+    """Returns the environment variables of a worker.
+
+    Args:
+      addresses: The address "host:port" of each worker, which must be free there; the
+        first is the chief's.
+      index: Which of them the worker has.
+
+    Raises:
+      ValueError: There are fewer than two workers, or `index` is none of them.
+    """
+    if len(addresses) < 2:
+        raise ValueError(
+            f"addresses: got {list(addresses)}, expected those of two workers or more; "
+            "train a single one by a MirroredStrategy, or without a strategy."
+        )
+    number_checks.check_integer("index", index, 0, remedy="workers count from 0")
+    if index >= len(addresses):
+        raise ValueError(
+            f"index: got {index} for {len(addresses)} addresses, expected "
+            f"{len(addresses) - 1} at most; workers count from 0."
+        )
+    cluster = {"worker": list(addresses)}
+    task = {"type": "worker", "index": index}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def make_strategy(
+    timeout_s: float = 600.0,
+) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Returns the strategy of this worker; waits for the others.
+
+    Args:
+      timeout_s: The longest time, in seconds, that workers wait for each other. It must
+        be longer than what the chief alone does between two calls of the loop, such as
+        an evaluation.
+
+    Raises:
+      ValueError: The environment is not that of a worker, or the time is not positive.
+      RuntimeError: TensorFlow has computed something before.
+    """
+    number_checks.check_number(
+        "timeout_s", timeout_s, 0.0, excludes_low=True, remedy="600 is usual"
+    )
+    if "TF_CONFIG" not in os.environ:
+        raise ValueError(
+            "TF_CONFIG: got no such environment variable, expected this process to be "
+            "a worker of a group; start it with "
+            "tfrl.train.worker_group.environment(addresses, index)."
+        )
+    return tf.distribute.MultiWorkerMirroredStrategy(
+        # Without a timeout, workers wait for a stopped one for ever.
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            timeout_seconds=timeout_s
+        )
+    )
+
+
+class Messages:
+    """What the chief sends to the other workers: numbers, and its variables."""
+
+    def __init__(self, strategy: tf.distribute.Strategy, shared: Sequence[Any]) -> None:
+        """Keeps the parts.
+
+        Args:
+          strategy: The strategy of the workers.
+          shared: The variables that `share` sends, made in the strategy's scope.
+        """
+        self._strategy = strategy
+        self._shared = variables.as_tf_variables(shared)
+        self._sent = tf.function(self._send, autograph=False)
+        self.share = tf.function(self._share, autograph=False)
+
+    def send(self, number: int) -> int:
+        """Returns the chief's number, in every worker."""
+        sent = self._sent(tf.constant(number, tf.int64))
+        return int(self._strategy.experimental_local_results(sent)[0])
+
+    def _send(self, number: tf.Tensor) -> Any:
+        return self._strategy.run(_of_chief, args=(number,))
+
+    def _share(self) -> None:
+        """Assigns the chief's values to the variables, in every worker."""
+
+        def assign() -> None:
+            for variable in self._shared:
+                variable.assign(_of_chief(tf.convert_to_tensor(variable)))
+
+        self._strategy.run(assign)
+
+
+def messages_of(
+    strategy: tf.distribute.Strategy, shared: Sequence[Any]
+) -> Messages | None:
+    """Returns the messages of a group's workers; None if the process is alone."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return None
+    return Messages(strategy, shared)
+
+
+def is_chief(strategy: tf.distribute.MultiWorkerMirroredStrategy) -> bool:
+    """Whether this process is the first worker of its group."""
+    return strategy.cluster_resolver.task_id == 0
+
+
+def lost(error: tf.errors.OpError) -> WorkerLostError:
+    """Returns what to raise in place of an error of TensorFlow's collectives."""
+    return WorkerLostError(
+        "strategy: another worker of the group has ended or does not answer, and "
+        "TensorFlow cannot replace it; end all workers, by SIGKILL if need be, and "
+        "start all of them again, and the run goes on from its last checkpoint. "
+        f"({error.message.splitlines()[0] if error.message else type(error).__name__})"
+    )
+
+
+# How TensorFlow says that a collective has failed.
+LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
+
+
+def _of_chief(value: tf.Tensor) -> tf.Tensor:
+    """Returns the chief's value, in every replica."""
+    replica = tf.distribute.get_replica_context()
+    is_first = tf.equal(replica.replica_id_in_sync_group, 0)
+    wide = value if value.dtype in _SUMMED else tf.cast(value, tf.int64)
+    own = tf.where(is_first, wide, tf.zeros_like(wide))
+    (total,) = replica.all_reduce(tf.distribute.ReduceOp.SUM, [own])
+    return tf.cast(total, value.dtype)

@@ -33,6 +33,9 @@ def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monke
     assert collected.num_alive() == 2
     second._due = 0.0
     second.report(seen(60, 1, 10.0))
+    collected.take()  # Not due yet.
+    assert collected.counters()["environment_steps"] == 150
+    collected._due = 0.0
     collected.take()
     assert collected.counters() == {
         "environment_steps": 160,

@@ -16,7 +16,7 @@ from tests.train.scripts.agents_on_replicas import AGENTS
 
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 TRAINED = pytest.mark.parametrize("case", ["dqn", "compiled"])
-FAST = ("DqnAgent", "SacAgent", "PPOClipAgent, 2 epochs")
+FAST = ("DqnAgent", "PPOClipAgent, 2 epochs")
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def environment(addresses: Sequence[str], index: int) -> dict[str, str]:
       index: Which of them the worker has.
 
     Raises:
-      ValueError: There are fewer than two workers, or `index` is none of them.
+      ValueError: There are fewer than two workers, or none has that `index`.
     """
     if len(addresses) < 2:
         raise ValueError(

@@ -275,7 +275,7 @@ def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
 
 
 @pytest.mark.parametrize("sampling", ["dataset", "variables"])
-def test_weights_and_priorities_are_those_of_the_paper(sampling):
+def test_weights_and_priorities_follow_the_definitions(sampling):
     """Every update against a model of the buffer: a dict of p^alpha by key."""
     loop, replay_buffer = make_loop(
         replay="prioritized", sampling=sampling, train_steps_per_iteration=3, own=True
@@ -310,7 +310,7 @@ def test_weights_and_priorities_are_those_of_the_paper(sampling):
         total = sum(model.values()) - model[len(model) - 1]
         probability = np.array([model[key] for key in keys]) / total
         expected = ((len(model) - 1) * probability) ** -(0.5 + 0.001 * k)
-        np.testing.assert_allclose(weights, expected / np.max(expected), rtol=1e-5)
+        np.testing.assert_allclose(weights, np.minimum(expected, 10), rtol=1e-5)
         priorities = np.abs(td_error.astype(np.float64)) + 1e-6
         model.update(zip(keys, priorities**0.6, strict=True))
         largest = max(largest, *priorities)

@@ -69,6 +69,10 @@ evaluations reach -138 to -193, and the policy is lost again. Neither other init
 weights of the last layer nor a time limit that counts as a termination changed that.
 DQN learns there with the same settings.
 
+QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps;
+sb3-contrib reports 168, give or take 39, over 5 runs, and rl-zoo3's own run has 70.2,
+give or take 225 over its episodes.
+
 Hopper-v5 is one run, and its evaluations of 10 episodes went up and down: 943.3 after
 19,432 steps, 296.3 after 24,399. Stable-Baselines3's SAC (2.9.2, its defaults, as many
 random steps first, one run) had 210.8 after 20,000 steps, over 50 greedy episodes:

@@ -107,8 +107,8 @@ ENTRIES = (
     Entry("IQN", "train_dqn", "configs/iqn.py", 5),
     Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
     *(
-        Entry(f"Rainbow without {part}", "train_dqn", "configs/rainbow.py", 5, flags=it)
-        for part, it in _WITHOUT.items()
+        Entry(f"Rainbow without {it}", "train_dqn", "configs/rainbow.py", 5, flags=off)
+        for it, off in _WITHOUT.items()
     ),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),

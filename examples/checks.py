@@ -183,7 +183,10 @@ CHECKS: dict[str, Callable[..., None]] = {
     "policy_learning_rate": _FROM_0,
     "priority_exponent": _FROM_0,
     "replay_capacity": _SIZE,
+    "pull_period": _SIZE,
+    "push_period": _SIZE,
     "reward_scale": _FINITE,
+    "samples_per_insert": _ABOVE_0,
     # The seeds of networks and environments are a little larger.
     "seed": _integer(0, 2**62),
     "sequence_length": _SIZE,
@@ -254,7 +257,8 @@ def _check_episodes(config: Mapping[str, Any]) -> None:
 
 def _check_value_based(config: Mapping[str, Any]) -> None:
     """Raises a ValueError if options of `train_dqn` do not go together."""
-    if not config["min_q_value"] < config["max_q_value"]:
+    # Configurations of DQN alone have no atoms.
+    if not config.get("min_q_value", 0) < config.get("max_q_value", 1):
         raise ValueError(
             f"max_q_value: expected more than min_q_value, {config['min_q_value']}, "
             f"got {config['max_q_value']}; set --config.max_q_value or "

@@ -379,9 +379,11 @@ def check_continuous_actions(name: str, action_spec: Any, algorithm: str) -> Non
     checks.as_continuous_action_spec(action_spec, algorithm)
 
 
-def report(result: tfrl.train.RunResult, directory: tfrl.train.RunDirectory) -> None:
+def report(
+    result: tfrl.train.RunResult | None, directory: tfrl.train.RunDirectory
+) -> None:
     """Prints how a run ended; exits with status 130 if it was interrupted."""
-    if not (result.finished or result.stopped_by):
+    if result is None or not (result.finished or result.stopped_by):
         sys.exit(130)
     if result.last_return is not None:
         print(

@@ -41,8 +41,10 @@ def find(
 ) -> pathlib.Path:
     """Returns the file made for an agent and an environment.
 
-    This is `AGENT.py`, or `AGENT_*.py` if that has the settings of the environment. Of
-    several files for the same environment, the one with the shortest name counts.
+    This is `FAMILY_AGENT.py` if the default is in the same family, such as
+    `distributed_dqn.py`, or else `AGENT.py`, or `AGENT_*.py` if that has the settings
+    of the environment. Of several files for the same environment, the one with the
+    shortest name counts.
 
     Args:
       default: The script's own configuration file; the others are beside it.
@@ -52,9 +54,12 @@ def find(
     Returns:
       The file; `default` if there is none.
     """
-    own = default.with_name(f"{agent}.py")
-    if own.exists():
-        default = own
+    family = default.stem.rpartition("_")[0]
+    for stem in (f"{family}_{agent}", agent):
+        own = default.with_name(f"{stem}.py")
+        if own.exists():
+            default = own
+            break
     if environment is None or environment_of(default) == environment:
         return default
     found = sorted(

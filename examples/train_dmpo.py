@@ -15,9 +15,10 @@ run that was interrupted or killed, run the same command again. Watch it with
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-from examples import actors, cli, off_policy, runs, training
+from examples import actors, cli, distributed, off_policy, runs, training
 from tfrl import agents, environments, losses, networks
 
 CONFIG = cli.define_config("dmpo")
@@ -28,13 +29,28 @@ def main() -> None:
     """Trains the agent that the configuration names, in one process or with actors."""
     config = cli.read_config(CONFIG)
     if actors.NUM_ACTORS.value:
-        actors.train_from_replay(
-            config,
-            cli.agent_name(config, ALGORITHMS),
-            lambda environment: make_agent(config, environment),
-        )
+        train_with_actors(config)
         return
     runs.run(config, ALGORITHMS, make_agent, off_policy.make_loop)
+
+
+def train_with_actors(config: cli.Config) -> None:
+    """Trains on the replay of what actors write, as often as one process would."""
+    algorithm = cli.agent_name(config, ALGORITHMS)
+    steps = config.collect_steps_per_iteration * config.num_envs
+    actors.train_with_actors(
+        config,
+        algorithm,
+        functools.partial(
+            distributed.of_replay,
+            config,
+            ALGORITHMS[algorithm],
+            lambda environment: make_agent(config, environment),
+            config.batch_size * config.train_steps_per_iteration / steps,
+            push_period=10,
+            pull_period=10,
+        ),
+    )
 
 
 def make_agent(

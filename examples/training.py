@@ -56,7 +56,9 @@ def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> A
 
 def updates_per_rollout(config: cli.Config) -> int:
     """Returns the number of updates in an iteration that collects a rollout."""
-    num_frames = config.collect_steps_per_iteration * config.num_envs
-    # The loop refuses minibatches that are larger than a rollout.
-    minibatches = max(num_frames // (config.minibatch_size or num_frames), 1)
+    minibatches = 1
+    if config.get("minibatch_size"):
+        num_frames = config.collect_steps_per_iteration * config.num_envs
+        # The loop refuses minibatches that are larger than a rollout.
+        minibatches = max(num_frames // config.minibatch_size, 1)
     return int(config.num_epochs * minibatches)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -25,21 +24,8 @@ def until(condition):
 
 
 @pytest.fixture(scope="module")
-def coordinator():
-    """A coordinator that a thread updates, as a supervisor's loop would."""
-    made = coordinators.Coordinator(RUN)
-    is_over = threading.Event()
-
-    def update():
-        while not is_over.wait(0.02):
-            made.update()
-
-    thread = threading.Thread(target=update)
-    thread.start()
-    yield made
-    is_over.set()
-    thread.join()
-    made.member.start(0).stop(0.0)
+def run():
+    return RUN
 
 
 def join(coordinator, task):

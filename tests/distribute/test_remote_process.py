@@ -41,9 +41,8 @@ class Coordinator:
 @pytest.fixture
 def made():
     coordinator, said = Coordinator(), []
-    process = remote_process.RemoteProcess(
-        coordinator, TASK, patience=60.0, silence=30.0, say=said.append
-    )
+    watch = remote_process.Watch(patience=60.0, silence=30.0, say=said.append)
+    process = remote_process.RemoteProcess(coordinator, TASK, watch)
     return coordinator, process, said
 
 

@@ -25,6 +25,7 @@ from tests.distribute.small_impala import (
 from tfrl import distribute, replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
+from tfrl.distribute import servers as servers_lib
 from tfrl.eval import evaluate
 from tfrl.system import directory_lock, file_lock, function_process
 from tfrl.utils import tensor_normalizer
@@ -39,6 +40,10 @@ def start_server(experiment, directory):
             supervised_server.make_server, tables.make_tables(experiment), directory
         )
     )
+
+
+def only(address):
+    return servers_lib.FixedServers((address,))
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +62,10 @@ def trained(server, tmp_path_factory):
     # waits at the 30th one.
     calls = itertools.count()
     open_environments.clear()
-    actor.act(IMPALA, address, 0, 0, lambda: next(calls) > 14)
+    actor.act(IMPALA, only(address), 0, 0, lambda: next(calls) > 14)
     sizes = [client.server_info()["experience"].current_size]
     directory = train.RunDirectory(tmp_path_factory.mktemp("run"), {})
-    result = learner.learn(IMPALA, address, directory, 2, lambda: False)
+    result = learner.learn(IMPALA, only(address), directory, 2, lambda: False)
     assert result.finished
     assert not open_environments
     sizes.append(client.server_info()["experience"].current_size)
@@ -176,12 +181,12 @@ def replayed(tmp_path_factory):
     address = f"localhost:{server.port}"
     calls = itertools.count()
     open_environments.clear()
-    actor.act(experiment, address, 0, 0, lambda: next(calls) > 20)
+    actor.act(experiment, only(address), 0, 0, lambda: next(calls) > 20)
     results = []
     for length in (4, 6):
         directory = train.RunDirectory(path / "run", {"num_iterations": length})
         results.append(
-            learner.learn(experiment, address, directory, length, lambda: False)
+            learner.learn(experiment, only(address), directory, length, lambda: False)
         )
     container = variables_lib.ReverbVariableContainer(address)
     yield experiment, directory, results, container

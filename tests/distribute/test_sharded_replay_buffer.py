@@ -113,19 +113,28 @@ def test_batches_are_those_of_a_buffer_of_one_server(agent, addresses):
     assert tf.function(sharded.num_frames)() == 16
 
 
-def test_importance_weights_are_those_of_the_whole_for_equal_shares(agent, addresses):
+@pytest.mark.parametrize(
+    ("max_weight", "expected"), [(10.0, [1.5**0.5, 0.5**0.5]), (1.0, [1.0, 0.5**0.5])]
+)
+def test_importance_weights_are_those_of_the_whole_for_equal_shares(
+    agent, addresses, max_weight, expected
+):
     client = ShardedClient(addresses, "uniform")
     buffer = ShardedReplayBuffer(
-        agent.collect_data_spec, client, 2, "equal", importance_exponent=0.5
+        agent.collect_data_spec,
+        client,
+        2,
+        "equal",
+        importance_exponent=0.5,
+        max_weight=max_weight,
     )
     _, info = next(iter(buffer.as_dataset(BATCH_SIZE)))
     assert shards_of(info.keys) == [4, 4]
     shards = shard_keys.split(info.keys.numpy())[0]
     # Drawn with 1/2 * 1/12 and 1/2 * 1/4.
     np.testing.assert_allclose(info.probabilities, np.array([1 / 24, 1 / 8])[shards])
-    np.testing.assert_allclose(
-        info.weights, np.array([1.0, 3.0**-0.5])[shards], rtol=1e-6
-    )
+    # (16 P)^-0.5, with 16 P = 2/3 and 2; at most max_weight.
+    np.testing.assert_allclose(info.weights, np.array(expected)[shards], rtol=1e-6)
 
 
 def test_a_loop_trains_on_all_shards_and_sets_their_priorities(agent, addresses):

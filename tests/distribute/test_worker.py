@@ -160,22 +160,10 @@ def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkey
     assert all("It is expected again now" in line for line in said)
 
 
-@pytest.fixture
-def coordinator():
-    """A coordinator of a run without tables, which a thread updates."""
-    made = coordinators.Coordinator({"settings": {}})
-    is_over = threading.Event()
-
-    def update():
-        while not is_over.wait(0.02):
-            made.update()
-
-    thread = threading.Thread(target=update)
-    thread.start()
-    yield made
-    is_over.set()
-    thread.join()
-    made.member.start(0).stop(0.0)
+@pytest.fixture(scope="module")
+def run():
+    """The settings of a run without tables."""
+    return {"settings": {}}
 
 
 def until(condition):

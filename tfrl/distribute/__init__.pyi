@@ -13,6 +13,7 @@ from . import remote_process as remote_process
 from . import reports as reports
 from . import reverb_variable_container as reverb_variable_container
 from . import run as run
+from . import servers as servers
 from . import shares as shares
 from . import supervised_server as supervised_server
 from . import tables as tables

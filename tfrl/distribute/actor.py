@@ -12,6 +12,7 @@ from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reports, tables
 from tfrl.distribute import reverb_variable_container as containers
+from tfrl.distribute import servers as servers_lib
 
 # How often an actor that waits for the learner looks whether it is stopped.
 _FLUSH_MILLISECONDS = 500
@@ -19,7 +20,7 @@ _FLUSH_MILLISECONDS = 500
 
 def act(
     experiment: experiments.Experiment,
-    address: str,
+    servers: servers_lib.Servers,
     number: int,
     starts: int,
     is_stopped: Callable[[], bool],
@@ -28,7 +29,7 @@ def act(
 
     Args:
       experiment: What to do.
-      address: The server's address.
+      servers: The replay servers.
       number: The number of the actor, from 0.
       starts: How often this actor was started before; its seed depends on it.
       is_stopped: Returns whether to stop.
@@ -36,7 +37,7 @@ def act(
     entropy = np.random.SeedSequence([experiment.seed, number, starts])
     seed = int(entropy.generate_state(1)[0] >> 1)
     environment, agent = experiment.build(seed)
-    client = replay_service.Client(address)
+    client = replay_service.Client(servers.first)
     weights = _Weights(agent, client)
     writer = make_writer(experiment, client, environment.batch_size)
     loop = train.CollectLoop(

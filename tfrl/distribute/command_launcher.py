@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,7 +13,6 @@ from tfrl.distribute import plan as plans
 from tfrl.distribute import remote_process, tasks
 from tfrl.replay_service.transport import addresses
 from tfrl.system import supervisor
-from tfrl.utils import number_checks
 
 
 class CommandLauncher:
@@ -61,17 +59,13 @@ class CommandLauncher:
         from tfrl.distribute import worker
 
         worker.load(experiment)
-        for name, seconds in (("patience", patience), ("silence", silence)):
-            number_checks.check_number(
-                name, seconds, 0, excludes_low=True, remedy="raise it"
-            )
         self._experiment = experiment
         self._settings = dict(settings or {})
         self._host = host
         self._port = port
-        self._patience = patience
-        self._silence = silence
-        self._say = say or _print
+        self._watch = remote_process.Watch(
+            patience, silence, say or remote_process.to_stderr
+        )
 
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
@@ -82,7 +76,7 @@ class CommandLauncher:
             port=self._port,
         )
         address = addresses.join(self._host, coordinator.port)
-        self._say("\n".join(self.command(task, address) for task in plan.tasks))
+        self._watch.say("\n".join(self.command(task, address) for task in plan.tasks))
         yield [
             coordinator.member,
             *(
@@ -121,11 +115,5 @@ class CommandLauncher:
         return remote_process.RemoteProcess(
             coordinator,
             task,
-            patience=self._patience,
-            silence=self._silence,
-            say=self._say,
+            self._watch,
         )
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -51,8 +51,10 @@ class HomeShard(Generic[_Writer]):
     of before. What the lost server had not confirmed is lost.
 
     ```python
-    home = HomeShard(client, "actor 3", lambda client: Rows(make_observer, client, ...))
-    home.write(lambda rows: rows.add(*frame))
+    home = HomeShard(
+        shards, "actor 3", lambda client: ReverbRolloutObserver(client, ...)
+    )
+    home.write(lambda observer: observer(rollout))
     ```
 
     Attributes:

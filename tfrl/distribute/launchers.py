@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tfrl.distribute import actor, learner, supervised_server, tables, tasks
 from tfrl.distribute import plan as plans
+from tfrl.distribute import servers as servers_lib
 from tfrl.system import function_process, supervisor
 
 
@@ -46,13 +47,13 @@ class LocalLauncher:
                 plan.directory.replay_server,
             )
         )
-        address = f"localhost:{server.port}"
+        servers = servers_lib.FixedServers((f"localhost:{server.port}",))
 
         def start(task: tasks.Task, starts: int) -> supervisor.Process:
             if task.role == tasks.REPLAY:
                 return server.start(starts)
             return function_process.FunctionProcess(
-                work(task, plan, address, starts), task.title
+                work(task, plan, servers, starts), task.title
             )
 
         yield [
@@ -62,20 +63,20 @@ class LocalLauncher:
 
 
 def work(
-    task: tasks.Task, plan: plans.Plan, address: str, starts: int
+    task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
 ) -> function_process.Function:
     """Returns what an actor or a learner does, for a `FunctionProcess`.
 
     Args:
       task: Which of them.
       plan: The run.
-      address: The server's address.
+      servers: The replay servers.
       starts: How often the task was started before.
     """
     if task.role == tasks.ACTOR:
         return functools.partial(
-            actor.act, plan.experiment, address, task.number, starts
+            actor.act, plan.experiment, servers, task.number, starts
         )
     return functools.partial(
-        learner.learn, plan.experiment, address, plan.directory, plan.num_iterations
+        learner.learn, plan.experiment, servers, plan.directory, plan.num_iterations
     )

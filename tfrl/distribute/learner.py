@@ -13,11 +13,12 @@ from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reports, tables, view
 from tfrl.distribute import reverb_variable_container as containers
+from tfrl.distribute import servers as servers_lib
 
 
 def learn(
     experiment: experiments.Experiment,
-    address: str,
+    servers: servers_lib.Servers,
     directory: train.RunDirectory,
     num_iterations: int,
     is_stopped: Callable[[], bool],
@@ -28,14 +29,14 @@ def learn(
 
     Args:
       experiment: What to do.
-      address: The server's address.
+      servers: The replay servers.
       directory: The directory of the outputs, which the run locks.
       num_iterations: The number of updates in all.
       is_stopped: Returns whether to stop before that.
     """
     agent = experiment.build_agent()
-    client = replay_service.Client(address)
-    replay_buffer = make_replay_buffer(experiment, address, agent)
+    client = replay_service.Client(servers.first)
+    replay_buffer = make_replay_buffer(experiment, servers, agent)
     settings = dict(experiment.make_run_settings(agent))
     push = _PushWeights(agent, client, experiment.push_period)
     settings["callbacks"] = [push, *settings.get("callbacks", ())]
@@ -60,20 +61,22 @@ def learn(
 
 
 def make_replay_buffer(
-    experiment: experiments.Experiment, address: str, agent: tf_agent.TFAgent
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    agent: tf_agent.TFAgent,
 ) -> replay_buffers.ReverbReplayBuffer:
     """Makes the buffer whose dataset the learner trains on.
 
     Args:
       experiment: What to do.
-      address: The server's address.
+      servers: The replay servers.
       agent: The agent, whose `collect_data_spec` is that of a frame.
     """
     return replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
         tables.SEQUENCES,
         experiment.sequence_length,
-        server_address=address,
+        server_address=servers.first,
         dataset_buffer_size=experiment.max_in_flight,
     )
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +15,6 @@ from tfrl.distribute import plan as plans
 from tfrl.distribute import remote_process, tasks, worker
 from tfrl.replay_service.transport import addresses, connection
 from tfrl.system import function_process, supervisor
-from tfrl.utils import number_checks
 
 
 class RayLauncher:
@@ -63,15 +61,11 @@ class RayLauncher:
                 f"resources: got the roles {sorted(unknown)}, expected some of "
                 f"{list(tasks.ROLES)}; leave the others out."
             )
-        for name, seconds in (("patience", patience), ("silence", silence)):
-            number_checks.check_number(
-                name, seconds, 0, excludes_low=True, remedy="raise it"
-            )
         self._address = address
         self._resources = dict(resources or {})
-        self._patience = patience
-        self._silence = silence
-        self._say = say or _print
+        self._watch = remote_process.Watch(
+            patience, silence, say or remote_process.to_stderr
+        )
 
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
@@ -115,9 +109,7 @@ class RayLauncher:
             options,
             coordinator,
             task,
-            patience=self._patience,
-            silence=self._silence,
-            say=self._say,
+            self._watch,
         )
 
 
@@ -216,7 +208,3 @@ def _import_ray() -> Any:
             "or leave the launcher out, to run on this host."
         ) from error
     return ray
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 import time
 from collections.abc import Callable
 
@@ -10,8 +12,38 @@ from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import tasks
 from tfrl.replay_service import errors
 from tfrl.system import child_errors, function_process
+from tfrl.utils import number_checks
 
 _POLL = 0.1  # Seconds.
+
+
+def to_stderr(text: str) -> None:
+    """Prints a line on stderr, where a launcher has no other place for it."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """How a launcher watches its workers.
+
+    Attributes:
+      patience: The number of seconds in which a worker has to appear.
+      silence: After how many seconds without a word it counts as dead.
+      say: Takes a line for each worker that appears.
+
+    Raises:
+      ValueError: A number of seconds is not positive.
+    """
+
+    patience: float
+    silence: float
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "silence"):
+            number_checks.check_number(
+                name, getattr(self, name), 0, excludes_low=True, remedy="raise it"
+            )
 
 
 class RemoteProcess:
@@ -21,26 +53,19 @@ class RemoteProcess:
         self,
         coordinator: coordinators.Coordinator,
         task: tasks.Task,
-        *,
-        patience: float,
-        silence: float,
-        say: Callable[[str], None],
+        watch: Watch,
     ) -> None:
         """Expects the worker.
 
         Args:
           coordinator: The coordinator of the run.
           task: The worker's task.
-          patience: The number of seconds in which it has to appear.
-          silence: After how many seconds without a word it counts as dead.
-          say: Takes a line when it appears.
+          watch: How to watch it.
         """
         self._coordinator = coordinator
         self._task = task
-        self._silence = silence
-        self._say = say
+        self._watch = watch
         self._since = coordinator.now()
-        self._patience = patience
         self._worker: coordinators.Worker | None = None
         self._has_ended = False
 
@@ -87,15 +112,17 @@ class RemoteProcess:
         newest = self._coordinator.worker(self._task)
         if newest and newest.heard_at > self._since and newest.ending is None:
             self._worker = newest
-            self._say(f"{self._task.title}: process {newest.pid} on {newest.host}.")
+            self._watch.say(
+                f"{self._task.title}: process {newest.pid} on {newest.host}."
+            )
             return True
         waited = self._coordinator.now() - self._since
-        if waited > self._patience:
+        if waited > self._watch.patience:
             raise TimeoutError(
                 f"{self._task.title}: no worker has appeared within "
-                f"{self._patience:g} s, expected one with --role={self._task.role} "
-                f"--index={self._task.number}; start it, look at its output, or raise "
-                "the launcher's patience."
+                f"{self._watch.patience:g} s, expected one with "
+                f"--role={self._task.role} --index={self._task.number}; start it, look "
+                "at its output, or raise the launcher's patience."
             )
         return False
 
@@ -111,7 +138,7 @@ class RemoteProcess:
         if self._coordinator.worker(self._task) is not self._worker:
             return function_process.Ending("was replaced by another process")
         silent = self._coordinator.now() - self._worker.heard_at
-        if silent > self._silence:
+        if silent > self._watch.silence:
             return function_process.Ending(f"was not heard of for {silent:.0f} s")
         return None
 

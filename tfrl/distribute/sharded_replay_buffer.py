@@ -44,6 +44,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         *,
         mixed: bool = True,
         importance_exponent: float | None = None,
+        max_weight: float = 10.0,
     ) -> None:
         """Checks the tables.
 
@@ -59,6 +60,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
             `ShardedClient.as_dataset`.
           importance_exponent: Beta, how much of the bias of prioritized sampling the
             weights correct; None for a buffer that is not prioritized.
+          max_weight: The largest weight of an item; see `TFPrioritizedReplayBuffer`.
 
         Raises:
           ValueError: If the tables' signature does not fit `data_spec` and
@@ -77,6 +79,13 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
             remedy="1 corrects all of the bias",
             optional=True,
         )
+        number_checks.check_number(
+            "max_weight",
+            max_weight,
+            0,
+            excludes_low=True,
+            remedy="a weight of 1 leaves the loss of an item as it is",
+        )
         reverb_dataset.check_signature(
             client.signature, data_spec, sequence_length, client.table
         )
@@ -87,6 +96,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         self._buffer_size = dataset_buffer_size
         self._mixed = mixed
         self._beta = importance_exponent
+        self._max_weight = float(max_weight)
         self._ordered_calls = ordered_calls.OrderedCalls()
         # Tracked by checkpoints.
         self._contents = reverb_contents.Contents(client, client.num_items)
@@ -117,14 +127,8 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
     def reraise(self) -> Iterator[None]:
         """Raises the replay service's own exception; see `ReverbReplayBuffer`."""
         label = sharded_dataset.label(self._client)
-        reverb_dataset.take_failure(label)
-        try:
+        with reverb_dataset.reraised(lambda: reverb_dataset.take_failure(label)):
             yield
-        except tf.errors.OpError:
-            failure = reverb_dataset.take_failure(label)
-            if failure is None:
-                raise
-            raise failure from None
 
     def update_priorities(self, keys: Any, priorities: Any) -> Any:
         """Sets the priorities of items, eagerly or in a graph; ignores unknown keys.
@@ -190,12 +194,12 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _with_weights(self, sample: Any) -> tuple[Any, Any]:
         info, data = sample
-        # (1 / (N P))^beta over its largest is (min P / P)^beta: N cancels.
-        probabilities = info.probability
-        weights = tf.pow(tf.reduce_min(probabilities) / probabilities, self._beta)
+        weights = tf_prioritized_replay_buffer.importance_weights(
+            info.probability, info.table_size, self._beta, self._max_weight
+        )
         return self._packed(data), tf_prioritized_replay_buffer.PrioritizedBufferInfo(
             (),
-            tf.cast(probabilities, tf.float32),
+            tf.cast(info.probability, tf.float32),
             info.key,
             tf.cast(weights, tf.float32),
         )

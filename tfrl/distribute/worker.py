@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import replay_service
 from tfrl.distribute import membership, supervised_server, tasks
+from tfrl.distribute import servers as servers_lib
 from tfrl.replay_service.transport import addresses
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def _work(
     def is_stopped() -> bool:
         return bool(member.stopped_by) or member.address_of(server) != address
 
-    result = _train(member, make_experiment, address, is_stopped)
+    servers = servers_lib.FixedServers((address,))
+    result = _train(member, make_experiment, servers, is_stopped)
     if not member.stopped_by and member.address_of(server) != address:
         raise replay_service.errors.ReplayUnavailable(
             f"The replay server at {address} is at {member.address_of(server)} now."
@@ -135,7 +137,7 @@ def _work(
 def _train(
     member: membership.Membership,
     make_experiment: Callable[..., Experiment],
-    address: str,
+    servers: servers_lib.Servers,
     is_stopped: Callable[[], bool],
 ) -> Any:
     """Does the work of an actor or the learner."""
@@ -145,11 +147,11 @@ def _train(
     run = member.run
     experiment = make_experiment(**run["settings"])
     if member.task.role == tasks.ACTOR:
-        actor.act(experiment, address, member.task.number, member.number, is_stopped)
+        actor.act(experiment, servers, member.task.number, member.number, is_stopped)
         return None
     directory = train.RunDirectory(**run["directory"])
     result = learner.learn(
-        experiment, address, directory, run["num_iterations"], is_stopped
+        experiment, servers, directory, run["num_iterations"], is_stopped
     )
     return dataclasses.asdict(result)
 

@@ -216,14 +216,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
             train_loop()  # a tf.function that writes to the buffer or samples it
         ```
         """
-        self._take_failure()
-        try:
+        with reverb_dataset.reraised(self._take_failure):
             yield
-        except tf.errors.OpError:
-            failure = self._take_failure()
-            if failure is None:
-                raise
-            raise failure from None
 
     def flush(self) -> None:
         """Waits until the server has all items that `add_batch` has made so far."""

@@ -35,6 +35,21 @@ class PrioritizedBufferInfo(NamedTuple):
     weights: Any
 
 
+def importance_weights(
+    probabilities: Any, number: Any, importance_exponent: Any, max_weight: float
+) -> tf.Tensor:
+    """Returns the weights `min((1 / N * 1 / P(i))^beta, max_weight)`, float64 `[B]`.
+
+    Args:
+      probabilities: How likely each example was to be drawn, P(i), float64 `[B]`.
+      number: The number N of examples that could be drawn, `[]` or `[B]`.
+      importance_exponent: Beta, float64 `[]` or a number.
+      max_weight: The largest weight.
+    """
+    expected = probabilities * tf.cast(number, tf.float64)
+    return tf.minimum(tf.pow(expected, -importance_exponent), max_weight)
+
+
 class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     """Stores batches of frames; samples windows in proportion to their priorities.
 
@@ -258,11 +273,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         ]
         with tf.control_dependencies([accelerators.assert_true(total > 0, none)]):
             probabilities = values / total
-        weights = tf.minimum(
-            tf.pow(
-                probabilities * tf.cast(number, tf.float64), -self.importance_exponent()
-            ),
-            self._max_weight,
+        weights = importance_weights(
+            probabilities, number, self.importance_exponent(), self._max_weight
         )
         return keys, PrioritizedBufferInfo(
             (), tf.cast(probabilities, tf.float32), keys, tf.cast(weights, tf.float32)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -129,6 +130,23 @@ def whole_sequences(
 def take_failure(server_address: str) -> replay_service.ReverbError | None:
     """Returns and forgets the last error that a dataset of this server has raised."""
     return generator.failures.pop(server_address, None)
+
+
+@contextlib.contextmanager
+def reraised(take: Callable[[], Exception | None]) -> Iterator[None]:
+    """Raises the service's own exception in place of a `tf.errors.OpError`.
+
+    Args:
+      take: Returns and forgets the service's last exception; None without one.
+    """
+    take()
+    try:
+        yield
+    except tf.errors.OpError:
+        failure = take()
+        if failure is None:
+            raise
+        raise failure from None
 
 
 def check_signature(

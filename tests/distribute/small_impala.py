@@ -36,6 +36,17 @@ def make_queue(name, signature):
     return replay_service.Table.queue(name, 8, signature=signature)
 
 
+def make_replay(name, signature):
+    return replay_service.Table(
+        name,
+        sampler=replay_service.selectors.Prioritized(0.6),
+        remover=replay_service.selectors.Fifo(),
+        max_size=10_000,
+        rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(4.0, 50, 200.0),
+        signature=signature,
+    )
+
+
 IMPALA = distribute.Experiment(
     make_environment,
     make_impala,

@@ -6,7 +6,6 @@ import functools
 import itertools
 import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -22,16 +21,14 @@ from tests.distribute.small_impala import (
     make_environment,
     open_environments,
 )
+from tests.distribute.watched import LEARNER, PATIENCE, SERVER, Watched
 from tfrl import distribute, replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
 from tfrl.distribute import servers as servers_lib
 from tfrl.eval import evaluate
-from tfrl.system import directory_lock, file_lock, function_process
+from tfrl.system import directory_lock, file_lock
 from tfrl.utils import tensor_normalizer
-
-PATIENCE = 240.0
-SERVER, LEARNER = "the replay server", "the learner"
 
 
 def start_server(experiment, directory):
@@ -229,78 +226,6 @@ def test_a_run_with_actors_resumes(replayed):
     _, _, results, _ = replayed
     assert [result.resumed_at for result in results] == [None, 4]
     assert [result.iteration for result in results] == [4, 6]
-
-
-class Watched:
-    """A run in a thread, whose processes the test kills."""
-
-    def __init__(self, experiment, directory, monkeypatch):
-        self.said, self.processes = [], {}
-        self._is_stopped = threading.Event()
-        self._error = None
-        start = function_process.FunctionProcess.__init__
-        start_server = supervised_server.make_server
-
-        def remember(process, function, name):
-            start(process, function, name)
-            self.processes[name] = process
-
-        def remember_server(*arguments):
-            server = start_server(*arguments)
-            self.processes[SERVER] = server
-            return server
-
-        monkeypatch.setattr(function_process.FunctionProcess, "__init__", remember)
-        monkeypatch.setattr(supervised_server, "make_server", remember_server)
-        self._thread = threading.Thread(target=self._run, args=(experiment, directory))
-        self._thread.start()
-        self.until(lambda: SERVER in self.processes)
-        self.client = replay_service.Client(f"localhost:{self.processes[SERVER].port}")
-
-    def _run(self, experiment, directory):
-        try:
-            distribute.run_distributed(
-                experiment,
-                train.RunDirectory(directory, {}),
-                num_actors=2,
-                num_iterations=10**9,
-                is_stopped=self._is_stopped.is_set,
-                say=self.said.append,
-            )
-        except BaseException as error:
-            self._error = error
-
-    def until(self, condition):
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert self._error is None, self._error
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.05)
-
-    def step(self):
-        """The train step of the newest weights; -1 if there are none."""
-        if not self.client.server_info()["variables"].current_size:
-            return -1
-        [sample] = self.client.sample("variables", 1, emit_timesteps=False)
-        return int(sample.data[-1][0])
-
-    def kill(self, name, number=signal.SIGKILL):
-        """Kills a process; waits until it was started again, and for updates.
-
-        Returns how far the weights went back meanwhile.
-        """
-        old, before = self.processes[name], self.step()
-        os.kill(old.pid, number)
-        self.until(lambda: self.processes[name] is not old)
-        steps = [self.step()]
-        self.until(lambda: steps.append(self.step()) or steps[-1] >= steps[0] + 4)
-        return before - min(steps)
-
-    def stop(self):
-        self._is_stopped.set()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
-        assert self._error is None
 
 
 # About 40 seconds each: every actor and learner imports TensorFlow.

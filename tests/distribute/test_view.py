@@ -34,7 +34,12 @@ def client():
 
 def test_the_numbers_are_those_since_the_last_row_and_of_the_server(client):
     loop, seconds = Loop(), iter([0.0, 2.0, 6.0])
-    metrics = view.View(loop, Collected(), client, now=lambda: next(seconds)).metrics()
+    metrics = view.View(
+        loop,
+        Collected(),
+        lambda: [client.server_info()["experience"]],
+        now=lambda: next(seconds),
+    ).metrics()
     assert math.isnan(metrics["samples_per_insert"]())
     loop.iteration = 25
     assert metrics["updates_per_second"]() == 10.0

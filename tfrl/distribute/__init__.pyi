@@ -2,10 +2,13 @@ from . import actor as actor
 from . import command_launcher as command_launcher
 from . import coordinator as coordinator
 from . import experiment as experiment
+from . import first_server as first_server
 from . import home_shards as home_shards
+from . import home_writer as home_writer
 from . import launchers as launchers
 from . import learner as learner
 from . import limiter_windows as limiter_windows
+from . import manifest as manifest
 from . import membership as membership
 from . import plan as plan
 from . import ray_launcher as ray_launcher

@@ -10,10 +10,17 @@ import numpy as np
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import reports, tables
+from tfrl.distribute import (
+    first_server,
+    home_writer,
+    reports,
+    sharded_client,
+    tables,
+)
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
 
+_Writer = replay_buffers.ReverbRolloutObserver | home_writer.HomeWriter
 # How often an actor that waits for the learner looks whether it is stopped.
 _FLUSH_MILLISECONDS = 500
 
@@ -37,22 +44,26 @@ def act(
     entropy = np.random.SeedSequence([experiment.seed, number, starts])
     seed = int(entropy.generate_state(1)[0] >> 1)
     environment, agent = experiment.build(seed)
-    client = replay_service.Client(servers.first)
-    weights = _Weights(agent, client)
-    writer = make_writer(experiment, client, environment.batch_size)
+    first = first_server.FirstServer(servers)
+    weights = _Weights(agent, first.client)
+    writer = _open_writer(experiment, servers, number, environment.batch_size)
     loop = train.CollectLoop(
         environment,
         agent,
         seed=seed,
         jit_compile="auto" if experiment.jit_compile else False,
     )
-    reporter = reports.Reporter(client, number)
+    reporter = reports.Reporter(first.client, number)
+
+    def report() -> None:
+        first.attempt(lambda: reporter.report(loop.info))
+
     with contextlib.closing(environment):
         while not is_stopped():
-            weights.pull()
+            first.attempt(weights.pull)
             writer(loop.collect_frames(experiment.pull_period))
-            reporter.report(loop.info)
-            _flush(writer, is_stopped, lambda: reporter.report(loop.info))
+            report()
+            _flush(writer, is_stopped, report)
 
 
 def make_writer(
@@ -75,6 +86,27 @@ def make_writer(
     )
 
 
+def _open_writer(
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    number: int,
+    batch_size: int,
+) -> _Writer:
+    """Makes what writes an actor's rollouts, to one of the servers."""
+
+    def make(client: replay_service.Client) -> replay_buffers.ReverbRolloutObserver:
+        return make_writer(experiment, client, batch_size)
+
+    if len(servers.addresses()) == 1:
+        return make(replay_service.Client(servers.first))
+    shards = sharded_client.ShardedClient(
+        servers.addresses,
+        tables.SEQUENCES,
+        items_per_message=experiment.items_per_message(batch_size),
+    )
+    return home_writer.HomeWriter(shards, number, make)
+
+
 class _Weights:
     """Pulls what the learner pushes."""
 
@@ -95,7 +127,7 @@ class _Weights:
 
 
 def _flush(
-    writer: replay_buffers.ReverbRolloutObserver,
+    writer: _Writer,
     is_stopped: Callable[[], bool],
     report: Callable[[], None],
 ) -> None:

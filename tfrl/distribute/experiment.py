@@ -9,6 +9,7 @@ from typing import Any
 from tfrl import replay_service
 from tfrl.agents import tf_agent
 from tfrl.environments import tf_environment
+from tfrl.replay_service.writing import stream
 from tfrl.utils import number_checks
 
 
@@ -48,6 +49,15 @@ class Experiment:
     max_in_flight: int | None = None
     jit_compile: bool = True
     seed: int = 0
+
+    def items_per_message(self, num_environments: int) -> int:
+        """Returns the most items that an actor sends together.
+
+        Args:
+          num_environments: The number of its environments.
+        """
+        of_each = -(-self.pull_period // self.stride_length)
+        return min(stream.BATCH, of_each * num_environments)
 
     def check(self) -> None:
         """Checks the numbers.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from tfrl import replay_service
 
 _LOGGER = logging.getLogger("tfrl.distribute")
+
+_PERIOD = 10.0  # Seconds between looks at the first shard.
 
 _Writer = TypeVar("_Writer")
 _Result = TypeVar("_Result")
@@ -67,6 +70,8 @@ class HomeShard(Generic[_Writer]):
         shards: Shards,
         actor: str,
         open_writer: Callable[[replay_service.Client], _Writer],
+        first: int | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Opens a writer at the first living shard of the actor's order.
 
@@ -75,13 +80,20 @@ class HomeShard(Generic[_Writer]):
           actor: The id of the actor.
           open_writer: Opens a writer, or an object that holds some, with the client of
             one server.
+          first: The shard that the actor prefers to all others; None takes the first
+            of its `preferences`.
+          now: The clock, in seconds.
 
         Raises:
           ReplayUnavailable: If no shard answers.
         """
+        self._now = now
+        self._due = now() + _PERIOD
         self._shards = shards
         self._actor = actor
         self._order = preferences(actor, shards.num_shards)
+        if first is not None:
+            self._order.sort(key=lambda shard: shard != first)
         self._open_writer = open_writer
         self.moves = 0
         self.shard, self._writer = self._open()
@@ -113,6 +125,19 @@ class HomeShard(Generic[_Writer]):
                     lost,
                     str(error).rstrip("."),
                 )
+
+    def go_home(self) -> None:
+        """Moves back to the actor's first shard if that answers again.
+
+        Call this when the server has confirmed all steps. It asks every ten seconds.
+        """
+        home = self._order[0]
+        if self.shard == home or self._now() < self._due:
+            return
+        self._due = self._now() + _PERIOD
+        if self._shards.living_client(home) is not None:
+            self.shard, self._writer = self._open()
+            _LOGGER.info("%s writes to shard %d again.", self._actor, self.shard)
 
     def _open(self) -> tuple[int, _Writer]:
         """Opens a writer at the first shard that answers."""

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tfrl.distribute import actor, learner, supervised_server, tables, tasks
+from tfrl.distribute import actor, learner, supervised_server, tasks
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
 from tfrl.system import function_process, supervisor
@@ -39,19 +39,22 @@ class LocalLauncher:
 
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
-        """Starts the server, and returns all members; see `Launcher`."""
-        server = supervised_server.SupervisedServer(
-            functools.partial(
-                supervised_server.make_server,
-                tables.make_tables(plan.experiment),
-                plan.directory.replay_server,
+        """Starts the servers, and returns all members; see `Launcher`."""
+        started = [
+            supervised_server.SupervisedServer(
+                functools.partial(supervised_server.make_server, made, directory)
             )
+            for made, directory in zip(
+                plan.tables, plan.server_directories, strict=True
+            )
+        ]
+        servers = servers_lib.FixedServers(
+            tuple(f"localhost:{server.port}" for server in started)
         )
-        servers = servers_lib.FixedServers((f"localhost:{server.port}",))
 
         def start(task: tasks.Task, starts: int) -> supervisor.Process:
             if task.role == tasks.REPLAY:
-                return server.start(starts)
+                return started[task.number].start(starts)
             return function_process.FunctionProcess(
                 work(task, plan, servers, starts), task.title
             )

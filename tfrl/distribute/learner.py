@@ -11,9 +11,24 @@ import tensorflow as tf
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import reports, tables, view
+from tfrl.distribute import (
+    first_server,
+    manifest,
+    reports,
+    sharded_client,
+    sharded_replay_buffer,
+    tables,
+    view,
+)
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
+
+# Seconds without an answer of any of several servers.
+_TIMEOUT = 30.0
+
+_ReplayBuffer = (
+    replay_buffers.ReverbReplayBuffer | sharded_replay_buffer.ShardedReplayBuffer
+)
 
 
 def learn(
@@ -34,16 +49,33 @@ def learn(
       num_iterations: The number of updates in all.
       is_stopped: Returns whether to stop before that.
     """
-    agent = experiment.build_agent()
-    client = replay_service.Client(servers.first)
-    replay_buffer = make_replay_buffer(experiment, servers, agent)
+    environment, agent = experiment.build(experiment.seed)
+    environment.close()
+    first = first_server.FirstServer(servers)
+    replay_buffer = make_replay_buffer(
+        experiment, servers, agent, environment.batch_size
+    )
     settings = dict(experiment.make_run_settings(agent))
-    push = _PushWeights(agent, client, experiment.push_period)
-    settings["callbacks"] = [push, *settings.get("callbacks", ())]
-    collected = reports.Collected(client)
+    push = _PushWeights(agent, first, experiment.push_period)
+    collected = reports.Collected(first.client)
+
+    def take() -> None:
+        first.attempt(collected.take)
+
     with replay_buffer.reraise():
-        loop = _LearnerLoop(experiment, agent, replay_buffer, collected)
-        measured = view.View(loop, collected, client).metrics()
+        loop = _LearnerLoop(experiment, agent, replay_buffer, collected, take)
+        settings["callbacks"] = [
+            push,
+            *settings.get("callbacks", ()),
+            manifest.WriteManifest(
+                directory.manifest,
+                lambda: loop.iteration,
+                lambda: _checkpoints(replay_buffer),
+            ),
+        ]
+        measured = view.View(
+            loop, collected, lambda: _table_infos(replay_buffer)
+        ).metrics()
         settings["metrics"] = {**measured, **settings.get("metrics", {})}
         run = train.Run(
             loop,
@@ -52,7 +84,7 @@ def learn(
             is_interrupted=is_stopped,
             **settings,
         )
-        collected.take()
+        take()
         result = run.run()
     if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
@@ -64,14 +96,30 @@ def make_replay_buffer(
     experiment: experiments.Experiment,
     servers: servers_lib.Servers,
     agent: tf_agent.TFAgent,
-) -> replay_buffers.ReverbReplayBuffer:
+    num_environments: int,
+) -> _ReplayBuffer:
     """Makes the buffer whose dataset the learner trains on.
 
     Args:
       experiment: What to do.
       servers: The replay servers.
       agent: The agent, whose `collect_data_spec` is that of a frame.
+      num_environments: The number of environments of each actor.
     """
+    if len(servers.addresses()) > 1:
+        client = sharded_client.ShardedClient(
+            servers.addresses,
+            tables.SEQUENCES,
+            items_per_message=experiment.items_per_message(num_environments),
+            timeout=_TIMEOUT,
+        )
+        return sharded_replay_buffer.ShardedReplayBuffer(
+            agent.collect_data_spec,
+            client,
+            experiment.sequence_length,
+            "mass" if client.is_prioritized else "size",
+            experiment.max_in_flight,
+        )
     return replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
         tables.SEQUENCES,
@@ -81,6 +129,22 @@ def make_replay_buffer(
     )
 
 
+def _table_infos(
+    replay_buffer: _ReplayBuffer,
+) -> list[replay_service.reverb_types.TableInfo]:
+    """Asks the servers that answer for the table of sequences."""
+    if isinstance(replay_buffer, replay_buffers.ReverbReplayBuffer):
+        return [replay_buffer.get_table_info()]
+    return [info for info in replay_buffer.client.table_infos() if info is not None]
+
+
+def _checkpoints(replay_buffer: _ReplayBuffer) -> list[str | None]:
+    """Returns the newest checkpoint of each server."""
+    if isinstance(replay_buffer, replay_buffers.ReverbReplayBuffer):
+        return [replay_buffer.last_checkpoint]
+    return replay_buffer.last_checkpoints
+
+
 class _LearnerLoop(train.DatasetLoop):
     """A loop over the sequences in a server, which each checkpoint of a run saves."""
 
@@ -88,8 +152,9 @@ class _LearnerLoop(train.DatasetLoop):
         self,
         experiment: experiments.Experiment,
         agent: tf_agent.TFAgent,
-        replay_buffer: replay_buffers.ReverbReplayBuffer,
+        replay_buffer: _ReplayBuffer,
         collected: reports.Collected,
+        take: Callable[[], None],
     ) -> None:
         super().__init__(
             agent,
@@ -98,6 +163,7 @@ class _LearnerLoop(train.DatasetLoop):
             compiled_updates=experiment.push_period if experiment.jit_compile else None,
         )
         self._collected = collected
+        self._take = take
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save, by name."""
@@ -112,7 +178,7 @@ class _LearnerLoop(train.DatasetLoop):
         self, most_iterations: int, loss_sum: tf.Tensor
     ) -> tuple[int, tf.Tensor]:
         result = super()._run_call(most_iterations, loss_sum)
-        self._collected.take()
+        self._take()
         return result
 
 
@@ -120,18 +186,20 @@ class _PushWeights(train.Callback):
     """Pushes what actors need to a server."""
 
     def __init__(
-        self, agent: tf_agent.TFAgent, client: replay_service.Client, period: int
+        self, agent: tf_agent.TFAgent, first: first_server.FirstServer, period: int
     ) -> None:
         self.interval = period
         self._variables = tables.shared_variables(agent)
-        self._client = client
-        self._container = containers.ReverbVariableContainer(client.server_address)
+        self._first = first
+        self._container = containers.ReverbVariableContainer(
+            first.client.server_address
+        )
 
     def on_start(self, iteration: int) -> None:
         self.on_interval(iteration)
         # From now on a restored server has weights.
-        self._client.checkpoint()
+        self._first.attempt(self._first.client.checkpoint)
 
     def on_interval(self, iteration: int) -> None:
         del iteration
-        self._container.push(self._variables)
+        self._first.attempt(lambda: self._container.push(self._variables))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import pathlib
 from typing import Any
 
-from tfrl import train
+from tfrl import replay_service, train
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import tables, tasks
 from tfrl.utils import number_checks
@@ -20,32 +22,57 @@ class Plan:
       directory: The directory of its outputs.
       num_actors: The number of actors.
       num_iterations: The number of updates in all.
+      num_shards: The number of replay servers.
     """
 
     experiment: experiments.Experiment
     directory: train.RunDirectory
     num_actors: int
     num_iterations: int
+    num_shards: int = 1
 
     def __post_init__(self) -> None:
         number_checks.check_sizes(
-            num_actors=self.num_actors, num_iterations=self.num_iterations
+            num_actors=self.num_actors,
+            num_iterations=self.num_iterations,
+            num_shards=self.num_shards,
         )
         self.experiment.check()
+        if self.num_actors < self.num_shards:
+            raise ValueError(
+                f"num_shards: got {self.num_shards} with {self.num_actors} actors, "
+                "expected at most one shard for each actor, since an actor writes to "
+                "one of them; start more actors, or fewer and larger shards."
+            )
+        if self.num_shards > 1:
+            _ = self.tables  # Its errors come before any process.
+
+    @functools.cached_property
+    def tables(self) -> list[list[replay_service.Table]]:
+        """The tables of each replay server."""
+        return tables.make_shards(self.experiment, self.num_shards)
+
+    @property
+    def server_directories(self) -> list[pathlib.Path]:
+        """Where each replay server keeps its checkpoints."""
+        root = self.directory.replay_server.absolute()
+        if self.num_shards == 1:
+            return [root]
+        return [root / f"shard_{number}" for number in range(self.num_shards)]
 
     @property
     def shared_settings(self) -> dict[str, Any]:
         """What a coordinator tells all workers, valid in JSON."""
-        made = tables.make_tables(self.experiment)
         return {
             "directory": self.directory.arguments,
-            "server_directory": str(self.directory.replay_server.absolute()),
+            "server_directories": [str(path) for path in self.server_directories],
             "num_iterations": self.num_iterations,
-            "tables": [table.to_config() for table in made],
+            "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }
 
     @property
     def tasks(self) -> list[tasks.Task]:
         """The parts of all processes, in the order in which they start."""
+        servers = [tasks.Task(tasks.REPLAY, n) for n in range(self.num_shards)]
         actors = [tasks.Task(tasks.ACTOR, n) for n in range(self.num_actors)]
-        return [tasks.Task(tasks.REPLAY), *actors, tasks.Task(tasks.LEARNER)]
+        return [*servers, *actors, tasks.Task(tasks.LEARNER)]

@@ -36,7 +36,7 @@ from collections.abc import Callable
 
 from tfrl import replay_service, train
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import launchers
+from tfrl.distribute import launchers, manifest, remote_process
 from tfrl.distribute import plan as plans
 from tfrl.system import directory_lock, interrupts, supervisor
 
@@ -47,6 +47,7 @@ def run_distributed(
     num_actors: int,
     num_iterations: int,
     *,
+    num_shards: int = 1,
     launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
@@ -62,6 +63,8 @@ def run_distributed(
         process locks it, and this process the server's directory in it.
       num_actors: The number of actors.
       num_iterations: The number of updates in all, those of the resumed run included.
+      num_shards: The number of replay servers, among which the experiment's table is
+        divided. Each actor writes to one of them.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
@@ -70,13 +73,17 @@ def run_distributed(
       The result of the learner's `train.Run`; None if it was stopped before that began.
 
     Raises:
-      ValueError: A number is not positive.
+      ValueError: A number is not positive, or there are more shards than actors, or the
+        table cannot be divided among them; see `tables.divided`.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
-    plan = plans.Plan(experiment, directory, num_actors, num_iterations)
+    plan = plans.Plan(experiment, directory, num_actors, num_iterations, num_shards)
     launcher = launcher or launchers.LocalLauncher()
+    resumes = manifest.describe(directory.manifest, plan.server_directories)
+    if resumes is not None:
+        (say or remote_process.to_stderr)(resumes)
     directory.replay_server.mkdir(exist_ok=True)
     # While the learner starts, or starts again, nobody holds the lock of `directory`.
     with (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Protocol
 
+from tfrl.distribute import membership, tasks
+
 
 class Servers(Protocol):
     """The replay servers of a run, the shards of its replay."""
@@ -35,3 +37,38 @@ class FixedServers:
     def addresses(self) -> list[str]:
         """Returns the address of each shard."""
         return list(self.known)
+
+
+class BoardServers:
+    """Servers that the coordinator's board tells of, wherever they are started again.
+
+    Attributes:
+      first: The address of shard 0 when this was made.
+    """
+
+    def __init__(self, member: membership.Membership) -> None:
+        """Keeps the parts.
+
+        Args:
+          member: This process's side of the coordinator.
+        """
+        self._member = member
+        count = len(member.run["tables"])
+        self._tasks = [tasks.Task(tasks.REPLAY, number) for number in range(count)]
+        self.first = ""
+
+    def wait(self) -> bool:
+        """Waits until all have an address; returns False if this process shall stop."""
+        for task in self._tasks:
+            if self._member.wait_for_address_of(task) is None:
+                return False
+        self.first = self.addresses()[0]
+        return True
+
+    def has_moved(self) -> bool:
+        """Whether shard 0 has another address since `wait`."""
+        return self.addresses()[0] != self.first
+
+    def addresses(self) -> list[str]:
+        """Returns the newest address of each shard."""
+        return [self._member.address_of(task) or "" for task in self._tasks]

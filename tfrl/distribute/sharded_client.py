@@ -124,6 +124,11 @@ class ShardedClient:
         return self._infos[0].signature
 
     @property
+    def is_prioritized(self) -> bool:
+        """Whether the table draws items by their priorities."""
+        return bool(self._infos[0].sampler_options.HasField("prioritized"))
+
+    @property
     def max_size(self) -> int:
         """The maximum number of items in all shards together."""
         return sum(info.max_size for info in self._infos)

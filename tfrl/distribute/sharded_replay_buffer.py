@@ -107,6 +107,11 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         return self._client
 
     @property
+    def last_checkpoints(self) -> list[str | None]:
+        """The checkpoint that each server wrote last for this object; None without."""
+        return self._contents.path or [None] * self._client.num_shards
+
+    @property
     def is_prioritized(self) -> bool:
         """Whether there is an `importance_exponent`."""
         return self._beta is not None

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfrl import replay_buffers, replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import reports
+from tfrl.distribute import limiter_windows, reports, shard_keys
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.specs import tensor_spec
 
@@ -19,14 +19,90 @@ VARIABLES = containers.DEFAULT_TABLE
 
 def make_tables(experiment: experiments.Experiment) -> list[replay_service.Table]:
     """Makes the tables of sequences, weights and reports, for a server."""
-    agent = experiment.build_agent()
-    return [
-        experiment.make_table(
-            SEQUENCES,
-            tensor_spec.add_outer_dim(
-                agent.collect_data_spec, experiment.sequence_length
-            ),
+    [made] = make_shards(experiment, 1)
+    return made
+
+
+def make_shards(
+    experiment: experiments.Experiment, num_shards: int
+) -> list[list[replay_service.Table]]:
+    """Makes the tables of each of several servers.
+
+    All have a table of sequences. The first has those of weights and reports, too.
+
+    Args:
+      experiment: What to do.
+      num_shards: The number of servers.
+
+    Raises:
+      ValueError: The experiment's table cannot be divided; see `divided`.
+    """
+    environment, agent = experiment.build(experiment.seed)
+    environment.close()
+    whole = experiment.make_table(
+        SEQUENCES,
+        tensor_spec.add_outer_dim(agent.collect_data_spec, experiment.sequence_length),
+    )
+    part = divided(
+        whole,
+        num_shards,
+        items_per_message=experiment.items_per_message(environment.batch_size),
+        samples_per_draw=-(-experiment.batch_size // num_shards),
+    )
+    first, *others = [[part] for _ in range(num_shards)]
+    return [[*first, *_central_tables(agent)], *others]
+
+
+def divided(
+    table: replay_service.Table,
+    num_shards: int,
+    *,
+    items_per_message: int,
+    samples_per_draw: int,
+) -> replay_service.Table:
+    """Returns the table of each of several servers, given the table of the whole.
+
+    Args:
+      table: The table that would hold all items.
+      num_shards: The number of servers; 1 changes nothing.
+      items_per_message: The most items that an actor sends together.
+      samples_per_draw: How many items the learner draws from one server at a time.
+
+    Raises:
+      ValueError: There are too many servers for the size of the table, or too few, or
+        the parts' rate limiter would block them for good.
+    """
+    if num_shards == 1:
+        return table
+    whole = table.info.max_size
+    most = min(whole, shard_keys.MOST_SHARDS)
+    least = -(-whole // shard_keys.MOST_ITEMS)
+    if not least <= num_shards <= most:
+        raise ValueError(
+            f"num_shards: got {num_shards} for a table of max_size {whole}, expected "
+            f"{least} to {most}, so that each shard has 1 to "
+            f"{shard_keys.MOST_ITEMS} items."
+        )
+    part = table.replace(
+        max_size=-(-whole // num_shards),
+        rate_limiter=limiter_windows.divide(
+            table.rate_limiter,
+            num_shards,
+            items_per_message=items_per_message,
+            samples_per_draw=samples_per_draw,
         ),
+    )
+    limiter_windows.check(
+        [part.info] * num_shards,
+        items_per_message=items_per_message,
+        samples_per_draw=samples_per_draw,
+    )
+    return part
+
+
+def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
+    """Makes the tables of weights and reports."""
+    return [
         replay_service.Table(
             VARIABLES,
             sampler=replay_service.selectors.Uniform(),

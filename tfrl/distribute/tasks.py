@@ -23,7 +23,10 @@ class Task(NamedTuple):
         """Its name in messages."""
         if self.role == ACTOR:
             return f"actor {self.number}"
-        return "the learner" if self.role == LEARNER else "the replay server"
+        is_learner = self.role == LEARNER
+        if self.number:
+            return f"{'learner' if is_learner else 'replay server'} {self.number}"
+        return "the learner" if is_learner else "the replay server"
 
     @property
     def key(self) -> str:

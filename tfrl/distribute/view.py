@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tfrl import replay_service, train
-from tfrl.distribute import reports, tables
+from tfrl.distribute import reports
 
 
 class View:
@@ -16,7 +16,7 @@ class View:
         self,
         loop: train.TrainingLoop,
         collected: reports.Collected,
-        client: replay_service.Client,
+        infos: Callable[[], Sequence[replay_service.reverb_types.TableInfo]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Starts the first interval.
@@ -24,12 +24,12 @@ class View:
         Args:
           loop: The learner's loop.
           collected: The sums of the actors' reports.
-          client: A client of the server.
+          infos: Asks the servers that answer for the table of sequences.
           now: The clock, in seconds.
         """
         self._loop = loop
         self._collected = collected
-        self._client = client
+        self._infos = infos
         self._now = now
         self._last = (loop.iteration, now())
 
@@ -37,8 +37,8 @@ class View:
         """Returns functions for `train.Run`'s `metrics`, by name.
 
         `updates_per_second` is the speed since the last row, waiting included;
-        `samples_per_insert` what the server has counted, and `actors_alive` the number
-        of actors that have reported of late.
+        `samples_per_insert` what the servers have counted, and `actors_alive` the
+        number of actors that have reported of late.
         """
         return {
             "updates_per_second": self._updates_per_second,
@@ -52,6 +52,7 @@ class View:
         return (self._loop.iteration - before) / (now - then) if now > then else 0.0
 
     def _samples_per_insert(self) -> float:
-        info = self._client.server_info()[tables.SEQUENCES].rate_limiter_info
-        inserts = info.insert_stats.completed
-        return info.sample_stats.completed / inserts if inserts else float("nan")
+        limiters = [info.rate_limiter_info for info in self._infos()]
+        inserts = sum(limiter.insert_stats.completed for limiter in limiters)
+        samples = sum(limiter.sample_stats.completed for limiter in limiters)
+        return samples / inserts if inserts else float("nan")

@@ -117,19 +117,17 @@ def _work(
     """Does the work of a task until it ends; returns its result, valid in JSON."""
     if member.task.role == tasks.REPLAY:
         return _serve(member, host)
-    server = tasks.Task(tasks.REPLAY)
-    address = member.wait_for_address_of(server)
-    if address is None:
+    servers = servers_lib.BoardServers(member)
+    if not servers.wait():
         return None
 
     def is_stopped() -> bool:
-        return bool(member.stopped_by) or member.address_of(server) != address
+        return bool(member.stopped_by) or servers.has_moved()
 
-    servers = servers_lib.FixedServers((address,))
     result = _train(member, make_experiment, servers, is_stopped)
-    if not member.stopped_by and member.address_of(server) != address:
+    if not member.stopped_by and servers.has_moved():
         raise replay_service.errors.ReplayUnavailable(
-            f"The replay server at {address} is at {member.address_of(server)} now."
+            f"The replay server at {servers.first} is at {servers.addresses()[0]} now."
         )
     return result
 
@@ -162,10 +160,11 @@ def _serve(member: membership.Membership, host: str) -> None:
     Raises:
       ReplayUnavailable: It has died.
     """
+    run, number = member.run, member.task.number
     make_server = functools.partial(
         supervised_server.make_server,
-        [replay_service.Table.from_config(table) for table in member.run["tables"]],
-        pathlib.Path(member.run["server_directory"]),
+        [replay_service.Table.from_config(table) for table in run["tables"][number]],
+        pathlib.Path(run["server_directories"][number]),
         host=host,
     )
     server = _start(make_server, host, member.last_address)

@@ -167,6 +167,11 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return self._local_server
 
     @property
+    def last_checkpoint(self) -> str | None:
+        """The checkpoint that the server wrote last for this object; None without."""
+        return self._contents.path
+
+    @property
     def works_in_graph(self) -> bool:
         """Whether a `tf.function` may trace `add_batch`: always."""
         return True

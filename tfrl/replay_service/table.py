@@ -163,6 +163,11 @@ class Table:
         return self._name
 
     @property
+    def rate_limiter(self) -> rate_limiters.RateLimiter:
+        """The rate limiter."""
+        return self._rate_limiter
+
+    @property
     def info(self) -> table_info.TableInfo:
         """The table's description and counts, from its server if there is one.
 

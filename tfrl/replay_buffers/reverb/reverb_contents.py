@@ -20,7 +20,11 @@ class CheckpointedClient(Protocol):
 
 
 class Contents(tf.train.experimental.PythonState):
-    """Saves, in a checkpoint, the path of a checkpoint that the server writes."""
+    """Saves, in a checkpoint, the path of a checkpoint that the server writes.
+
+    Attributes:
+      path: The last one, as the client has returned it; None before the first.
+    """
 
     def __init__(
         self, client: CheckpointedClient, num_items: Callable[[], int]
@@ -33,13 +37,14 @@ class Contents(tf.train.experimental.PythonState):
         """
         self._client = client
         self._num_items = num_items
+        self.path: Any = None
 
     def serialize(self) -> str:
         """Makes the server write a checkpoint; returns its path and number of items."""
         # Items on their way to the server are left out. Waiting for them could take
         # forever: the rate limiter may block them, since nobody samples now.
-        path = str(self._client.checkpoint())
-        return json.dumps({"path": path, "items": self._num_items()})
+        self.path = self._client.checkpoint()
+        return json.dumps({"path": str(self.path), "items": self._num_items()})
 
     def deserialize(self, string_value: bytes) -> None:
         """Logs a warning if the table is empty but the checkpoint's was not."""

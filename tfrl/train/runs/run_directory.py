@@ -30,6 +30,7 @@ _OUTPUTS = (
     finished_runs.NAME,
     # Of a run with actors.
     "replay_server",
+    "manifest.json",
     # Of a sweep.
     "runs",
     "curves.csv",
@@ -88,6 +89,7 @@ class RunDirectory:
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
         self.replay_server = self.path / "replay_server"
+        self.manifest = self.path / "manifest.json"
         self._further_outputs = tuple(further_outputs)
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._may_change = frozenset(may_change)

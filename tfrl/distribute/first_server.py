@@ -1,0 +1,68 @@
+"""What actors and learner do by the first replay server, which others can outlive."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from tfrl import replay_service
+from tfrl.distribute import servers as servers_lib
+from tfrl.distribute.shard import SILENCE
+
+_LOGGER = logging.getLogger("tfrl.distribute")
+_PATIENCE = 1.0  # Seconds for an answer.
+_PAUSE = 5.0  # Seconds without an attempt after that.
+
+
+class FirstServer:
+    """The server of weights and reports.
+
+    If it is the only server, a process that loses it ends, and is started again. If
+    there are others, training goes on by them: weights and reports wait.
+
+    Attributes:
+      client: A client of the server.
+    """
+
+    def __init__(
+        self, servers: servers_lib.Servers, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Makes a client without connecting.
+
+        Args:
+          servers: All servers.
+          now: The clock, in seconds.
+        """
+        self.client = replay_service.Client(servers.first)
+        self._is_only = len(servers.addresses()) == 1
+        self._now = now
+        self._due = float("-inf")
+
+    def attempt(self, call: Callable[[], object]) -> None:
+        """Calls a function that uses the server, or leaves it out while that is gone.
+
+        Args:
+          call: The function.
+
+        Raises:
+          ReplayUnavailable: The only server does not answer.
+          Exception: What else the function raises.
+        """
+        if self._is_only:
+            call()
+            return
+        if self._now() < self._due:
+            return
+        try:
+            # The function itself would wait for the server much longer.
+            self.client.server_info(_PATIENCE)
+            call()
+        except SILENCE as error:
+            self._due = self._now() + _PAUSE
+            _LOGGER.warning(
+                "The replay server at %s does not answer (%s): weights and reports "
+                "wait until it does.",
+                self.client.server_address,
+                str(error).rstrip("."),
+            )

@@ -1,0 +1,541 @@
+"""Checks what a run with actors loses if one of its processes fails, and for how long.
+
+    python -m benchmarks.distribute_failures
+    python -m benchmarks.distribute_failures --roles=actor,shard --faults=SIGKILL
+
+Each role fails in each way at three moments: before it has handed anything on, while a
+checkpoint is written, and shortly before the end of the run. Two actors in environments
+whose frames are numbered, two replay servers, a learner and an evaluator run as on one
+host; the calling process is the coordinator. A line gives the moment, whether the
+others went on meanwhile, and the seconds until the role was back. At the end of a run,
+the items in the servers' last checkpoints are counted: no frame may be there twice, and
+none that was flushed may be missing, unless its server was killed. The exit status is 1
+if an outcome is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import itertools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks import noting, processes
+
+ROLES = ("actor", "shard", "learner", "evaluator", "coordinator")
+FAULTS = ("SIGKILL", "SIGSTOP", "exception", "exit")
+# The first process of a role, by its name in messages.
+_MEMBERS = {
+    "actor": "actor 0",
+    "shard": "replay server 1",
+    "learner": "the learner",
+    "evaluator": "the evaluator",
+}
+_FOLDER = "TFRL_FAILURES"  # The environment variable of a run's folder.
+_PATIENCE = 120.0  # Seconds for anything to happen.
+_STOPPED = 20.0  # Seconds of a SIGSTOP.
+_LENGTH = 3000  # Iterations of a run.
+_PULL_PERIOD, _PUSH_PERIOD = 20, 10
+_STEP = 0.005  # Seconds of a step, and of an update at least.
+_NEAR_END = 40  # Iterations before the end, which wait for the last failure.
+_SLOW = 1.0  # Seconds of such an iteration.
+_MOST_LEFT = 5.0  # Seconds for which processes may outlive the run.
+
+
+class Failure(AssertionError):
+    """An outcome is wrong."""
+
+
+# What the processes of the run do.
+
+
+def _folder() -> pathlib.Path:
+    return pathlib.Path(os.environ[_FOLDER])
+
+
+class _Claim:
+    """A file `ROLE-N` of this process, for the first free number, with its progress."""
+
+    def __init__(self, role: str) -> None:
+        for self.number in itertools.count():
+            self._path = _folder() / f"{role}-{self.number}"
+            with contextlib.suppress(FileExistsError):
+                self._path.open("x").close()
+                break
+        self.note(0)
+
+    def note(self, progress: int) -> None:
+        self._path.write_text(f"{progress} {os.getpid()}")
+
+
+def _fail_if_told(role: str) -> None:
+    """Raises an exception or ends the process, if the driver has asked a role to."""
+    for fault in ("exception", "exit"):
+        asked = _folder() / f"{role}.{fault}"
+        if asked.exists():
+            # One process of the role obeys.
+            with contextlib.suppress(FileNotFoundError):
+                asked.unlink()
+                if fault == "exit":
+                    os._exit(0)
+                raise RuntimeError(f"the {role}'s own error")
+
+
+def _make_environment(seed: int) -> Any:
+    from tfrl import environments
+    from tfrl.environments import py_environment
+    from tfrl.specs import array_spec
+    from tfrl.trajectories import time_step as ts
+
+    class Numbered(py_environment.PyEnvironment):
+        """Its observation is the number of its process, and that of the frame."""
+
+        _claim: _Claim | None = None
+        _frames = 0
+
+        def observation_spec(self) -> array_spec.ArraySpec:
+            return array_spec.ArraySpec((2,), np.float32)
+
+        def action_spec(self) -> array_spec.BoundedArraySpec:
+            return array_spec.BoundedArraySpec((), np.int32, 0, 1)
+
+        def _observe(self) -> np.ndarray:
+            if self._claim is None:
+                self._claim = _Claim("actor")
+            frame = self._frames
+            self._frames += 1
+            self._claim.note(frame)
+            return np.array([self._claim.number, frame], np.float32)
+
+        def _reset(self) -> ts.TimeStep:
+            return ts.restart(self._observe())
+
+        def _step(self, action: Any) -> ts.TimeStep:
+            time.sleep(_STEP)
+            _fail_if_told("actor")
+            observation = self._observe()
+            if self._frames % 50 == 0:
+                return ts.termination(observation, 1.0)
+            return ts.transition(observation, 1.0)
+
+    del seed
+    return environments.TFPyEnvironment(Numbered())
+
+
+def _make_agent(environment: Any) -> Any:
+    import keras
+
+    from tfrl import agents, networks
+
+    specs = environment.time_step_spec(), environment.action_spec()
+    net = networks.QNetwork(specs[0].observation, specs[1], fc_layer_params=(), seed=0)
+    # The observations are large; the weights stay as they are.
+    return agents.DqnAgent(*specs, net, keras.optimizers.SGD(0.0), seed=0)
+
+
+def _make_table(name: str, signature: Any) -> Any:
+    from tfrl import replay_service
+
+    return replay_service.Table(
+        name,
+        sampler=replay_service.selectors.Uniform(),
+        remover=replay_service.selectors.Fifo(),
+        max_size=1_000_000,
+        rate_limiter=replay_service.rate_limiters.MinSize(1),
+        signature=signature,
+    )
+
+
+def _make_run_settings(agent: Any) -> dict[str, Any]:
+    from tfrl import train
+    from tfrl.eval import evaluate
+
+    claim, hold = _Claim("learner"), _folder() / "hold"
+
+    class Progress(train.Callback):
+        interval = 1
+
+        def on_interval(self, iteration: int) -> None:
+            claim.note(iteration)
+            _fail_if_told("learner")
+            is_near_end = iteration > _LENGTH - _NEAR_END
+            time.sleep(_SLOW if is_near_end and hold.exists() else _STEP)
+
+    evaluated: list[_Claim] = []
+
+    def evaluation(iteration: int) -> evaluate.EvaluationResult:
+        if not evaluated:
+            evaluated.append(_Claim("evaluator"))
+        evaluated[0].note(iteration)
+        _fail_if_told("evaluator")
+        return evaluate.EvaluationResult(np.zeros(1, np.float32), np.ones(1, int))
+
+    del agent
+    return {
+        "callbacks": [Progress()],
+        "evaluate": evaluation,
+        "eval_interval": 50,
+        "log_interval": 50,
+        "checkpoint_interval": 50,
+    }
+
+
+def _run(folder: pathlib.Path, length: int) -> None:
+    """Is the calling process of the run, whose members are noted in the folder."""
+    from tfrl import distribute, train
+
+    experiment = distribute.Experiment(
+        _make_environment,
+        _make_agent,
+        _make_table,
+        sequence_length=2,
+        stride_length=1,
+        batch_size=8,
+        push_period=_PUSH_PERIOD,
+        pull_period=_PULL_PERIOD,
+        make_run_settings=_make_run_settings,
+        jit_compile=False,
+    )
+
+    def is_stopped() -> bool:
+        _fail_if_told("coordinator")
+        return False
+
+    _Claim("coordinator")
+    distribute.run_distributed(
+        experiment,
+        train.RunDirectory(folder / "run", {}),
+        num_actors=2,
+        num_iterations=length,
+        num_shards=2,
+        launcher=noting.NotingLauncher(folder, distribute.LocalLauncher()),
+        is_stopped=is_stopped,
+    )
+
+
+# What the driver does.
+
+
+class Watched:
+    """A run in a process of its own, some of whose processes the driver makes fail."""
+
+    def __init__(self, folder: pathlib.Path, length: int = _LENGTH) -> None:
+        """Starts the run in a folder."""
+        self.folder = folder
+        self._length = length
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Starts the run, or starts it again."""
+        command = [sys.executable, "-m", "benchmarks.distribute_failures"]
+        with (self.folder / "output").open("ab") as output:
+            self._process = subprocess.Popen(
+                [*command, f"--run={self.folder}", f"--length={self._length}"],
+                cwd=processes.ROOT,
+                env={**os.environ, _FOLDER: str(self.folder)},
+                stdout=output,
+                stderr=output,
+            )
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The calling process of the run."""
+        assert self._process is not None
+        return self._process
+
+    def pid(self, role: str) -> int:
+        """Returns the process id of a role's first process; 0 before its start."""
+        if role == "coordinator":
+            return self.process.pid
+        found = noting.noted(self.folder, _MEMBERS[role])
+        return found[0] if found else 0
+
+    def progress(self, role: str) -> tuple[int, int]:
+        """Returns which process of a role its first one is now, and how far it came.
+
+        The first number counts the processes that the role has had; -1 if this one has
+        not begun.
+        """
+        pid, found = self.pid(role), (-1, 0)
+        for path in self.folder.glob(f"{role}-*"):
+            noted = path.read_text().split()
+            if noted and int(noted[1]) == pid:
+                found = max(found, (int(path.name.rpartition("-")[2]), int(noted[0])))
+        return found
+
+    def iteration(self) -> int:
+        """Returns the learner's iteration."""
+        return self.progress("learner")[1]
+
+    def frames(self) -> int:
+        """Returns how many frames all actors have made so far."""
+        noted = (path.read_text().split() for path in self.folder.glob("actor-*"))
+        return sum(int(words[0]) for words in noted if words)
+
+    def client(self) -> Any:
+        """Returns a client of the role `shard`."""
+        from tfrl import replay_service
+
+        found = noting.noted(self.folder, _MEMBERS["shard"])
+        assert found is not None
+        return replay_service.Client(f"localhost:{found[1]}", timeout=1.0)
+
+    def until(self, what: str, condition: Callable[[], bool]) -> float:
+        """Waits for something, and returns the seconds that it took."""
+        start = time.monotonic()
+        while not condition():
+            if time.monotonic() - start > _PATIENCE:
+                text = (self.folder / "output").read_text()[-2000:]
+                raise Failure(f"no {what} within {_PATIENCE:g} s; output:\n{text}")
+            time.sleep(0.001)
+        return time.monotonic() - start
+
+
+def frames_written(folder: pathlib.Path) -> list[np.ndarray]:
+    """Returns the items in the last checkpoint of each server, by their first frames.
+
+    Args:
+      folder: The folder of the run.
+
+    Returns:
+      The number of the actor and that of the frame, int `[number of items, 2]`, of each
+      server.
+    """
+    from tfrl import replay_service
+    from tfrl.replay_service.engine.checkpoints import checkpoint_files
+
+    found = []
+    run = folder / "run" / "replay_server"
+    for path in sorted({done.parent.parent for done in run.rglob("DONE")}):
+        newest = checkpoint_files.latest(path)
+        assert newest is not None
+        meta = checkpoint_files.read_meta(newest)
+        server = replay_service.Server(
+            [
+                replay_service.Table.from_config(one["options"])
+                for one in meta["tables"]
+            ],
+            None,
+            replay_service.checkpointers.DefaultCheckpointer(path),
+        )
+        found.append(_drain(server.localhost_client()))
+        server.stop()
+    return found
+
+
+def _drain(client: Any) -> np.ndarray:
+    """Samples and deletes all items of a table."""
+    rows = []
+    while client.server_info()["experience"].current_size:
+        sample = client.sample_batch("experience", 2000)
+        keys, first = np.unique(sample.info.key, return_index=True)
+        (observations,) = (x for x in sample.data if np.shape(x)[1:] == (2, 2))
+        rows.append(np.asarray(observations)[first, 0])
+        client.mutate_priorities("experience", deletes=keys.tolist())
+    return np.concatenate([np.empty((0, 2)), *rows]).astype(int)
+
+
+@dataclasses.dataclass
+class Audit:
+    """What the servers hold at the end, frame by frame.
+
+    Attributes:
+      doubled: How many frames are there twice or more often.
+      missing: How many frames are missing between an actor's first and last one.
+      lost: The most frames at the end of an actor's life that are missing.
+    """
+
+    doubled: int
+    missing: int
+    lost: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.doubled} frames twice, {self.missing} missing, at most {self.lost} "
+            "lost with an actor"
+        )
+
+
+def audit(folder: pathlib.Path, killed: Sequence[int]) -> Audit:
+    """Counts the frames in the servers' last checkpoints.
+
+    Args:
+      folder: The folder of the run.
+      killed: The numbers of the actors that were killed.
+    """
+    frames = np.concatenate(frames_written(folder))
+    _, counts = np.unique(frames, axis=0, return_counts=True)
+    missing, lost = 0, 0
+    for number in np.unique(frames[:, 0]):
+        own = frames[frames[:, 0] == number, 1]
+        missing += int(own.max()) + 1 - len(np.unique(own))
+        if number in killed:
+            made = int((folder / f"actor-{number}").read_text().split()[0])
+            lost = max(lost, made - int(own.max()))
+    return Audit(int(np.sum(counts > 1)), missing, lost)
+
+
+def run_case(role: str, fault: str, say: Callable[[str], None]) -> bool:
+    """Makes a role fail at each moment of one run; returns whether all was right."""
+    with tempfile.TemporaryDirectory() as name:
+        run = Watched(pathlib.Path(name))
+        try:
+            return _Case(run, role, fault, say).play()
+        except Failure as failure:
+            say(f"{role:<12}{fault:<10}WRONG: {failure}")
+            return False
+        finally:
+            noting.kill([run.process.pid, *noting.descendants(run.process.pid)])
+            run.process.wait()
+
+
+class _Case:
+    """A run in which one role fails in one way, at each moment."""
+
+    def __init__(
+        self, run: Watched, role: str, fault: str, say: Callable[[str], None]
+    ) -> None:
+        self._run = run
+        self._role = role
+        self._fault = fault
+        self._say = say
+        self._killed: list[int] = []
+
+    def play(self) -> bool:
+        """Plays the moments in turn, and counts the frames at the end."""
+        run, role = self._run, self._role
+        (run.folder / "hold").touch()
+        begun = run.pid if role == "shard" else lambda role: run.progress(role)[0] + 1
+        run.until("start", lambda: begun(role) > 0)
+        self._at("first")
+        self._wait_for_checkpoint()
+        self._at("checkpoint")
+        run.until("end", lambda: run.iteration() > _LENGTH - _NEAR_END)
+        self._at("end")
+        (run.folder / "hold").unlink()
+        run.until("finish", lambda: run.process.poll() is not None)
+        if run.process.returncode:
+            raise Failure(f"the run has ended with status {run.process.returncode}")
+        found = audit(run.folder, self._killed)
+        is_wrong = found.doubled or (found.missing and role != "shard")
+        self._say(f"{role:<12}{self._fault:<10}{'WRONG: ' * bool(is_wrong)}{found}")
+        return not is_wrong
+
+    @property
+    def _ends_run(self) -> bool:
+        """Whether the run ends, and is started again."""
+        ends_caller = self._role == "coordinator" and self._fault != "SIGSTOP"
+        return ends_caller or self._fault == "exception"
+
+    def _wait_for_checkpoint(self) -> None:
+        """Waits until the learner, or the servers, have begun to write one."""
+        folder = "replay_server" if self._role == "shard" else "checkpoints"
+        path = self._run.folder / "run" / folder
+        self._run.until("folder of checkpoints", path.exists)
+        before = set(path.rglob("*"))
+        self._run.until("checkpoint", lambda: bool(set(path.rglob("*")) - before))
+
+    def _at(self, moment: str) -> None:
+        """Makes the role fail, and measures how long it is away."""
+        run, role = self._run, self._role
+        pid, before = run.pid(role), run.progress(role)
+        iteration, frames = run.iteration(), run.frames()
+        others = noting.descendants(run.process.pid)
+        start = time.monotonic()
+        self._fail(pid)
+        if self._ends_run:
+            run.until("end of the run", lambda: run.process.poll() is not None)
+            left = run.until("end of the others", lambda: not noting.running(others))
+            if left > _MOST_LEFT:
+                raise Failure(f"processes were left over for {left:.1f} s")
+            run.start()
+        elif self._fault == "SIGSTOP":
+            time.sleep(_STOPPED)
+            os.kill(pid, signal.SIGCONT)
+            start += _STOPPED
+        run.until("return", lambda: self._is_back(pid, before, iteration))
+        seconds = time.monotonic() - start
+        if self._ends_run:
+            went_on = f"end within {left:.1f} s"
+        elif (
+            run.frames() > frames if role == "learner" else run.iteration() > iteration
+        ):
+            went_on = "go on"
+        else:
+            went_on = "wait"
+        self._say(
+            f"{role:<12}{self._fault:<10}{moment:<12}{went_on:<22}{seconds:6.1f} s"
+        )
+
+    def _fail(self, pid: int) -> None:
+        """Makes the process of the role fail."""
+        run, role = self._run, self._role
+        if role == "actor" and self._fault != "SIGSTOP":
+            self._killed.append(run.progress(role)[0])
+        elif self._ends_run:
+            self._killed += [int(path.name[6:]) for path in run.folder.glob("actor-*")]
+        if self._fault.startswith("SIG"):
+            os.kill(pid, getattr(signal, self._fault))
+        elif role == "shard":
+            os.kill(pid, signal.SIGTERM)
+        else:
+            (run.folder / f"{role}.{self._fault}").touch()
+            if self._fault == "exit" and role != "coordinator":
+                run.until("obedience", lambda: not noting.running([pid]))
+
+    def _is_back(self, pid: int, before: tuple[int, int], iteration: int) -> bool:
+        """Whether the role's process, the same one or a new one, has done its work."""
+        run, role = self._run, self._role
+        is_new = self._fault != "SIGSTOP"
+        if role == "shard":
+            if is_new and run.pid(role) == pid:
+                return False
+            try:
+                run.client().server_info()
+            except Exception:  # It does not answer yet.
+                return False
+            return True
+        if role == "coordinator":
+            return run.iteration() > (0 if is_new else iteration)
+        if is_new and run.pid(role) == pid:
+            return False
+        return run.progress(role)[1] > (_PULL_PERIOD if is_new else before[1])
+
+
+def main() -> int:
+    """Plays the cases; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.distribute_failures", description=__doc__
+    )
+    parser.add_argument("--roles", default=",".join(ROLES))
+    parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--run", type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, default=_LENGTH, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run is not None:
+        _run(options.run, options.length)
+        return 0
+    results = [
+        run_case(role, fault, lambda line: print(line, flush=True))
+        for role in options.roles.split(",")
+        for fault in options.faults.split(",")
+        # No code of a user runs in a replay server.
+        if (role, fault) != ("shard", "exception")
+    ]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

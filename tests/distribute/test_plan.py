@@ -62,7 +62,17 @@ def test_shards_that_cannot_be_used_are_refused(tmp_path):
         make_plan(tmp_path, experiment=IMPALA, num_actors=9, num_shards=9)
 
 
-@pytest.mark.parametrize("name", ["num_actors", "num_iterations", "num_shards"])
+def test_each_learner_has_a_part_of_a_batch_and_the_chief_is_the_last(tmp_path):
+    plan = make_plan(tmp_path, num_learners=2)
+    titles = [task.title for task in plan.tasks]
+    assert titles[-2:] == ["learner 1", "the learner"]
+    with pytest.raises(ValueError, match="num_learners: got 3 for a batch_size of 4"):
+        make_plan(tmp_path, num_learners=3)
+
+
+@pytest.mark.parametrize(
+    "name", ["num_actors", "num_iterations", "num_shards", "num_learners"]
+)
 def test_numbers_of_a_plan_must_be_positive(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name}: expected an integer of at least 1"):
         make_plan(tmp_path, **{name: 0})

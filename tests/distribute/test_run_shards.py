@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from tests.distribute.small_impala import IMPALA, make_replay
+from tests.distribute.small_impala import CHECKPOINT_INTERVAL, IMPALA, make_replay
 from tests.distribute.watched import LEARNER, SERVER, Watched
 from tfrl import replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
@@ -64,14 +64,15 @@ def test_a_run_survives_that_servers_are_killed_and_stopped(tmp_path, monkeypatc
     run = Watched(REPLAY, tmp_path, monkeypatch, num_shards=2)
     run.until(lambda: run.step() >= 40)
     assert run.kill("replay server 1") <= 0
-    assert run.kill(SERVER) <= 0
+    # Until the next push it has the weights of its checkpoint.
+    assert run.kill(SERVER) <= CHECKPOINT_INTERVAL
     stopped = run.processes["replay server 1"].pid
     os.kill(stopped, signal.SIGSTOP)
     before = run.step()
     run.until(lambda: run.step() >= before + 20)
     os.kill(stopped, signal.SIGCONT)
     run.kill("actor 1")
-    assert run.kill(LEARNER) <= 20
+    assert run.kill(LEARNER) <= CHECKPOINT_INTERVAL
     run.stop()
     assert not run.result.finished
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -87,3 +88,26 @@ def test_a_run_survives_that_servers_are_killed_and_stopped(tmp_path, monkeypatc
     again.join()
     assert again.result.finished
     assert again.said[0].startswith(f"Resuming from iteration {run.result.iteration}; ")
+
+
+# About a minute.
+@pytest.mark.slow
+def test_replicas_of_a_learner_train_and_one_goes_on_from_their_checkpoint(
+    tmp_path, monkeypatch
+):
+    results, said = [], []
+    for num_learners, length in ((2, 24), (1, 34)):
+        run = Watched(
+            IMPALA,
+            tmp_path,
+            monkeypatch,
+            num_learners=num_learners,
+            num_iterations=length,
+        )
+        run.join()
+        results.append(run.result)
+        said += run.said
+    assert [result.iteration for result in results] == [24, 34]
+    assert [result.resumed_at for result in results] == [None, 24]
+    assert len(said) == 1
+    assert "from iteration 24" in said[0]

@@ -93,7 +93,7 @@ def work(
     )
 
 
-def _learn(num_replicas: int, *arguments: Any) -> train.RunResult | None:
+def _learn(num_replicas: int, *arguments: Any) -> train.RunResult:
     """Does the work of a learner with its replicas."""
     # Nothing else of TensorFlow may come before.
     return learner.learn(*arguments, strategy=replicas.mirrored(num_replicas))

@@ -38,7 +38,7 @@ def learn(
     num_iterations: int,
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None = None,
-) -> train.RunResult | None:
+) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
 
     A signal stops it as it stops every `train.Run`: it saves a checkpoint first.
@@ -49,11 +49,8 @@ def learn(
       directory: The directory of the outputs, which the run locks.
       num_iterations: The number of updates in all.
       is_stopped: Returns whether to stop before that.
-      strategy: The strategy of several replicas; None trains on one.
-
-    Returns:
-      The result; None in workers of a `train.worker_group` other than the chief, which
-      only do its updates with it.
+      strategy: The strategy of several replicas; None trains on one. Of a
+        `train.worker_group`, this process is the chief.
 
     Raises:
       WorkerLostError: Another worker of the group has ended.
@@ -104,10 +101,37 @@ def learn(
                 experiment, agent, replay_buffer, strategy, collected, take
             )
             result = loop.run_group(lambda: run(loop))
-    if result and not (result.finished or result.stopped_by or is_stopped()):
+            assert result is not None
+    if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)
     return result
+
+
+def follow(
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Does the chief's updates with it, in another process of its group.
+
+    Args:
+      experiment: What to do.
+      servers: The replay servers.
+      strategy: The strategy of the group.
+
+    Raises:
+      WorkerLostError: Another worker of the group has ended.
+    """
+    environment, agent = experiment.build(experiment.seed, strategy)
+    environment.close()
+    replay_buffer = make_replay_buffer(
+        experiment, servers, agent, environment.batch_size
+    )
+    settings = _settings_of_replicas(experiment, replay_buffer)
+    with replay_buffer.reraise():
+        loop = train.StrategyLoop(agent, strategy=strategy, **settings)
+        loop.run_group(lambda: None)
 
 
 def make_replay_buffer(
@@ -219,16 +243,24 @@ class _ReplicasLoop(_Counting, train.StrategyLoop):
         collected: reports.Collected,
         take: Callable[[], None],
     ) -> None:
-        super().__init__(
-            agent,
-            lambda size, _: replay_buffer.as_dataset(sample_batch_size=size),
-            strategy,
-            batch_size=experiment.batch_size,
-            seed=experiment.seed,
-            replay_buffer=replay_buffer,
-        )
+        settings = _settings_of_replicas(experiment, replay_buffer)
+        super().__init__(agent, strategy=strategy, **settings)
         self._collected = collected
         self._take = take
+
+
+def _settings_of_replicas(
+    experiment: experiments.Experiment, replay_buffer: _ReplayBuffer
+) -> dict[str, Any]:
+    """Returns arguments of a `StrategyLoop`, the same in all processes of a group."""
+    return {
+        "experience_dataset_fn": lambda size, _: replay_buffer.as_dataset(
+            sample_batch_size=size
+        ),
+        "batch_size": experiment.batch_size,
+        "seed": experiment.seed,
+        "replay_buffer": replay_buffer,
+    }
 
 
 class _PushWeights(train.Callback):

@@ -71,6 +71,32 @@ def test_a_writer_whose_server_is_gone_moves_and_begins_anew():
         home.write(append("f"))
 
 
+def test_a_writer_goes_home_when_its_shard_answers_again():
+    shards, seconds = Shards(3), [0.0]
+    home = home_shards.HomeShard(shards, "a", str, first=2, now=lambda: seconds[0])
+    assert home.shard == 2
+
+    def fail_at_home(writer):
+        if writer == "2":
+            raise replay_service.errors.ReplayUnavailable("gone")
+
+    shards.dead = {2}
+    home.write(fail_at_home)
+    away = home.shard
+    assert away != 2
+    seconds[0] = 11.0
+    home.go_home()
+    assert home.shard == away
+    # It was asked a moment ago.
+    shards.dead = set()
+    seconds[0] = 20.0
+    home.go_home()
+    assert home.shard == away
+    seconds[0] = 22.0
+    home.go_home()
+    assert (home.shard, home.write(str)) == (2, "2")
+
+
 def test_other_errors_of_a_writer_move_nothing():
     home = home_shards.HomeShard(Shards(2), "actor", str)
 

@@ -13,6 +13,7 @@ from . import membership as membership
 from . import plan as plan
 from . import ray_launcher as ray_launcher
 from . import remote_process as remote_process
+from . import replicas as replicas
 from . import reports as reports
 from . import reverb_variable_container as reverb_variable_container
 from . import run as run

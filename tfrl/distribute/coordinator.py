@@ -5,8 +5,9 @@ and the limits of every replay server, and nothing that it receives is unpickled
 imports no TensorFlow.
 
 - `notes`: what workers say of themselves every second. This process takes each once.
-- `board`: the run's settings, the newest process of each task with its address, and the
-  roles that shall stop. Workers read it when it has changed.
+- `board`: the run's settings, the newest process of each task with its address, the
+  newest group of learners, and the roles that shall stop. Workers read it when it has
+  changed.
 
 A worker is known by a session, which is another one whenever the process or its work
 starts again. So an address on the board is that of the newest server.
@@ -44,6 +45,7 @@ class Worker:
       host: The name of its host.
       pid: Its process id there.
       address: The address of its server, or of that of the session before; else None.
+      peer: The address by which it trains with other learners; None before it has one.
       heard_at: When it said something last, in seconds of the coordinator's clock.
       ending: How it has ended, as `membership.Membership.leave` says it; else None.
     """
@@ -54,6 +56,7 @@ class Worker:
     pid: int
     address: str | None
     heard_at: float
+    peer: str | None = None
     ending: dict[str, Any] | None = None
 
 
@@ -72,7 +75,8 @@ class Coordinator:
         """Starts the server.
 
         Args:
-          run: The settings of the run, valid in JSON.
+          run: The settings of the run, valid in JSON. If it has several "num_learners",
+            they train in groups.
           host: The interface to listen on; see `replay_service.Server`.
           port: The port; None for any free one.
           token: The run's token; by default the environment variable
@@ -87,6 +91,9 @@ class Coordinator:
         self._run = dict(run)
         self._workers: dict[str, Worker] = {}
         self._stops: set[str] = set()
+        learners = range(self._run.get("num_learners", 1))
+        self._learners = [tasks.Task(tasks.LEARNER, number).key for number in learners]
+        self._group: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None  # What the board says.
         self._due = float("-inf")
         self._server = supervised_server.SupervisedServer(
@@ -133,6 +140,7 @@ class Coordinator:
         try:
             for note in self._take():
                 self._hear(note, now)
+            self._form_group()
             self._publish()
         except replay_service.ReverbError:
             return
@@ -162,7 +170,22 @@ class Coordinator:
             )
         known.heard_at = now
         known.address = note["address"] or known.address
+        known.peer = note["peer"] or known.peer
         known.ending = note["ending"] or known.ending
+
+    def _form_group(self) -> None:
+        """Lets the learners begin together when all of them are new processes."""
+        found = [self._workers.get(key) for key in self._learners]
+        ready = [worker for worker in found if worker and _is_ready(worker)]
+        before = {} if self._group is None else self._group["sessions"]
+        if len(found) == 1 or len(ready) < len(found):
+            return
+        sessions = [worker.session for worker in ready]
+        if not {*before.values()} & {*sessions}:
+            self._group = {
+                "sessions": dict(zip(self._learners, sessions, strict=True)),
+                "addresses": [worker.peer for worker in ready],
+            }
 
     def _publish(self) -> None:
         board = {
@@ -172,14 +195,20 @@ class Coordinator:
                     "session": worker.session,
                     "number": worker.number,
                     "address": worker.address,
+                    "has_failed": "error" in (worker.ending or {}),
                 }
                 for key, worker in self._workers.items()
             },
+            "group": self._group,
             "stops": sorted(self._stops),
         }
         if board != self._told:
             self._client.insert(to_array(board), {BOARD: 1.0})
             self._told = board
+
+
+def _is_ready(worker: Worker) -> bool:
+    return worker.peer is not None and worker.ending is None
 
 
 def to_array(value: Any) -> np.ndarray:

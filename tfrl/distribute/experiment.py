@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.agents import tf_agent
@@ -25,7 +28,7 @@ class Experiment:
       sequence_length: The number of frames in an item of the table. Items may cross the
         ends of episodes.
       stride_length: How many frames after an item the next item begins.
-      batch_size: The number of items in an update.
+      batch_size: The number of items in an update, of all learners together.
       push_period: The number of updates between pushes of the weights.
       pull_period: The number of steps of an actor's environment between pulls.
       make_run_settings: Makes further arguments of `train.Run` from the learner's
@@ -73,10 +76,18 @@ class Experiment:
             pull_period=self.pull_period,
         )
 
-    def build(self, seed: int) -> tuple[tf_environment.TFEnvironment, tf_agent.TFAgent]:
-        """Makes an environment and the agent, with its variables."""
+    def build(
+        self, seed: int, strategy: tf.distribute.Strategy | None = None
+    ) -> tuple[tf_environment.TFEnvironment, tf_agent.TFAgent]:
+        """Makes an environment and the agent, with its variables.
+
+        Args:
+          seed: The seed of the environment.
+          strategy: In whose scope the agent is made; None for a single replica.
+        """
         environment = self.make_environment(seed)
-        agent = self.make_agent(environment)
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            agent = self.make_agent(environment)
         agent.initialize()
         return environment, agent
 

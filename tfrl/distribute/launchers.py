@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from tfrl.distribute import actor, learner, supervised_server, tasks
+from tfrl import train
+from tfrl.distribute import actor, learner, replicas, supervised_server, tasks
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
 from tfrl.system import function_process, supervisor
@@ -62,6 +63,8 @@ class LocalLauncher:
         yield [
             supervisor.Member(task.title, functools.partial(start, task))
             for task in plan.tasks
+            # One process has all replicas of the learner.
+            if task.role != tasks.LEARNER or task.number == 0
         ]
 
 
@@ -81,5 +84,16 @@ def work(
             actor.act, plan.experiment, servers, task.number, starts
         )
     return functools.partial(
-        learner.learn, plan.experiment, servers, plan.directory, plan.num_iterations
+        _learn,
+        plan.num_learners,
+        plan.experiment,
+        servers,
+        plan.directory,
+        plan.num_iterations,
     )
+
+
+def _learn(num_replicas: int, *arguments: Any) -> train.RunResult:
+    """Does the work of a learner with its replicas."""
+    # Nothing else of TensorFlow may come before.
+    return learner.learn(*arguments, strategy=replicas.mirrored(num_replicas))

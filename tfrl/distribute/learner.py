@@ -37,6 +37,7 @@ def learn(
     directory: train.RunDirectory,
     num_iterations: int,
     is_stopped: Callable[[], bool],
+    strategy: tf.distribute.Strategy | None = None,
 ) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
 
@@ -48,24 +49,27 @@ def learn(
       directory: The directory of the outputs, which the run locks.
       num_iterations: The number of updates in all.
       is_stopped: Returns whether to stop before that.
+      strategy: The strategy of several replicas; None trains on one. Of a
+        `train.worker_group`, this process is the chief.
+
+    Raises:
+      WorkerLostError: Another worker of the group has ended.
     """
-    environment, agent = experiment.build(experiment.seed)
+    environment, agent = experiment.build(experiment.seed, strategy)
     environment.close()
-    first = first_server.FirstServer(servers)
     replay_buffer = make_replay_buffer(
         experiment, servers, agent, environment.batch_size
     )
-    settings = dict(experiment.make_run_settings(agent))
-    push = _PushWeights(agent, first, experiment.push_period)
+    first = first_server.FirstServer(servers)
     collected = reports.Collected(first.client)
 
     def take() -> None:
         first.attempt(collected.take)
 
-    with replay_buffer.reraise():
-        loop = _LearnerLoop(experiment, agent, replay_buffer, collected, take)
+    def run(loop: train.DatasetLoop) -> train.RunResult:
+        settings = dict(experiment.make_run_settings(agent))
         settings["callbacks"] = [
-            push,
+            _PushWeights(agent, first, experiment.push_period),
             *settings.get("callbacks", ()),
             manifest.WriteManifest(
                 directory.manifest,
@@ -77,7 +81,7 @@ def learn(
             loop, collected, lambda: _table_infos(replay_buffer)
         ).metrics()
         settings["metrics"] = {**measured, **settings.get("metrics", {})}
-        run = train.Run(
+        made = train.Run(
             loop,
             directory,
             num_iterations=num_iterations,
@@ -85,11 +89,49 @@ def learn(
             **settings,
         )
         take()
-        result = run.run()
+        return made.run()
+
+    with replay_buffer.reraise():
+        if strategy is None:
+            result = run(
+                _LearnerLoop(experiment, agent, replay_buffer, collected, take)
+            )
+        else:
+            loop = _ReplicasLoop(
+                experiment, agent, replay_buffer, strategy, collected, take
+            )
+            result = loop.run_group(lambda: run(loop))
+            assert result is not None
     if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)
     return result
+
+
+def follow(
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Does the chief's updates with it, in another process of its group.
+
+    Args:
+      experiment: What to do.
+      servers: The replay servers.
+      strategy: The strategy of the group.
+
+    Raises:
+      WorkerLostError: Another worker of the group has ended.
+    """
+    environment, agent = experiment.build(experiment.seed, strategy)
+    environment.close()
+    replay_buffer = make_replay_buffer(
+        experiment, servers, agent, environment.batch_size
+    )
+    settings = _settings_of_replicas(experiment, replay_buffer)
+    with replay_buffer.reraise():
+        loop = train.StrategyLoop(agent, strategy=strategy, **settings)
+        loop.run_group(lambda: None)
 
 
 def make_replay_buffer(
@@ -145,7 +187,30 @@ def _checkpoints(replay_buffer: _ReplayBuffer) -> list[str | None]:
     return replay_buffer.last_checkpoints
 
 
-class _LearnerLoop(train.DatasetLoop):
+class _Counting(train.DatasetLoop):
+    """Counts the steps and episodes that actors have reported."""
+
+    _collected: reports.Collected
+    _take: Callable[[], None]
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save, by name."""
+        items = super().checkpoint_items(include_replay_buffer)
+        return {**items, "collected": self._collected}
+
+    def info(self, loss: float = float("nan")) -> train.IterationInfo:
+        """Returns the counters, of the steps and episodes that actors have reported."""
+        return super().info(loss)._replace(**self._collected.counters())
+
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        result = super()._run_call(most_iterations, loss_sum)
+        self._take()
+        return result
+
+
+class _LearnerLoop(_Counting):
     """A loop over the sequences in a server, which each checkpoint of a run saves."""
 
     def __init__(
@@ -165,21 +230,37 @@ class _LearnerLoop(train.DatasetLoop):
         self._collected = collected
         self._take = take
 
-    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
-        """Returns the objects to save, by name."""
-        items = super().checkpoint_items(include_replay_buffer)
-        return {**items, "collected": self._collected}
 
-    def info(self, loss: float = float("nan")) -> train.IterationInfo:
-        """Returns the counters, of the steps and episodes that actors have reported."""
-        return super().info(loss)._replace(**self._collected.counters())
+class _ReplicasLoop(_Counting, train.StrategyLoop):
+    """The same on several replicas, each of which draws its part of a batch."""
 
-    def _run_call(
-        self, most_iterations: int, loss_sum: tf.Tensor
-    ) -> tuple[int, tf.Tensor]:
-        result = super()._run_call(most_iterations, loss_sum)
-        self._take()
-        return result
+    def __init__(
+        self,
+        experiment: experiments.Experiment,
+        agent: tf_agent.TFAgent,
+        replay_buffer: _ReplayBuffer,
+        strategy: tf.distribute.Strategy,
+        collected: reports.Collected,
+        take: Callable[[], None],
+    ) -> None:
+        settings = _settings_of_replicas(experiment, replay_buffer)
+        super().__init__(agent, strategy=strategy, **settings)
+        self._collected = collected
+        self._take = take
+
+
+def _settings_of_replicas(
+    experiment: experiments.Experiment, replay_buffer: _ReplayBuffer
+) -> dict[str, Any]:
+    """Returns arguments of a `StrategyLoop`, the same in all processes of a group."""
+    return {
+        "experience_dataset_fn": lambda size, _: replay_buffer.as_dataset(
+            sample_batch_size=size
+        ),
+        "batch_size": experiment.batch_size,
+        "seed": experiment.seed,
+        "replay_buffer": replay_buffer,
+    }
 
 
 class _PushWeights(train.Callback):

@@ -8,6 +8,7 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from tfrl import replay_service
@@ -56,12 +57,13 @@ class Membership:
             "pid": os.getpid(),
             "is_new": True,
             "address": None,
+            "peer": None,
             "ending": None,
         }
         self._num_boards = 0  # How many the coordinator has written.
         self._lost: str | None = None
         self._has_left = threading.Event()
-        self._board: dict[str, Any] = {"workers": {}}
+        self._board: dict[str, Any] = {"workers": {}, "group": None}
         self._say()
         while self._mine is None:
             time.sleep(_FIRST_PERIOD)
@@ -107,6 +109,35 @@ class Membership:
         """Tells the others the address of this process's server."""
         self._note["address"] = address
         self._say()
+
+    def wait_for_group(self, peer: str) -> dict[str, Any] | None:
+        """Waits until learners of new processes begin together, this one with them.
+
+        Args:
+          peer: The address by which this process trains with the others.
+
+        Returns:
+          The group, with their "sessions" and "addresses"; None if this process shall
+          stop.
+        """
+        self._note["peer"] = peer
+        self._say()
+        while self.stopped_by is None:
+            group = self._board["group"]
+            if group and group["sessions"].get(self.task.key) == self._note["session"]:
+                return dict(group)
+            time.sleep(_FIRST_PERIOD)
+        return None
+
+    def loss_in(self, group: Mapping[str, Any]) -> str | None:
+        """Returns how a group has lost a learner; None while it has all."""
+        for key, session in group["sessions"].items():
+            worker = self._board["workers"][key]
+            if worker["session"] != session:
+                return f"another process has taken the place of {key}"
+            if worker["has_failed"]:
+                return f"the process of {key} has failed"
+        return None
 
     def leave(self, **ending: Any) -> None:
         """Tells the coordinator how this process's work has ended.

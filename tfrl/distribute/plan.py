@@ -23,6 +23,7 @@ class Plan:
       num_actors: The number of actors.
       num_iterations: The number of updates in all.
       num_shards: The number of replay servers.
+      num_learners: The number of replicas of the learner.
     """
 
     experiment: experiments.Experiment
@@ -30,14 +31,23 @@ class Plan:
     num_actors: int
     num_iterations: int
     num_shards: int = 1
+    num_learners: int = 1
 
     def __post_init__(self) -> None:
         number_checks.check_sizes(
             num_actors=self.num_actors,
             num_iterations=self.num_iterations,
             num_shards=self.num_shards,
+            num_learners=self.num_learners,
         )
         self.experiment.check()
+        batch_size = self.experiment.batch_size
+        if batch_size % self.num_learners:
+            raise ValueError(
+                f"num_learners: got {self.num_learners} for a batch_size of "
+                f"{batch_size}, expected a divisor, since each learner has the same "
+                "part of a batch; change one of them."
+            )
         if self.num_actors < self.num_shards:
             raise ValueError(
                 f"num_shards: got {self.num_shards} with {self.num_actors} actors, "
@@ -67,12 +77,17 @@ class Plan:
             "directory": self.directory.arguments,
             "server_directories": [str(path) for path in self.server_directories],
             "num_iterations": self.num_iterations,
+            "num_learners": self.num_learners,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }
 
     @property
     def tasks(self) -> list[tasks.Task]:
-        """The parts of all processes, in the order in which they start."""
+        """The parts of all processes, in the order in which they start.
+
+        The learner of number 0, the chief, is the last.
+        """
         servers = [tasks.Task(tasks.REPLAY, n) for n in range(self.num_shards)]
         actors = [tasks.Task(tasks.ACTOR, n) for n in range(self.num_actors)]
-        return [*servers, *actors, tasks.Task(tasks.LEARNER)]
+        learners = [tasks.Task(tasks.LEARNER, n) for n in range(self.num_learners)]
+        return [*servers, *actors, *reversed(learners)]

@@ -48,6 +48,7 @@ def run_distributed(
     num_iterations: int,
     *,
     num_shards: int = 1,
+    num_learners: int = 1,
     launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
@@ -65,6 +66,9 @@ def run_distributed(
       num_iterations: The number of updates in all, those of the resumed run included.
       num_shards: The number of replay servers, among which the experiment's table is
         divided. Each actor writes to one of them.
+      num_learners: The number of replicas of the learner, each of which computes the
+        gradients of its part of a batch. A `LocalLauncher` gives each a GPU of this
+        host, or else a part of its CPU; the other launchers a process.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
@@ -74,12 +78,15 @@ def run_distributed(
 
     Raises:
       ValueError: A number is not positive, or there are more shards than actors, or the
-        table cannot be divided among them; see `tables.divided`.
+        table cannot be divided among them; see `tables.divided`. Or `batch_size` is
+        not a multiple of the number of learners.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
-    plan = plans.Plan(experiment, directory, num_actors, num_iterations, num_shards)
+    plan = plans.Plan(
+        experiment, directory, num_actors, num_iterations, num_shards, num_learners
+    )
     launcher = launcher or launchers.LocalLauncher()
     resumes = manifest.describe(directory.manifest, plan.server_directories)
     if resumes is not None:

@@ -28,11 +28,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrl import replay_service
-from tfrl.distribute import membership, supervised_server, tasks
+from tfrl.distribute import learner_group, membership, supervised_server, tasks
 from tfrl.distribute import servers as servers_lib
 from tfrl.replay_service.transport import addresses
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from tfrl.distribute.experiment import Experiment
 
 _PAUSE = 1.0  # Seconds before a worker joins again.
@@ -124,7 +126,11 @@ def _work(
     def is_stopped() -> bool:
         return bool(member.stopped_by) or servers.has_moved()
 
-    result = _train(member, make_experiment, servers, is_stopped)
+    work = functools.partial(_train, member, make_experiment, servers, is_stopped)
+    if member.task.role == tasks.LEARNER and member.run["num_learners"] > 1:
+        result = learner_group.train(member, host, work)
+    else:
+        result = work(None)
     if not member.stopped_by and servers.has_moved():
         raise replay_service.errors.ReplayUnavailable(
             f"The replay server at {servers.first} is at {servers.addresses()[0]} now."
@@ -137,6 +143,7 @@ def _train(
     make_experiment: Callable[..., Experiment],
     servers: servers_lib.Servers,
     is_stopped: Callable[[], bool],
+    strategy: tf.distribute.Strategy | None,
 ) -> Any:
     """Does the work of an actor or the learner."""
     from tfrl import train
@@ -147,9 +154,12 @@ def _train(
     if member.task.role == tasks.ACTOR:
         actor.act(experiment, servers, member.task.number, member.number, is_stopped)
         return None
+    if strategy is not None and member.task.number:
+        learner.follow(experiment, servers, strategy)
+        return None
     directory = train.RunDirectory(**run["directory"])
     result = learner.learn(
-        experiment, servers, directory, run["num_iterations"], is_stopped
+        experiment, servers, directory, run["num_iterations"], is_stopped, strategy
     )
     return dataclasses.asdict(result)
 

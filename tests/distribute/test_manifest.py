@@ -1,0 +1,32 @@
+"""Which checkpoints of a run belong together."""
+
+import json
+
+from tfrl.distribute import manifest
+
+
+def test_a_manifest_names_the_checkpoints_and_what_has_become_of_them(tmp_path):
+    path = tmp_path / "manifest.json"
+    directories = [tmp_path / f"shard_{number}" for number in range(4)]
+    assert manifest.describe(path, directories) is None
+    for directory, names in zip(directories, ["ab", "ab", "", "a"], strict=True):
+        for name in names:
+            (directory / name).mkdir(parents=True)
+            (directory / name / "DONE").touch()
+    # The write of this one was interrupted.
+    (directories[0] / "c").mkdir()
+    saved = [str(directories[0] / "b"), str(directories[1] / "a"), None]
+    manifest.WriteManifest(path, lambda: 1234, lambda: saved).on_checkpoint("ckpt-1234")
+    assert json.loads(path.read_text()) == {
+        "iteration": 1234,
+        "learner": "ckpt-1234",
+        "shards": saved,
+    }
+    assert list(tmp_path.glob("*.tmp")) == []
+    # A shard may be new.
+    assert manifest.describe(path, directories) == (
+        "Resuming from iteration 1,234; replay server 0 from b; replay server 1 from "
+        "b, newer than the learner's checkpoint; replay server 2 empty, for want of a "
+        f"checkpoint in {directories[2]}; replay server 3 from a, newer than the "
+        "learner's checkpoint."
+    )

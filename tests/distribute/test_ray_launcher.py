@@ -37,7 +37,7 @@ def test_resources_are_those_of_roles(ray):
 class Watched:
     """A run in a thread, with its coordinator."""
 
-    def __init__(self, directory, launcher, monkeypatch):
+    def __init__(self, directory, launcher, monkeypatch, **settings):
         made, make = [], coordinators.Coordinator.__init__
 
         def remember(coordinator, *arguments, **kwargs):
@@ -53,11 +53,10 @@ class Watched:
                 self.result = distribute.run_distributed(
                     small_impala.make_experiment(seed=3),
                     train.RunDirectory(directory, {}),
-                    num_actors=1,
-                    num_iterations=10**9,
                     launcher=launcher,
                     is_stopped=self.is_stopped.is_set,
                     say=self.said.append,
+                    **{"num_actors": 1, "num_iterations": 10**9, **settings},
                 )
             except Exception as error:
                 self.error = error
@@ -131,3 +130,55 @@ def test_a_process_that_ray_cannot_place_is_an_error_with_the_resources(ray, tmp
             launcher=launcher,
             say=[].append,
         )
+
+
+@pytest.fixture
+def cluster(ray):
+    """A cluster of two nodes on this host, of which only the second has `far`."""
+    from ray import cluster_utils
+
+    fast = {
+        "health_check_period_ms": 1000,
+        "health_check_failure_threshold": 5,
+        "health_check_initial_delay_ms": 1000,
+    }
+    made = cluster_utils.Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 6,
+            "include_dashboard": False,
+            "_system_config": fast,
+        },
+    )
+    made.far = made.add_node(num_cpus=4, resources={"far": 4})
+    yield made
+    made.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_what_a_lost_node_did_is_done_where_there_is_room(
+    cluster, tmp_path, monkeypatch
+):
+    launcher = distribute.RayLauncher(
+        cluster.address, resources={"actor": {"resources": {"far": 1}}}
+    )
+    run = Watched(
+        tmp_path, launcher, monkeypatch, num_actors=2, num_shards=2, num_learners=2
+    )
+    run.until(lambda: run.step() >= 2 * small_impala.CHECKPOINT_INTERVAL)
+    lost = [run.coordinator.worker(Task(ACTOR, number)) for number in range(2)]
+    [raylet] = cluster.far.all_processes["raylet"]
+    os.kill(raylet.process.pid, signal.SIGKILL)
+    run.until(lambda: sum("actor" in line for line in run.said) >= 2)
+    # No node has room for them now, so they wait for one.
+    cluster.add_node(num_cpus=4, resources={"far": 4})
+    for number in range(2):
+        task = Task(ACTOR, number)
+        run.until(lambda task=task: run.coordinator.worker(task) not in lost)
+    before = run.step()
+    run.until(lambda: run.step() >= before + 8)
+    run.kill(Task(REPLAY, 1))
+    run.kill(Task(LEARNER, 1))
+    run.stop()
+    assert run.result.iteration > before

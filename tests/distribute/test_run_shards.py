@@ -15,6 +15,7 @@ from tfrl import replay_service, train
 from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import servers as servers_lib
 
+OTHER = "replay server 1"
 REPLAY = dataclasses.replace(IMPALA, make_table=make_replay)
 
 
@@ -63,14 +64,20 @@ def test_the_manifest_names_the_checkpoints_of_all_servers(trained):
 def test_a_run_survives_that_servers_are_killed_and_stopped(tmp_path, monkeypatch):
     run = Watched(REPLAY, tmp_path, monkeypatch, num_shards=2)
     run.until(lambda: run.step() >= 40)
-    assert run.kill("replay server 1") <= 0
+    assert run.kill(OTHER) <= 0
     # Until the next push it has the weights of its checkpoint.
     assert run.kill(SERVER) <= CHECKPOINT_INTERVAL
-    stopped = run.processes["replay server 1"].pid
-    os.kill(stopped, signal.SIGSTOP)
-    before = run.step()
-    run.until(lambda: run.step() >= before + 20)
-    os.kill(stopped, signal.SIGCONT)
+    other = replay_service.Client(f"localhost:{run.processes[OTHER].port}")
+
+    def samples():
+        return other.server_info()["experience"].counts.samples
+
+    for name, progress in ((OTHER, run.step), (SERVER, samples)):
+        stopped, before = run.processes[name].pid, progress()
+        os.kill(stopped, signal.SIGSTOP)
+        # Farther than what was on its way.
+        run.until(lambda progress=progress, before=before: progress() >= before + 200)
+        os.kill(stopped, signal.SIGCONT)
     run.kill("actor 1")
     assert run.kill(LEARNER) <= CHECKPOINT_INTERVAL
     run.stop()

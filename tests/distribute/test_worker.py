@@ -103,9 +103,23 @@ class Platform:
         until(lambda: self.processes[name][1] is not process)
 
 
-# About two minutes: every actor and learner imports TensorFlow.
+# About two minutes each: every actor and learner imports TensorFlow.
 @pytest.mark.slow
-def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkeypatch):
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("settings", "killed"),
+    [
+        ({}, ["actor/0", "replay/0", "learner/0"]),
+        (
+            {"num_shards": 2, "num_learners": 2},
+            ["replay/1", "learner/1", "learner/0", "replay/0"],
+        ),
+    ],
+    ids=["single", "several"],
+)
+def test_a_run_of_commands_survives_that_each_of_them_is_killed(
+    settings, killed, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TFRL_REPLAY_TOKEN", "a secret")
     made, make = [], coordinators.Coordinator.__init__
 
@@ -128,6 +142,7 @@ def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkey
             ),
             is_stopped=is_stopped.is_set,
             say=said.append,
+            **settings,
         )
         results.append(result)
 
@@ -144,7 +159,7 @@ def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkey
         return int(sample.data[-1][0])
 
     until(lambda: step() >= 2 * small_impala.CHECKPOINT_INTERVAL)
-    for name in ("actor/0", "replay/0", "learner/0"):
+    for name in killed:
         platform.kill(name)
         steps = [step()]
         until(lambda steps=steps: steps.append(step()) or steps[-1] >= steps[0] + 8)
@@ -154,10 +169,14 @@ def test_a_run_of_commands_survives_that_each_of_them_is_killed(tmp_path, monkey
     assert not results[0].finished
     assert results[0].iteration >= steps[-1]
     platform.statuses()
-    # An actor that has lost its connection to the server joins again, too.
+    # Others that have lost a server or a partner are started again, too.
     names = {line.split(":")[0] for line in said}
-    assert names >= {"actor 0", "the replay server", "the learner"}
-    assert all("It is expected again now" in line for line in said)
+    titles = [
+        Task(role, int(number)).title
+        for role, number in (name.split("/") for name in killed)
+    ]
+    assert names >= {*titles}
+    assert all("It is expected again" in line for line in said)
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from tfrl import train
 from tfrl.distribute import actor, learner, replicas, supervised_server, tasks
+from tfrl.distribute import experiment as experiments
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
 from tfrl.system import function_process, supervisor
@@ -93,7 +94,17 @@ def work(
     )
 
 
-def _learn(num_replicas: int, *arguments: Any) -> train.RunResult:
+def _learn(
+    num_replicas: int,
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    directory: train.RunDirectory,
+    num_iterations: int,
+    is_stopped: Callable[[], bool],
+) -> train.RunResult:
     """Does the work of a learner with its replicas."""
     # Nothing else of TensorFlow may come before.
-    return learner.learn(*arguments, strategy=replicas.mirrored(num_replicas))
+    strategy = replicas.mirrored(num_replicas)
+    return learner.learn(
+        experiment, servers, directory, num_iterations, is_stopped, strategy
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -100,8 +100,8 @@ def learn(
             loop = _ReplicasLoop(
                 experiment, agent, replay_buffer, strategy, collected, take
             )
-            result = loop.run_group(lambda: run(loop))
-            assert result is not None
+            # The chief has a result.
+            result = cast(train.RunResult, loop.run_group(lambda: run(loop)))
     if not (result.finished or result.stopped_by or is_stopped()):
         # By a signal, which shall not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)

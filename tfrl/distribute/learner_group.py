@@ -66,7 +66,8 @@ def train(
     variables = worker_group.environment(group["addresses"], member.task.number)
     os.environ.update(variables)
     try:
-        result = learn(worker_group.make_strategy())
+        # `watch` needs no limit of time, whose threads would be too many.
+        result = learn(worker_group.make_strategy(timeout_s=None))
     except (
         worker_group.WorkerLostError,
         replay_service.ReverbError,

@@ -15,6 +15,9 @@ distribute.run_distributed(
 )
 ```
 
+With `num_shards`, several servers share the sequences, and each actor writes to one of
+them. With `num_learners`, several replicas share the updates.
+
 The learner is a `train.Run` of a `train.DatasetLoop`, with the outputs of every
 run. An iteration is one update.
 
@@ -24,7 +27,9 @@ A process that is killed is started again, and the others wait for it or go on:
 - The learner goes on from its last checkpoint. The actors go on until the table's rate
   limiter stops them.
 - The server goes on from its last checkpoint, which it writes whenever the run does,
-  with the same port. Actors and learner connect to it again, for 30 seconds.
+  with the same port. Actors and learner connect to it again, for 30 seconds. If there
+  are several, they go on with the others.
+- All replicas of the learner go on from the last checkpoint when one of them is killed.
 
 If the calling process ends, so do the others; the same call then resumes the run.
 """

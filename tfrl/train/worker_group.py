@@ -75,21 +75,29 @@ def environment(addresses: Sequence[str], index: int) -> dict[str, str]:
 
 
 def make_strategy(
-    timeout_s: float = 600.0,
+    timeout_s: float | None = 600.0,
 ) -> tf.distribute.MultiWorkerMirroredStrategy:
     """Returns the strategy of this worker; waits for the others.
 
     Args:
       timeout_s: The longest time, in seconds, that workers wait for each other. It must
         be longer than what the chief alone does between two calls of the loop, such as
-        an evaluation.
+        an evaluation. TensorFlow keeps a thread for each of its collectives until this
+        time is over, several for an update, so many updates a second need a short time.
+        None waits for ever, without such threads: for groups whose supervisor ends all
+        workers when one is stopped.
 
     Raises:
       ValueError: The environment is not that of a worker, or the time is not positive.
       RuntimeError: TensorFlow has computed something before.
     """
     number_checks.check_number(
-        "timeout_s", timeout_s, 0.0, excludes_low=True, remedy="600 is usual"
+        "timeout_s",
+        timeout_s,
+        0.0,
+        excludes_low=True,
+        optional=True,
+        remedy="600 is usual",
     )
     if "TF_CONFIG" not in os.environ:
         raise ValueError(

@@ -1,0 +1,208 @@
+"""Actors and a learner in lockstep: the order of rows, lag, and runs that are alike."""
+
+import contextlib
+import csv
+import dataclasses
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.every_agent import KINDS
+from tests.distribute.small_impala import IMPALA, NUM_ENVS, NUM_STEPS
+from tfrl import environments, replay_service, train
+from tfrl.distribute import actor, lockstep, lockstep_actor, lockstep_learner
+from tfrl.environments import py_environment
+from tfrl.specs import array_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import variables as variables_lib
+
+PATIENCE = 240.0
+
+
+@contextlib.contextmanager
+def acting(experiment, num_actors):
+    """A server, and actors in threads of this process."""
+    server = replay_service.Server(lockstep.make_tables(experiment, num_actors))
+    address = f"localhost:{server.port}"
+    is_over, errors = threading.Event(), []
+
+    def act(number):
+        try:
+            lockstep_actor.act(experiment, address, number, num_actors, is_over.is_set)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=act, args=(n,)) for n in range(num_actors)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield address
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        server.stop()
+    assert not errors
+
+
+class Learned:
+    """A learner's run, with the variables of its agent at the end."""
+
+    def __init__(self, experiment, path, num_rounds, num_actors=2, spy=None):
+        agents = []
+
+        def make_run_settings(agent):
+            agents.append(agent)
+            if spy is not None:
+                spy(agent)
+            return {"log_interval": 1, **experiment.make_run_settings(agent)}
+
+        self.directory = train.RunDirectory(path, {"num_iterations": num_rounds})
+        with acting(experiment, num_actors) as address:
+            self.result = lockstep_learner.learn(
+                dataclasses.replace(experiment, make_run_settings=make_run_settings),
+                address,
+                self.directory,
+                num_rounds,
+                num_actors,
+                lambda: False,
+            )
+        self.variables = values_of(agents[0])
+
+    @property
+    def rows(self):
+        with self.directory.metrics_csv.open() as file:
+            return list(csv.DictReader(file))
+
+    @property
+    def counters(self):
+        names = "iteration", "environment_steps", "train_steps", "episodes", "loss"
+        return [[row[name] for name in (*names, "average_return")] for row in self.rows]
+
+
+def values_of(agent):
+    return [variable.numpy() for variable in variables_lib.tracked_variables(agent)]
+
+
+def assert_equal(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return Learned(IMPALA, tmp_path_factory.mktemp("uninterrupted"), 6)
+
+
+def test_a_resumed_run_is_the_same_run(uninterrupted, tmp_path):
+    assert not Learned(IMPALA, tmp_path, 4).result.resumed_at
+    resumed = Learned(IMPALA, tmp_path, 6)
+    assert resumed.result.resumed_at == 4
+    assert_equal(resumed.variables, uninterrupted.variables)
+    assert resumed.counters == uninterrupted.counters
+    steps = [int(row["environment_steps"]) for row in resumed.rows]
+    assert 0 < steps[-1] <= 6 * 2 * NUM_ENVS * NUM_STEPS
+
+
+@pytest.mark.parametrize("kind", ["ImpalaAgent", "PPOClipAgent", "A2CAgent"])
+def test_one_actor_does_what_an_on_policy_loop_does(kind, tmp_path):
+    def make_agent(environment):
+        if kind == "ImpalaAgent":
+            return IMPALA.make_agent(environment)
+        return KINDS[kind].make(environment.time_step_spec(), environment.action_spec())
+
+    experiment = dataclasses.replace(IMPALA, make_agent=make_agent, batch_size=NUM_ENVS)
+    learned = Learned(experiment, tmp_path, 3, num_actors=1)
+    seed = actor.seed_of(experiment, 0, 0)
+    environment, agent = experiment.build(seed)
+    loop = train.OnPolicyLoop(
+        environment, agent, collect_steps_per_iteration=NUM_STEPS, seed=seed
+    )
+    info = loop.run(3)
+    assert_equal(learned.variables, values_of(agent))
+    assert learned.rows[-1]["environment_steps"] == str(info.environment_steps)
+
+
+class Numbered(py_environment.PyEnvironment):
+    """Shows the number of the actor, of the environment and of the step."""
+
+    def __init__(self, actor_number, number):
+        super().__init__()
+        self._numbers = actor_number, number
+        self._step_number = 0
+
+    def observation_spec(self):
+        return array_spec.ArraySpec([3], np.float32)
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec([], np.int32, 0, 1)
+
+    def _show(self):
+        return np.array([*self._numbers, self._step_number], np.float32)
+
+    def _reset(self):
+        return ts.restart(self._show())
+
+    def _step(self, action):
+        self._step_number += 1
+        return ts.transition(self._show(), np.float32(1.0))
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """What the updates of three rounds were given, and how far the policy was."""
+    given = []
+
+    def make_environment(seed):
+        seeds = [actor.seed_of(IMPALA, number, 0) for number in range(2)]
+        number = seeds.index(seed) if seed in seeds else -1
+        return environments.TFPyEnvironment(
+            environments.BatchedPyEnvironment(
+                [Numbered(number, n) for n in range(NUM_ENVS)]
+            )
+        )
+
+    def spy(agent):
+        plain = agent.train
+
+        def train_and_tell(experience, **kwargs):
+            loss_info = plain(experience, **kwargs)
+            told = experience.observation, loss_info.extra.approx_kl
+            tf.numpy_function(lambda *values: given.append(values), told, [])
+            return loss_info
+
+        agent.train = train_and_tell
+
+    # Two sequences of two steps of each environment.
+    experiment = dataclasses.replace(
+        IMPALA,
+        make_environment=make_environment,
+        sequence_length=3,
+        stride_length=2,
+        pull_period=4,
+    )
+    Learned(experiment, tmp_path_factory.mktemp("numbered"), 3, spy=spy)
+    return given
+
+
+def test_rows_come_in_the_order_of_actors_environments_and_steps(numbered):
+    assert len(numbered) == 6
+    for i, (observations, _) in enumerate(numbered):
+        round_, actor_number = divmod(i, 2)
+        first = 4 * round_
+        expected = [
+            [[actor_number, n, first + begin + step] for step in range(3)]
+            for n in range(NUM_ENVS)
+            for begin in (0, 2)
+        ]
+        np.testing.assert_array_equal(observations, expected)
+
+
+def test_a_round_is_collected_with_the_weights_of_the_one_before(numbered):
+    moved = [float(approx_kl) for _, approx_kl in numbered]
+    # Exact up to the rounding of differently batched products.
+    np.testing.assert_allclose(moved[::2], 0.0, atol=1e-9)
+    assert min(moved[1::2]) > 1e-7

@@ -3,6 +3,10 @@
 import contextlib
 import csv
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -10,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
+from tests.distribute import killed_lockstep
 from tests.distribute.small_impala import IMPALA, NUM_ENVS, NUM_STEPS
 from tfrl import environments, replay_service, train
 from tfrl.distribute import actor, lockstep, lockstep_actor, lockstep_learner
@@ -206,3 +211,57 @@ def test_a_round_is_collected_with_the_weights_of_the_one_before(numbered):
     # Exact up to the rounding of differently batched products.
     np.testing.assert_allclose(moved[::2], 0.0, atol=1e-9)
     assert min(moved[1::2]) > 1e-7
+
+
+def run_process(path, kills):
+    """Runs the experiment of `killed_lockstep` in a process; returns how it ended."""
+    command = (
+        f"from tests.distribute import killed_lockstep as k; k.main({str(path)!r})"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", command],
+        env={**os.environ, killed_lockstep.KILLS: str(kills)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+
+
+def contents(path):
+    """Returns what a run's last checkpoint holds, except for times and random seeds."""
+    directory = train.RunDirectory(path, {"num_iterations": killed_lockstep.NUM_ROUNDS})
+    newest = tf.train.latest_checkpoint(directory.checkpoints)
+    reader = tf.train.load_checkpoint(newest)
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        # Generators that draw the seed of whoever gives none.
+        if not name.startswith("seconds") and "_generator/" not in name
+    }
+
+
+# About three minutes on two idle cores: TensorFlow starts in 18 processes, and XLA
+# compiles in each.
+@pytest.mark.slow
+def test_a_run_killed_at_five_moments_ends_as_an_uninterrupted_one(tmp_path):
+    nothing, kills = tmp_path / "nothing", tmp_path / "kills"
+    for directory in (nothing, kills):
+        directory.mkdir()
+    for moment in killed_lockstep.MOMENTS:
+        (kills / moment).touch()
+    whole = run_process(tmp_path / "whole", nothing)
+    assert whole.returncode == 0, whole.stderr
+    first = run_process(tmp_path / "killed", kills)
+    assert first.returncode == -signal.SIGKILL, first.stderr
+    for title in ("actor 0", "the learner", "the replay server"):
+        assert f"{title}: its process" in first.stderr
+    assert first.stderr.count("All processes of the run are started again") == 4
+    assert [path.name for path in kills.iterdir()] == ["server.pid"]
+    last = run_process(tmp_path / "killed", kills)
+    assert last.returncode == 0, last.stderr
+    assert "Resumed at iteration 15" in last.stderr
+    found, expected = contents(tmp_path / "killed"), contents(tmp_path / "whole")
+    assert found.keys() == expected.keys()
+    different = [n for n in found if not np.array_equal(found[n], expected[n])]
+    assert not different

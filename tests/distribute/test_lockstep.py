@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import dataclasses
+import functools
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from tfrl.distribute import actor, lockstep, lockstep_actor, lockstep_learner
 from tfrl.environments import py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import reward_normalizer, tensor_normalizer
 from tfrl.utils import variables as variables_lib
 
 PATIENCE = 240.0
@@ -82,11 +84,6 @@ class Learned:
         with self.directory.metrics_csv.open() as file:
             return list(csv.DictReader(file))
 
-    @property
-    def counters(self):
-        names = "iteration", "environment_steps", "train_steps", "episodes", "loss"
-        return [[row[name] for name in (*names, "average_return")] for row in self.rows]
-
 
 def values_of(agent):
     return [variable.numpy() for variable in variables_lib.tracked_variables(agent)]
@@ -97,38 +94,67 @@ def assert_equal(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    return Learned(IMPALA, tmp_path_factory.mktemp("uninterrupted"), 6)
-
-
-def test_a_resumed_run_is_the_same_run(uninterrupted, tmp_path):
-    assert not Learned(IMPALA, tmp_path, 4).result.resumed_at
-    resumed = Learned(IMPALA, tmp_path, 6)
-    assert resumed.result.resumed_at == 4
-    assert_equal(resumed.variables, uninterrupted.variables)
-    assert resumed.counters == uninterrupted.counters
-    steps = [int(row["environment_steps"]) for row in resumed.rows]
-    assert 0 < steps[-1] <= 6 * 2 * NUM_ENVS * NUM_STEPS
-
-
-@pytest.mark.parametrize("kind", ["ImpalaAgent", "PPOClipAgent", "A2CAgent"])
-def test_one_actor_does_what_an_on_policy_loop_does(kind, tmp_path):
-    def make_agent(environment):
-        if kind == "ImpalaAgent":
-            return IMPALA.make_agent(environment)
-        return KINDS[kind].make(environment.time_step_spec(), environment.action_spec())
-
-    experiment = dataclasses.replace(IMPALA, make_agent=make_agent, batch_size=NUM_ENVS)
-    learned = Learned(experiment, tmp_path, 3, num_actors=1)
+def on_policy_loop(experiment):
+    """The loop that does in one process what one actor and the learner do."""
     seed = actor.seed_of(experiment, 0, 0)
     environment, agent = experiment.build(seed)
-    loop = train.OnPolicyLoop(
+    return train.OnPolicyLoop(
         environment, agent, collect_steps_per_iteration=NUM_STEPS, seed=seed
     )
-    info = loop.run(3)
-    assert_equal(learned.variables, values_of(agent))
-    assert learned.rows[-1]["environment_steps"] == str(info.environment_steps)
+
+
+def assert_alike(learned, loop):
+    """Asserts that a run ends with the weights and the counters of a loop, exactly."""
+    assert_equal(learned.variables, values_of(loop.agent))
+    info, row = loop.run(0), learned.rows[-1]
+    assert row["environment_steps"] == str(info.environment_steps)
+    assert row["episodes"] == str(info.episodes)
+    assert float(row["average_return"] or 0) == pytest.approx(
+        info.average_return, rel=1e-5
+    )
+
+
+def test_a_resumed_run_of_one_actor_does_what_an_on_policy_loop_does(tmp_path):
+    experiment = dataclasses.replace(IMPALA, batch_size=NUM_ENVS)
+    for length, resumed_at in ((6, None), (8, 6)):
+        learned = Learned(experiment, tmp_path, length, num_actors=1)
+        assert learned.result.resumed_at == resumed_at
+    loop = on_policy_loop(experiment)
+    loop.run(8)
+    assert [row["iteration"] for row in learned.rows] == [str(n) for n in range(9)]
+    assert_alike(learned, loop)
+
+
+def make_normalizing_ppo(environment):
+    spec = environment.observation_spec()
+    return make_agent(
+        "PPOClipAgent",
+        environment,
+        observation_normalizer=tensor_normalizer.StreamingTensorNormalizer(spec),
+    )
+
+
+def make_agent(kind, environment, **settings):
+    specs = environment.time_step_spec(), environment.action_spec()
+    return KINDS[kind].make(*specs, **settings)
+
+
+@pytest.mark.parametrize(
+    "make_agent",
+    [
+        make_normalizing_ppo,
+        *[
+            pytest.param(functools.partial(make_agent, kind), marks=pytest.mark.slow)
+            for kind in ("A2CAgent", "PPOKLPenaltyAgent", "PPOClipAgent-recurrent")
+        ],
+    ],
+)
+def test_other_agents_do_what_they_do_in_an_on_policy_loop(make_agent, tmp_path):
+    experiment = dataclasses.replace(IMPALA, make_agent=make_agent, batch_size=NUM_ENVS)
+    learned = Learned(experiment, tmp_path, 3, num_actors=1)
+    loop = on_policy_loop(experiment)
+    loop.run(3)
+    assert_alike(learned, loop)
 
 
 class Numbered(py_environment.PyEnvironment):
@@ -211,6 +237,62 @@ def test_a_round_is_collected_with_the_weights_of_the_one_before(numbered):
     # Exact up to the rounding of differently batched products.
     np.testing.assert_allclose(moved[::2], 0.0, atol=1e-9)
     assert min(moved[1::2]) > 1e-7
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("sequence_length", NUM_STEPS), ("pull_period", NUM_STEPS + 1)],
+)
+def test_sequences_must_divide_a_round(name, given):
+    experiment = dataclasses.replace(IMPALA, **{name: given})
+    with pytest.raises(ValueError, match=f"{name}: got {given} for schedule='lock"):
+        lockstep.check(experiment)
+
+
+def make_round(experiment, agent, num_actors=2):
+    return lockstep.make_round(experiment, num_actors, NUM_ENVS, agent)
+
+
+def test_batches_must_divide_a_round():
+    environment, agent = IMPALA.build(0)
+    experiment = dataclasses.replace(IMPALA, pull_period=3 * NUM_STEPS)
+    assert make_round(experiment, agent).num_updates == 3
+    message = "batch_size: got 4 for schedule='lockstep', expected a divisor of 18, "
+    with pytest.raises(ValueError, match=message):
+        make_round(experiment, agent, num_actors=3)
+    agent = make_agent("PPOClipAgent", environment, num_epochs=2)
+    with pytest.raises(ValueError, match=r"of num_epochs=2 .* expected 12, all"):
+        make_round(experiment, agent)
+
+
+def test_agents_that_cannot_learn_in_lockstep_are_refused():
+    environment = IMPALA.make_environment(0)
+    agent = make_agent("DqnAgent", environment)
+    with pytest.raises(ValueError, match="got 'lockstep' for a DqnAgent, expected an"):
+        make_round(IMPALA, agent)
+    normalizer = reward_normalizer.RewardNormalizer(batch_size=NUM_ENVS)
+    agent = make_agent("PPOClipAgent", environment, reward_normalizer=normalizer)
+    with pytest.raises(ValueError, match=f"got one of batch_size={NUM_ENVS}, which"):
+        make_round(IMPALA, agent)
+    experiment = dataclasses.replace(IMPALA, pull_period=3 * NUM_STEPS)
+    agent = make_agent("PPOClipAgent-recurrent", environment)
+    with pytest.raises(ValueError, match=r"pull_period: got 3 times .* recurrent PPO"):
+        make_round(experiment, agent)
+
+
+def test_a_checkpoint_of_another_number_of_actors_is_refused():
+    environment, agent = IMPALA.build(0)
+    one, two = [
+        lockstep_learner.Actors(
+            agent,
+            "localhost:1",
+            lockstep.make_round(IMPALA, number, 2 * environment.batch_size, agent),
+        )
+        for number in (1, 2)
+    ]
+    one.deserialize(two.serialize())
+    with pytest.raises(ValueError, match=r"num_actors: got 1, but .* with 2; give"):
+        one.check_restored()
 
 
 def run_process(path, kills):

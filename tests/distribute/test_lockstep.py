@@ -249,6 +249,12 @@ def test_sequences_must_divide_a_round(name, given):
         lockstep.check(experiment)
 
 
+@pytest.mark.parametrize("name", ["num_shards", "num_learners"])
+def test_rounds_have_one_server_and_one_learner(name):
+    with pytest.raises(ValueError, match=f"{name}: got 2 for schedule='lock"):
+        lockstep.check(IMPALA, **{name: 2})
+
+
 def make_round(experiment, agent, num_actors=2):
     return lockstep.make_round(experiment, num_actors, NUM_ENVS, agent)
 

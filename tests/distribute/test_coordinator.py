@@ -54,6 +54,22 @@ def test_a_worker_learns_the_runs_settings_and_is_known(coordinator):
     assert coordinator.worker(task).ending == {"result": {"iteration": 5}}
 
 
+def test_a_coordinator_looks_now_and_then_or_at_once():
+    coordinator = coordinators.Coordinator(RUN, now=lambda: 0.0)
+    coordinator.update()
+    task = Task(ACTOR, 4)
+    unknown = dict.fromkeys(("address", "peer", "ending"))
+    note = {"task": task.key, "session": "a", "is_new": True, "host": "b", "pid": 1}
+    client = replay_service.Client(f"localhost:{coordinator.port}")
+    client.insert(coordinators.to_array({**note, **unknown}), {coordinators.NOTES: 1.0})
+    known = []
+    for at_once in (False, True):
+        coordinator.update(at_once=at_once)
+        known.append(coordinator.worker(task) is not None)
+    coordinator.member.start(0).stop(0.0)
+    assert known == [False, True]
+
+
 def test_the_newest_process_of_a_task_has_its_place_and_its_last_address(coordinator):
     task = Task(REPLAY)
     reader = join(coordinator, Task(ACTOR, 5))

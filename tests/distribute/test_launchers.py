@@ -26,9 +26,10 @@ class Scripted:
 
 
 class Launcher:
-    """Has an actor that is killed once, and a learner that finishes."""
+    """Has an actor that is killed, and a learner that finishes."""
 
-    def __init__(self):
+    def __init__(self, num_deaths=10):
+        self._deaths = num_deaths
         self.started, self.events = [], []
 
     @contextlib.contextmanager
@@ -40,16 +41,20 @@ class Launcher:
         def member(task):
             def start(starts):
                 self.started.append((task.title, starts))
-                is_actor = task.role == "actor"
-                ending = Ending("was killed by SIGKILL") if is_actor else None
-                if task.role == "learner":
+                ending = None
+                if task.role == "actor" and self._deaths:
+                    self._deaths -= 1
+                    ending = Ending("was killed by SIGKILL")
+                elif task.role == "learner":
                     ending = finished
                 return Scripted(ending, results.get(task.title))
 
             return supervisor.Member(task.title, start)
 
-        yield [member(task) for task in plan.tasks]
-        self.events.append("left")
+        try:
+            yield [member(task) for task in plan.tasks]
+        finally:
+            self.events.append("left")
 
 
 def test_a_run_starts_the_members_of_its_launcher_and_returns_the_learners_result(
@@ -73,3 +78,23 @@ def test_a_run_starts_the_members_of_its_launcher_and_returns_the_learners_resul
     assert launcher.plan.num_iterations == 10
     assert launcher.events == ["left"]
     assert said[0].startswith("actor 0: its process 7 was killed by SIGKILL")
+
+
+def test_all_processes_start_again_if_one_of_a_run_in_lockstep_ends(tmp_path):
+    launcher, said = Launcher(num_deaths=1), []
+    result = distribute.run_distributed(
+        EXPERIMENT,
+        train.RunDirectory(tmp_path, {}),
+        num_actors=1,
+        num_iterations=10,
+        schedule="lockstep",
+        launcher=launcher,
+        say=said.append,
+    )
+    assert result == 5
+    assert launcher.events == ["left", "left"]
+    assert [starts for _, starts in launcher.started] == [0] * 6
+    assert said == [
+        "actor 0: its process 7 was killed by SIGKILL. All processes of the run are "
+        "started again now, from its last checkpoint."
+    ]

@@ -86,3 +86,10 @@ def test_numbers_of_an_experiment_must_be_positive(tmp_path, name):
     experiment = dataclasses.replace(EXPERIMENT, **{name: 0})
     with pytest.raises(ValueError, match=f"{name}: expected an integer of at least 1"):
         make_plan(tmp_path, experiment=experiment)
+
+
+def test_a_schedule_is_free_or_lockstep(tmp_path):
+    assert not make_plan(tmp_path).is_lockstep
+    assert make_plan(tmp_path, schedule="lockstep").is_lockstep
+    with pytest.raises(ValueError, match="schedule: got 'firm', expected one of"):
+        make_plan(tmp_path, schedule="firm")

@@ -259,3 +259,17 @@ def test_an_experiment_that_cannot_be_imported_is_refused_before_the_run():
         distribute.CommandLauncher("no_such_module:function")
     with pytest.raises(ValueError, match="patience: expected"):
         distribute.CommandLauncher(EXPERIMENT, patience=0)
+
+
+def test_a_run_in_lockstep_is_refused_because_nobody_starts_all_processes_again(
+    tmp_path,
+):
+    with pytest.raises(ValueError, match="schedule: got 'lockstep' with a Command"):
+        distribute.run_distributed(
+            small_impala.IMPALA,
+            train.RunDirectory(tmp_path, {}),
+            num_actors=1,
+            num_iterations=4,
+            schedule="lockstep",
+            launcher=distribute.CommandLauncher(EXPERIMENT),
+        )

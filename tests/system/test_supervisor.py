@@ -92,6 +92,31 @@ def test_a_member_that_is_killed_again_and_again_ends_the_run():
     assert events[-1] == ("stop", "main")
 
 
+def test_members_that_need_each_other_are_killed_with_the_first_that_ends():
+    graces = []
+
+    class Asked(Scripted):
+        def stop(self, grace):
+            graces.append(grace)
+
+    members = [
+        supervisor.Member("actor", lambda _: Asked("actor", [None, KILLED], [])),
+        supervisor.Member("main", lambda _: Asked("main", [], [])),
+    ]
+    message = "^actor: its process 7 was killed by SIGKILL$"
+    with pytest.raises(supervisor.MemberEndedError, match=message):
+        supervise(*members, restarts=False)
+    assert graces == [0.0, 0.0]
+
+
+def test_pauses_before_restarts_grow_until_there_were_too_many():
+    restarts = supervisor.Restarts(supervisor.Limits(most_restarts=4))
+    pauses = [restarts.next_pause("killed") for _ in range(4)]
+    assert pauses == [0.0, 1.0, 2.0, 4.0]
+    with pytest.raises(RuntimeError, match=r"^killed, for the 5th time within 600 s"):
+        restarts.next_pause("killed")
+
+
 def test_an_exception_ends_the_run():
     events = []
     with pytest.raises(child_errors.ChildRaisedError, match="no such game"):

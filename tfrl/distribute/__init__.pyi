@@ -8,6 +8,9 @@ from . import home_writer as home_writer
 from . import launchers as launchers
 from . import learner as learner
 from . import limiter_windows as limiter_windows
+from . import lockstep as lockstep
+from . import lockstep_actor as lockstep_actor
+from . import lockstep_learner as lockstep_learner
 from . import manifest as manifest
 from . import membership as membership
 from . import plan as plan

@@ -41,8 +41,7 @@ def act(
       starts: How often this actor was started before; its seed depends on it.
       is_stopped: Returns whether to stop.
     """
-    entropy = np.random.SeedSequence([experiment.seed, number, starts])
-    seed = int(entropy.generate_state(1)[0] >> 1)
+    seed = seed_of(experiment, number, starts)
     environment, agent = experiment.build(seed)
     first = first_server.FirstServer(servers)
     weights = _Weights(agent, first.client)
@@ -64,6 +63,18 @@ def act(
             writer(loop.collect_frames(experiment.pull_period))
             report()
             _flush(writer, is_stopped, report)
+
+
+def seed_of(experiment: experiments.Experiment, number: int, starts: int) -> int:
+    """Returns the seed of an actor's environment and loop.
+
+    Args:
+      experiment: What to do.
+      number: The number of the actor, from 0.
+      starts: How often this actor was started before.
+    """
+    entropy = np.random.SeedSequence([experiment.seed, number, starts])
+    return int(entropy.generate_state(1)[0] >> 1)
 
 
 def make_writer(

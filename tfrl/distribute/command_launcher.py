@@ -69,7 +69,17 @@ class CommandLauncher:
 
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
-        """Starts the coordinator and prints the commands; see `Launcher`."""
+        """Starts the coordinator and prints the commands; see `Launcher`.
+
+        Raises:
+          ValueError: The run is in lockstep.
+        """
+        if plan.is_lockstep:
+            raise ValueError(
+                "schedule: got 'lockstep' with a CommandLauncher, expected 'free', "
+                "because lockstep starts all processes again when one has ended, and "
+                "this launcher starts none; take a LocalLauncher or a RayLauncher."
+            )
         coordinator = coordinators.Coordinator(
             {"settings": self._settings, **plan.shared_settings},
             host=self._host,

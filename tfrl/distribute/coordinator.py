@@ -125,16 +125,18 @@ class Coordinator:
     def stop(self, role: str) -> None:
         """Asks all processes of a role to stop."""
         self._stops.add(role)
-        self._due = float("-inf")
-        self.update()
+        self.update(at_once=True)
 
-    def update(self) -> None:
+    def update(self, *, at_once: bool = False) -> None:
         """Takes the notes, and changes the board; call this often.
 
         While the server is down, nothing is new.
+
+        Args:
+          at_once: Whether to look now, however short ago the last look was.
         """
         now = self.now()
-        if now < self._due:
+        if now < self._due and not at_once:
             return
         self._due = now + _PERIOD
         try:

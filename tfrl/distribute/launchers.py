@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from tfrl import train
-from tfrl.distribute import actor, learner, replicas, supervised_server, tasks
+from tfrl.distribute import (
+    actor,
+    learner,
+    lockstep_actor,
+    lockstep_learner,
+    replicas,
+    supervised_server,
+    tasks,
+)
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
@@ -80,6 +88,8 @@ def work(
       servers: The replay servers.
       starts: How often the task was started before.
     """
+    if plan.is_lockstep:
+        return _work_in_lockstep(task, plan, servers.first)
     if task.role == tasks.ACTOR:
         return functools.partial(
             actor.act, plan.experiment, servers, task.number, starts
@@ -107,4 +117,21 @@ def _learn(
     strategy = replicas.mirrored(num_replicas)
     return learner.learn(
         experiment, servers, directory, num_iterations, is_stopped, strategy
+    )
+
+
+def _work_in_lockstep(
+    task: tasks.Task, plan: plans.Plan, address: str
+) -> function_process.Function:
+    if task.role == tasks.ACTOR:
+        return functools.partial(
+            lockstep_actor.act, plan.experiment, address, task.number, plan.num_actors
+        )
+    return functools.partial(
+        lockstep_learner.learn,
+        plan.experiment,
+        address,
+        plan.directory,
+        plan.num_iterations,
+        plan.num_actors,
     )

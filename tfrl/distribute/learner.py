@@ -102,8 +102,20 @@ def learn(
             )
             # The chief has a result.
             result = cast(train.RunResult, loop.run_group(lambda: run(loop)))
+    return finished(result, is_stopped)
+
+
+def finished(
+    result: train.RunResult, is_stopped: Callable[[], bool]
+) -> train.RunResult:
+    """Returns the result of a run; does not return if a signal has ended the run.
+
+    Args:
+      result: The result.
+      is_stopped: Returns whether the run was to stop.
+    """
     if not (result.finished or result.stopped_by or is_stopped()):
-        # By a signal, which shall not look like the end of the training.
+        # This shall not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)
     return result
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrl import replay_service, train
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import tables, tasks
+from tfrl.distribute import lockstep, tables, tasks
 from tfrl.utils import number_checks
 
 
@@ -21,9 +21,10 @@ class Plan:
       experiment: What its processes do.
       directory: The directory of its outputs.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all.
+      num_iterations: The number of updates in all; in lockstep, of rounds.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
+      schedule: "free" or "lockstep"; see `run_distributed`.
     """
 
     experiment: experiments.Experiment
@@ -32,6 +33,7 @@ class Plan:
     num_iterations: int
     num_shards: int = 1
     num_learners: int = 1
+    schedule: str = lockstep.FREE
 
     def __post_init__(self) -> None:
         number_checks.check_sizes(
@@ -54,12 +56,30 @@ class Plan:
                 "expected at most one shard for each actor, since an actor writes to "
                 "one of them; start more actors, or fewer and larger shards."
             )
+        if self.schedule not in lockstep.SCHEDULES:
+            raise ValueError(
+                f"schedule: got {self.schedule!r}, expected one of "
+                f"{list(lockstep.SCHEDULES)}."
+            )
+        if self.is_lockstep:
+            lockstep.check(
+                self.experiment,
+                num_shards=self.num_shards,
+                num_learners=self.num_learners,
+            )
         if self.num_shards > 1:
             _ = self.tables  # Its errors come before any process.
+
+    @property
+    def is_lockstep(self) -> bool:
+        """Whether actors and learner take turns."""
+        return self.schedule == lockstep.LOCKSTEP
 
     @functools.cached_property
     def tables(self) -> list[list[replay_service.Table]]:
         """The tables of each replay server."""
+        if self.is_lockstep:
+            return [lockstep.make_tables(self.experiment, self.num_actors)]
         return tables.make_shards(self.experiment, self.num_shards)
 
     @property
@@ -76,8 +96,10 @@ class Plan:
         return {
             "directory": self.directory.arguments,
             "server_directories": [str(path) for path in self.server_directories],
+            "num_actors": self.num_actors,
             "num_iterations": self.num_iterations,
             "num_learners": self.num_learners,
+            "schedule": self.schedule,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }
 

@@ -149,8 +149,10 @@ class _RayProcess(remote_process.RemoteProcess):
         Raises:
           TimeoutError: Ray has not placed it in time.
         """
-        # First, because what the worker said at its end says more.
         how = self._death()
+        if how is not None:
+            # What the worker said at its end says more.
+            self._coordinator.update(at_once=True)
         try:
             ending = super().poll()
         except TimeoutError as error:

@@ -32,12 +32,22 @@ A process that is killed is started again, and the others wait for it or go on:
 - All replicas of the learner go on from the last checkpoint when one of them is killed.
 
 If the calling process ends, so do the others; the same call then resumes the run.
+
+With `schedule="lockstep"`, for agents that learn from fresh rollouts, actors and
+learner take turns in rounds (see `lockstep`). An iteration is a round: each actor takes
+`pull_period` steps with the newest weights, and the learner does updates of
+`batch_size` sequences, in a fixed order, until all of them were used once. Such a run
+is the same run each time. If one of its processes is killed, all of them start again
+from the last checkpoint, and end with the same weights. `make_table`, `push_period` and
+`max_in_flight` have no effect.
 """
 
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
+from typing import Literal
 
 from tfrl import replay_service, train
 from tfrl.distribute import experiment as experiments
@@ -54,6 +64,7 @@ def run_distributed(
     *,
     num_shards: int = 1,
     num_learners: int = 1,
+    schedule: Literal["free", "lockstep"] = "free",
     launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
@@ -68,12 +79,16 @@ def run_distributed(
       directory: The directory of the outputs; a run in it is resumed. The learner's
         process locks it, and this process the server's directory in it.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all, those of the resumed run included.
+      num_iterations: The number of updates in all, those of the resumed run included;
+        in lockstep, of rounds.
       num_shards: The number of replay servers, among which the experiment's table is
         divided. Each actor writes to one of them.
       num_learners: The number of replicas of the learner, each of which computes the
         gradients of its part of a batch. A `LocalLauncher` gives each a GPU of this
         host, or else a part of its CPU; the other launchers a process.
+      schedule: "free" lets actors and learner go on by themselves, as far as the rate
+        limiter of the table lets them. With "lockstep" they take turns, so that runs
+        are alike; see above.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
@@ -84,25 +99,53 @@ def run_distributed(
     Raises:
       ValueError: A number is not positive, or there are more shards than actors, or the
         table cannot be divided among them; see `tables.divided`. Or `batch_size` is
-        not a multiple of the number of learners.
+        not a multiple of the number of learners, or the experiment is none for
+        lockstep.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
     plan = plans.Plan(
-        experiment, directory, num_actors, num_iterations, num_shards, num_learners
+        experiment,
+        directory,
+        num_actors,
+        num_iterations,
+        num_shards,
+        num_learners,
+        schedule,
     )
     launcher = launcher or launchers.LocalLauncher()
     resumes = manifest.describe(directory.manifest, plan.server_directories)
+    say = say or remote_process.to_stderr
     if resumes is not None:
-        (say or remote_process.to_stderr)(resumes)
+        say(resumes)
     directory.replay_server.mkdir(exist_ok=True)
     # While the learner starts, or starts again, nobody holds the lock of `directory`.
-    with (
-        directory_lock.locked(directory.replay_server),
-        launcher.launch(plan) as members,
-    ):
+    with directory_lock.locked(directory.replay_server):
         directory.unlock()
+        if not plan.is_lockstep:
+            return _run(launcher, plan, is_stopped, say)
+        restarts = supervisor.Restarts()
+        while True:
+            try:
+                return _run(launcher, plan, is_stopped, say)
+            except supervisor.MemberEndedError as error:
+                pause = restarts.next_pause(str(error), error)
+                say(
+                    f"{error}. All processes of the run are started again "
+                    f"{supervisor.when(pause)}, from its last checkpoint."
+                )
+            time.sleep(pause)
+
+
+def _run(
+    launcher: launchers.Launcher,
+    plan: plans.Plan,
+    is_stopped: Callable[[], bool],
+    say: Callable[[str], None],
+) -> train.RunResult | None:
+    """Starts all processes and watches them until the run ends."""
+    with launcher.launch(plan) as members:
         signals = interrupts.requested(
             [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
         )
@@ -113,4 +156,5 @@ def run_distributed(
                 lambda: is_requested() or is_stopped(),
                 recovers=(replay_service.ReverbError,),
                 say=say,
+                restarts=not plan.is_lockstep,
             )

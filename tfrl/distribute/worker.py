@@ -147,10 +147,12 @@ def _train(
 ) -> Any:
     """Does the work of an actor or the learner."""
     from tfrl import train
-    from tfrl.distribute import actor, learner
+    from tfrl.distribute import actor, learner, lockstep
 
     run = member.run
     experiment = make_experiment(**run["settings"])
+    if run["schedule"] == lockstep.LOCKSTEP:
+        return _train_in_lockstep(member, experiment, servers.first, is_stopped)
     if member.task.role == tasks.ACTOR:
         actor.act(experiment, servers, member.task.number, member.number, is_stopped)
         return None
@@ -160,6 +162,31 @@ def _train(
     directory = train.RunDirectory(**run["directory"])
     result = learner.learn(
         experiment, servers, directory, run["num_iterations"], is_stopped, strategy
+    )
+    return dataclasses.asdict(result)
+
+
+def _train_in_lockstep(
+    member: membership.Membership,
+    experiment: Experiment,
+    address: str,
+    is_stopped: Callable[[], bool],
+) -> Any:
+    from tfrl import train
+    from tfrl.distribute import lockstep_actor, lockstep_learner
+
+    run = member.run
+    number, num_actors = member.task.number, run["num_actors"]
+    if member.task.role == tasks.ACTOR:
+        lockstep_actor.act(experiment, address, number, num_actors, is_stopped)
+        return None
+    result = lockstep_learner.learn(
+        experiment,
+        address,
+        train.RunDirectory(**run["directory"]),
+        run["num_iterations"],
+        num_actors,
+        is_stopped,
     )
     return dataclasses.asdict(result)
 

@@ -59,11 +59,15 @@ class Member(NamedTuple):
     again: str = "It is started again"
 
 
+class MemberEndedError(RuntimeError):
+    """Raised if a member has ended that is not started again."""
+
+
 class Limits(NamedTuple):
     """When a supervisor gives up.
 
     Attributes:
-      most_restarts: How often a member is started again within `window`.
+      most_restarts: How often a process is started again within `window`.
       window: Seconds.
       grace: Seconds that a member has to stop.
     """
@@ -74,6 +78,41 @@ class Limits(NamedTuple):
 
 
 _USUAL = Limits()
+
+
+class Restarts:
+    """Counts how often something was started again, and says when to do so."""
+
+    def __init__(self, limits: Limits = _USUAL) -> None:
+        """Starts without any.
+
+        Args:
+          limits: When to give up.
+        """
+        self._limits = limits
+        self._times: collections.deque[float] = collections.deque()
+
+    def next_pause(self, what: str, cause: BaseException | None = None) -> float:
+        """Counts a restart; returns the seconds to wait before it, at first 0.
+
+        Args:
+          what: What has happened, for the error.
+          cause: The exception that it was, if any.
+
+        Raises:
+          RuntimeError: It has happened too often.
+        """
+        now, limits = time.monotonic(), self._limits
+        while self._times and self._times[0] < now - limits.window:
+            self._times.popleft()
+        number = len(self._times)
+        if number >= limits.most_restarts:
+            raise RuntimeError(
+                f"{what}, for the {number + 1}th time within {limits.window:g} s; find "
+                "the cause, such as too little memory, and run the same command again."
+            ) from cause
+        self._times.append(now)
+        return 0.0 if number == 0 else min(2.0 ** (number - 1), _LONGEST_PAUSE)
 
 
 def runs(function: function_process.Function, name: str) -> Callable[[int], Process]:
@@ -88,6 +127,8 @@ def supervise(
     recovers: tuple[type[BaseException], ...] = (),
     limits: Limits = _USUAL,
     say: Callable[[str], None] | None = None,
+    *,
+    restarts: bool = True,
 ) -> Any:
     """Runs all members until the main one has finished, then stops the others.
 
@@ -104,6 +145,8 @@ def supervise(
         lost connection.
       limits: When to give up.
       say: Takes a line about each member that has ended; prints on stderr if None.
+      restarts: Whether to start a member again that has been killed. If not, the others
+        are killed, too, because they cannot go on without it.
 
     Returns:
       What the function of the main member, a `FunctionProcess`, has returned; None if
@@ -111,18 +154,29 @@ def supervise(
 
     Raises:
       ChildRaisedError: A member has raised another exception.
+      MemberEndedError: A member has ended, and `restarts` is False.
       RuntimeError: A member has ended too often.
     """
-    group = [_Supervised(member, recovers, limits, say or _print) for member in members]
+    group = [
+        _Supervised(
+            member, recovers, Restarts(limits) if restarts else None, say or _print
+        )
+        for member in members
+    ]
     chief = next(one for one in group if one.member.name == main)
+    grace = limits.grace
     try:
         while not (chief.has_finished or is_stopped()):
             for one in group:
                 one.look_after()
             time.sleep(_POLL)
+    except BaseException:
+        if not restarts:
+            grace = 0.0  # They wait for what does not come.
+        raise
     finally:
         others = [one for one in reversed(group) if one is not chief]
-        _stop(chief, others, recovers, limits.grace)
+        _stop(chief, others, recovers, grace)
     return getattr(chief.process, "result", None)
 
 
@@ -133,17 +187,16 @@ class _Supervised:
         self,
         member: Member,
         recovers: tuple[type[BaseException], ...],
-        limits: Limits,
+        restarts: Restarts | None,
         say: Callable[[str], None],
     ) -> None:
         self.member = member
         self.has_finished = False
         self.process: Process | None = None
         self._recovers = recovers
-        self._limits = limits
+        self._restarts = restarts
         self._say = say
         self._starts = 0
-        self._restarts: collections.deque[float] = collections.deque()
         self._due = float("-inf")  # When to start the process.
 
     def look_after(self) -> None:
@@ -170,23 +223,19 @@ class _Supervised:
         what = f"{self.member.name}: its process {process.pid} {ending.how}"
         self.process = None
         _stop_one(process, 0.0)
-        now, limits = time.monotonic(), self._limits
-        while self._restarts and self._restarts[0] < now - limits.window:
-            self._restarts.popleft()
-        number = len(self._restarts)
-        if number >= limits.most_restarts:
-            raise RuntimeError(
-                f"{what}, for the {number + 1}th time within {limits.window:g} s; find "
-                "the cause, such as too little memory, and run the same command again."
-            ) from error
-        pause = 0.0 if number == 0 else min(2.0 ** (number - 1), _LONGEST_PAUSE)
-        self._restarts.append(now)
-        self._due = now + pause
         reason = f" ({error.original!r})" if error is not None else ""
+        if self._restarts is None:
+            raise MemberEndedError(what + reason) from error
+        pause = self._restarts.next_pause(what, error)
+        self._due = time.monotonic() + pause
         self._say(
-            f"{what}{reason}. {self.member.again} "
-            f"{f'in {pause:g} s' if pause else 'now'}; the others go on."
+            f"{what}{reason}. {self.member.again} {when(pause)}; the others go on."
         )
+
+
+def when(pause: float) -> str:
+    """Returns when something is started again, for messages."""
+    return f"in {pause:g} s" if pause else "now"
 
 
 def _stop(

@@ -75,3 +75,42 @@ def test_an_environment_in_python_raises_its_own_exception_and_goes_on():
     assert loop.collect_frames(4).observation.shape == (4, 1)
     with pytest.raises(ValueError, match="num_steps: expected an integer of at least"):
         loop.collect_frames(0)
+
+
+def test_a_rollout_has_the_frames_and_the_time_step_reached():
+    loop, _ = make_loop(native.load("CartPole-v1", batch_size=3, seed=1))
+    expected = loop.collect_frames(12)
+    loop, _ = make_loop(native.load("CartPole-v1", batch_size=3, seed=1))
+    for i in range(3):
+        rollout, policy_state = loop.collect_rollout(4)
+        assert policy_state == ()
+        part = tf.nest.map_structure(lambda t, i=i: t[4 * i : 4 * i + 4], expected)
+        for found, frames in zip(rollout, part, strict=True):
+            tf.nest.map_structure(
+                lambda f, e: np.testing.assert_array_equal(f[:, :-1], _batch_major(e)),
+                found,
+                frames,
+            )
+        if i < 2:
+            for field in ("observation", "step_type"):
+                next_one = getattr(expected, field)[4 * i + 4]
+                found = getattr(rollout, field)[:, -1]
+                np.testing.assert_array_equal(found, next_one, field)
+
+
+def _batch_major(frames):
+    return np.swapaxes(frames, 0, 1)
+
+
+def test_a_loop_goes_on_from_the_state_of_another_one():
+    def make(seed):
+        return make_loop(native.load("CartPole-v1", 3, seed), seed=seed)[0]
+
+    loop, other = make(1), make(2)
+    for each in (loop, other):
+        each.collect_frames(9)
+    other.restore_state(loop.save_state())
+    tf.nest.map_structure(
+        np.testing.assert_array_equal, loop.collect_frames(9), other.collect_frames(9)
+    )
+    assert other.info()[:-1] == loop.info()[:-1]

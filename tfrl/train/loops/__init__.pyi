@@ -12,5 +12,6 @@ from . import on_policy_loop as on_policy_loop
 from . import placement as placement
 from . import position as position
 from . import replay_updates as replay_updates
+from . import rollouts as rollouts
 from . import strategy_loop as strategy_loop
 from . import training_loop as training_loop

@@ -10,9 +10,10 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.compilation import accelerators, fast_function
 from tfrl.environments import tf_environment
-from tfrl.train.loops import collecting_loop, loop_checks
+from tfrl.savers import serialization
+from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
-from tfrl.utils import number_checks
+from tfrl.utils import number_checks, variables
 
 
 class CollectLoop(collecting_loop.CollectingLoop):
@@ -20,6 +21,9 @@ class CollectLoop(collecting_loop.CollectingLoop):
 
     An iteration is one step of the batched environment. What collects the frames writes
     them, for instance to a replay server, and another process trains.
+
+    The environment is given continuous actions clipped to the bounds of their spec. The
+    frames hold them as they were drawn.
     """
 
     def __init__(
@@ -44,8 +48,8 @@ class CollectLoop(collecting_loop.CollectingLoop):
           ValueError: Specs do not match.
         """
         super().__init__(environment, agent, None, observers, seed, jit_compile)
-        # By their numbers of steps, the functions that take them.
-        self._rollouts: dict[int, Any] = {}
+        # The functions that take steps, by their number and how they return them.
+        self._rollouts: dict[tuple[int, bool], Any] = {}
 
     def collect_frames(self, num_steps: int) -> trajectory.Trajectory:
         """Takes `num_steps` steps in one call, and returns their frames.
@@ -65,16 +69,49 @@ class CollectLoop(collecting_loop.CollectingLoop):
           Exception: The exception that the environment or the function of a
             `host_observer` raised. The frames are lost.
         """
-        number_checks.check_sizes(num_steps=num_steps)
-        device = tf.device(self._placement.collecting_device)
-        with loop_checks.short_assertions(), self._own_errors(), device:
-            self._start()
-            if num_steps not in self._rollouts:
-                self._rollouts[num_steps] = self._make_rollout(num_steps)
-            position, frames = self._rollouts[num_steps](self._take_position())
-        self._set_position(position)
-        self._iteration.assign_add(num_steps)
+        frames, _ = self._collected(num_steps, with_reached=False)
         return frames
+
+    def collect_rollout(self, num_steps: int) -> tuple[trajectory.Trajectory, Any]:
+        """Takes the steps of `collect_frames`, for an agent that learns from rollouts.
+
+        Args:
+          num_steps: The number of steps of the batched environment (`T`).
+
+        Returns:
+          A `Trajectory` `[B, T + 1, ...]`, whose last frames hold the time step
+          reached, and the policy's state before the first frame, `[B, ...]`.
+
+        Raises:
+          ValueError: `num_steps` is not positive.
+          Exception: See `collect_frames`.
+        """
+        return self._collected(num_steps, with_reached=True)
+
+    def save_state(self) -> bytes:
+        """Returns all that the next steps depend on, except for the agent's variables.
+
+        These are the states of environment and policy, if the environment can save its
+        state, the counters, the random numbers and the observers' variables, as arrays
+        and JSON. `restore_state` takes them.
+        """
+        state = {
+            "variables": [variable.numpy() for variable in self._own_variables()],
+            "position": self._position.serialize(),
+        }
+        return serialization.to_bytes(state)
+
+    def restore_state(self, state: bytes) -> None:
+        """Goes on from a state that `save_state` returned in a loop of the same parts.
+
+        Raises:
+          ValueError: The state is another loop's, such as one of another batch size.
+        """
+        saved = serialization.from_bytes(state)
+        own = self._own_variables()
+        for variable, value in zip(own, saved["variables"], strict=True):
+            variable.assign(value)
+        self._position.deserialize(saved["position"])
 
     def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
         """Takes a step; the loss is 0."""
@@ -83,7 +120,33 @@ class CollectLoop(collecting_loop.CollectingLoop):
         )
         return time_step, policy_state, tf.constant(0.0)
 
-    def _make_rollout(self, num_steps: int) -> Any:
+    def _environment_action(self, action: Any) -> Any:
+        return rollouts.clipped(action, self._environment.action_spec())
+
+    def _own_variables(self) -> list[tf.Variable]:
+        """Returns the variables of the loop and its observers, not the agent's."""
+        modules = [o for o in self._observers if isinstance(o, tf.Module)]
+        observed = [v for each in modules for v in variables.tracked_variables(each)]
+        return [self._seed, self._iteration, self._step, *observed]
+
+    def _collected(
+        self, num_steps: int, with_reached: bool
+    ) -> tuple[trajectory.Trajectory, Any]:
+        """Takes steps; returns their frames, and the policy's state before them."""
+        number_checks.check_sizes(num_steps=num_steps)
+        key = num_steps, with_reached
+        device = tf.device(self._placement.collecting_device)
+        with loop_checks.short_assertions(), self._own_errors(), device:
+            self._start()
+            if key not in self._rollouts:
+                self._rollouts[key] = self._make_rollout(*key)
+            start = self._take_position()
+            position, frames = self._rollouts[key](start)
+        self._set_position(position)
+        self._iteration.assign_add(num_steps)
+        return frames, start[1]
+
+    def _make_rollout(self, num_steps: int, with_reached: bool) -> Any:
         """Returns a function that takes `num_steps` steps from a position.
 
         It returns the position reached, and the frames.
@@ -92,6 +155,8 @@ class CollectLoop(collecting_loop.CollectingLoop):
         def rollout(position: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
             with accelerators.graph_for(self._placement.device):
                 *reached, frames = self._collect_frames(num_steps, *position)
+                if with_reached:
+                    frames = rollouts.with_reached(frames, reached[0])
             return tuple(reached), frames
 
         return fast_function.fast_function(

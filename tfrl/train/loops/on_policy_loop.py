@@ -11,10 +11,9 @@ from tfrl.agents import tf_agent
 from tfrl.compilation import accelerators, stored_values, variable_substitution
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
-from tfrl.train.loops import collecting_loop, loop_checks
-from tfrl.trajectories import time_step as ts
+from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
-from tfrl.utils import common, number_checks, permutations
+from tfrl.utils import number_checks, permutations
 
 # A minibatch whose KL divergence is this many times the target is the last one.
 _KL_TOLERANCE = 1.5
@@ -182,15 +181,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         return time_step, policy_state, loss
 
     def _environment_action(self, action: Any) -> Any:
-        return tf.nest.map_structure(
-            lambda x, spec: (
-                common.clip_to_spec(x, spec)
-                if tensor_spec.is_continuous(spec) and tensor_spec.is_bounded(spec)
-                else x
-            ),
-            action,
-            self._environment.action_spec(),
-        )
+        return rollouts.clipped(action, self._environment.action_spec())
 
     def _collect(self, time_step: Any, policy_state: Any) -> tuple[Any, ...]:
         """Takes an iteration's steps.
@@ -202,7 +193,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         time_step, policy_state, frames = self._collect_frames(
             self._num_steps, time_step, policy_state
         )
-        frames = self._transform.apply(_with_reached, frames, time_step)
+        frames = self._transform.apply(rollouts.with_reached, frames, time_step)
         return time_step, policy_state, frames, self._transform.apply(self._seed_now)
 
     def _seed_now(self) -> tf.Tensor:
@@ -328,32 +319,6 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
                 accelerators.map_moved(lambda t: t[:, :-1], frames)
             )
         return loss_sum / num_updates
-
-
-def _with_reached(
-    frames: trajectory.Trajectory, time_step: ts.TimeStep
-) -> trajectory.Trajectory:
-    """Returns frames `[T, B, ...]` and one with the time step reached, batch-major.
-
-    Returns:
-      Frames `[B, T + 1, ...]`. Of the last ones, the action and what follows it are
-      those of the frames before, but for the step types.
-    """
-    # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
-    # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
-    last = accelerators.map_moved(lambda t: t[-1], frames)._replace(
-        step_type=time_step.step_type,
-        observation=time_step.observation,
-        next_step_type=tf.where(
-            time_step.is_last(), ts.StepType.FIRST, ts.StepType.MID
-        ),
-    )
-
-    def join(column: tf.Tensor, reached: tf.Tensor) -> tf.Tensor:
-        joined = tf.concat([column, reached[tf.newaxis]], axis=0)
-        return tf.transpose(joined, [1, 0, *range(2, joined.shape.rank)])
-
-    return accelerators.map_moved(join, frames, last)
 
 
 def _row(rows: tf.Tensor, i: tf.Tensor | int) -> tf.Tensor:

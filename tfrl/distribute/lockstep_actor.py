@@ -1,0 +1,66 @@
+"""The actor of a run in lockstep: it does what the learner orders."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import replay_service, train
+from tfrl.distribute import actor, lockstep, tables
+from tfrl.distribute import experiment as experiments
+from tfrl.utils import variables as variables_lib
+
+
+def act(
+    experiment: experiments.Experiment,
+    address: str,
+    number: int,
+    num_actors: int,
+    is_stopped: Callable[[], bool],
+) -> None:
+    """Takes the steps of a round, or sends its state, until it is stopped.
+
+    Args:
+      experiment: What to do.
+      address: The server's address.
+      number: The number of the actor, from 0.
+      num_actors: The number of actors.
+      is_stopped: Returns whether to stop.
+    """
+    # The same one whenever this actor starts.
+    seed = actor.seed_of(experiment, number, 0)
+    environment, agent = experiment.build(seed)
+    round_ = lockstep.make_round(experiment, num_actors, environment.batch_size, agent)
+    client = replay_service.Client(address)
+    orders = lockstep.Inbox(address, lockstep.orders(number), round_.order)
+    loop = train.CollectLoop(
+        environment,
+        agent,
+        seed=seed,
+        jit_compile="auto" if experiment.jit_compile else False,
+    )
+    variables = tf.nest.flatten(tables.shared_variables(agent))
+    with contextlib.closing(environment):
+        while (order := orders.take(is_stopped)) is not None:
+            state = lockstep.from_array(order.state)
+            if state:
+                loop.restore_state(state)
+            if order.wants_state:
+                array = lockstep.to_array(loop.save_state())
+                client.insert(array, {lockstep.states(number): 1.0})
+                continue
+            weights = tf.nest.flatten(order.weights)
+            for variable, value in zip(variables, weights, strict=True):
+                variables_lib.as_tf_variable(variable).assign(value)
+            rollout = _collect(loop, round_.num_steps)
+            client.insert(rollout, {lockstep.rollouts(number): 1.0})
+
+
+def _collect(loop: train.CollectLoop, num_steps: int) -> lockstep.Rollout:
+    frames, policy_state = loop.collect_rollout(num_steps)
+    info = loop.info()
+    counters = info.environment_steps, info.episodes, info.average_return
+    return lockstep.Rollout(frames, policy_state, np.array(counters, np.float64))

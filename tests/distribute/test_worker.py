@@ -20,13 +20,23 @@ PATIENCE = 240.0
 
 
 def start(command):
-    """Runs a printed command in a thread; returns it and a list for its status."""
+    """Runs a printed command; returns its thread and a list for its status.
+
+    The learner has a process of its own: where it waits for sequences, it occupies
+    threads of TensorFlow that the actor may need.
+    """
     words = command.split()
     assert words[:3] == ["python", "-m", "tfrl.distribute.worker"]
     statuses = []
-    thread = threading.Thread(
-        target=lambda: statuses.append(worker.main(words[3:])), daemon=True
-    )
+
+    def run():
+        if "--role=learner" in words:
+            done = subprocess.run([sys.executable, *words[1:]], timeout=PATIENCE)
+            statuses.append(done.returncode)
+        else:
+            statuses.append(worker.main(words[3:]))
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, statuses
 

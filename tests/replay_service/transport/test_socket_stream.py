@@ -1,4 +1,4 @@
-"""Messages over a Unix socket, whose server may close it at any time."""
+"""Messages over a socket, whose server may close it at any time."""
 
 import socket
 import threading
@@ -29,7 +29,7 @@ def refuse(tmp_path):
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        return local_connection.LocalStream(str(tmp_path / "s"), 10.0)
+        return local_connection.connect(str(tmp_path / "s"), 10.0)
 
     yield start
     for thread in threads:

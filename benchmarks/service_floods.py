@@ -7,7 +7,7 @@ of JSON, items that are refused, each with a layout of its own, connections that
 silent, messages and handshakes that never end. Meanwhile another client asks the server
 for its tables. For each flood, the script prints the longest time that this client
 waited, and the memory by which the server grew; the exit status is 1 if one is too
-large. `--tls_certificate` and `--tls_key` name files for TLS, which adds some floods; the
+large. `--tls_certificate` and `--tls_key` name files for TLS; the
 certificate has to be valid for "localhost" and its own root.
 """
 

@@ -92,7 +92,7 @@ class NetworkListener:
         for stranger in self._strangers:
             stranger.cancel()
         end = self._loop.time() + grace
-        while self._clients and self._loop.time() < end:
+        while self._loop.time() < end and any(c.is_sending for c in self._clients):
             await asyncio.sleep(grace / 100)
         for client in list(self._clients):
             client.abort()
@@ -120,38 +120,52 @@ class NetworkListener:
     async def _serve(self, connection: socket.socket, peer: str) -> None:
         """Admits a client or refuses it."""
         stranger = _Stranger(connection)
+        is_admitted = False
+        try:
+            if await self._knows(stranger, peer):
+                await self._admit(stranger, peer)
+                is_admitted = True
+        except ssl.SSLError as error:
+            self._service.events.refused(peer, f"The handshake failed: {error}")
+        except TimeoutError:
+            reason = f"It has not said within {_PATIENCE:g} s who it is."
+            self._service.events.refused(peer, reason)
+        except OSError:  # It has left.
+            pass
+        finally:
+            if not is_admitted:
+                connection.close()
+
+    async def _knows(self, stranger: _Stranger, peer: str) -> bool:
+        """Returns whether a client may connect; if not, it has been told why.
+
+        Raises:
+          OSError: If the connection is lost, takes too long, or the handshake fails.
+        """
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._check(stranger)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            keepalive.enable(connection)
-            client = RemoteProtocol(
-                self._service,
-                peer,
-                stranger.layer,
-                self._scratch,
-                self._clients.discard,
-            )
-            self._clients.add(client)
-            await self._loop.connect_accepted_socket(lambda: client, connection)
         except errors.ReverbError as error:
             self._service.events.refused(peer, error)
-            with contextlib.suppress(OSError, TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL):
                     await stranger.refuse(error)
-            connection.close()
-        except TimeoutError:
-            self._service.events.refused(
-                peer, f"It has not said within {_PATIENCE:g} s who it is."
-            )
-            connection.close()
-        except ssl.SSLError as error:
-            self._service.events.refused(peer, f"The handshake failed: {error}")
-            connection.close()
-        except OSError:  # It has left.
-            connection.close()
-        except asyncio.CancelledError:
-            connection.close()
+            return False
+        return True
+
+    async def _admit(self, stranger: _Stranger, peer: str) -> None:
+        """Starts a client's session."""
+        connection = stranger.connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        keepalive.enable(connection)
+        client = RemoteProtocol(
+            self._service, peer, stranger.layer, self._scratch, self._clients.discard
+        )
+        self._clients.add(client)
+        try:
+            await self._loop.connect_accepted_socket(lambda: client, connection)
+        except BaseException:
+            self._clients.discard(client)
             raise
 
     async def _check(self, stranger: _Stranger) -> None:

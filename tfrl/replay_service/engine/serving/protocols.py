@@ -301,8 +301,15 @@ class RemoteProtocol(StreamProtocol):
             self._layer.feed(self._scratch[:nbytes])
             self._decrypt()
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether messages have not left the server yet."""
+        return bool(self._outgoing or self._transport.get_write_buffer_size())
+
     def abort(self) -> None:
         """Ends the connection now."""
+        self._outgoing.clear()
+        self._waiting_bytes = 0
         self._transport.abort()
 
     def close(self) -> None:

@@ -7,8 +7,8 @@ of JSON, items that are refused, each with a layout of its own, connections that
 silent, messages and handshakes that never end. Meanwhile another client asks the server
 for its tables. For each flood, the script prints the longest time that this client
 waited, and the memory by which the server grew; the exit status is 1 if one is too
-large. `--tls_certificate` and `--tls_key` name files for TLS, of which it then sends the
-floods over TCP alone; the certificate has to be valid for "localhost" and its own root.
+large. `--tls_certificate` and `--tls_key` name files for TLS; then only the floods over
+TCP are sent. The certificate has to be valid for "localhost" and its own root.
 """
 
 from __future__ import annotations

@@ -106,17 +106,17 @@ SYSTEMS = {
         variables={"TFRL_REPLAY_TRANSPORT": "unix"},
         one_thread=False,
     ),
-    "replay_grpc": System(
-        "tfrl's replay service, over gRPC",
+    "replay_tcp": System(
+        "tfrl's replay service, over TCP",
         f"{_WORKERS}.with_replay_service",
-        variables={"TFRL_REPLAY_TRANSPORT": "grpc"},
+        variables={"TFRL_REPLAY_TRANSPORT": "tcp"},
         one_thread=False,
     ),
 }
 OURS = frozenset(
     {
         *("tfrl", "tfrl_sweep", "tfrl_cpu", "tfrl_device", "pages"),
-        *("replay_service", "replay_unix", "replay_grpc"),
+        *("replay_service", "replay_unix", "replay_tcp"),
     }
 )
 

@@ -6,7 +6,7 @@ On both sides server, writer and sampler are separate processes that run the sam
 on all cores unless `--cores` names some. Small items are two steps of CartPole, stacks
 are two steps of 84x84x4 bytes, and frames are five steps of 84x84 bytes;
 successive items share four steps. "Unix socket" is the service without memory shared
-between server and clients; "gRPC" is the service with a network connection only, as
+between server and clients; "TCP" is the service with a network connection only, as
 between hosts. The last lines compare the results with their targets.
 """
 
@@ -24,7 +24,7 @@ from benchmarks.measurement import Contender, Group, Session
 from benchmarks.workers import memory
 
 _REVERB, _OURS = "Reverb", "tfrl"
-_UNSHARED = {"tfrl, Unix socket": "replay_unix", "tfrl, gRPC": "replay_grpc"}
+_UNSHARED = {"tfrl, Unix socket": "replay_unix", "tfrl, TCP": "replay_tcp"}
 SYSTEMS = {_REVERB: "reverb", _OURS: "replay_service", **_UNSHARED}
 _KINDS = {"small": "small items", "stacks": "stacks", "frames": "frames"}
 _FILL = {"small": 20_000, "stacks": 2_000, "frames": 5_000}

@@ -139,7 +139,7 @@ def disturb(
     findings = Findings()
     relay = Relay(server.port)
     try:
-        with _only_grpc():
+        with _only_tcp():
             _work(findings, relay, seconds, random.Random(seed))
             client = server.localhost_client()
             items: dict[int, int] = {}
@@ -205,10 +205,10 @@ def _sample(findings: Findings, address: str, end: float) -> None:
 
 
 @contextlib.contextmanager
-def _only_grpc() -> Iterator[None]:
+def _only_tcp() -> Iterator[None]:
     """Makes clients use the relay instead of the server's local socket."""
     before = os.environ.get(connection.TRANSPORT_VARIABLE)
-    os.environ[connection.TRANSPORT_VARIABLE] = "grpc"
+    os.environ[connection.TRANSPORT_VARIABLE] = "tcp"
     try:
         yield
     finally:

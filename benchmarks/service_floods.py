@@ -4,9 +4,11 @@
 
 Each flood is something that a client can send, most of them without a greeting: 64 MB
 of JSON, items that are refused, each with a layout of its own, connections that stay
-silent, messages that never end. Meanwhile another client asks the server for its
-tables. For each flood, the script prints the longest time that this client waited, and
-the memory by which the server grew; the exit status is 1 if one is too large.
+silent, messages and handshakes that never end. Meanwhile another client asks the server
+for its tables. For each flood, the script prints the longest time that this client
+waited, and the memory by which the server grew; the exit status is 1 if one is too
+large. `--tls_certificate` and `--tls_key` name files for TLS; then only the floods over
+TCP are sent. The certificate has to be valid for "localhost" and its own root.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
+import random
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -22,12 +27,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import grpc
 import numpy as np
 
 from benchmarks import check_command, service_fuzz
 from benchmarks.workers import memory
-from tfrl.replay_service.transport import framing, wire
+from tfrl.replay_service.transport import wire
 
 _LENGTH = struct.Struct("<I")
 _PATIENCE = 60.0  # Seconds for the server to answer.
@@ -38,6 +42,7 @@ _HELD = 0.3  # Seconds for which connections stay open.
 _SETTLED = 0.2  # Seconds after which a flood should have left no traces.
 
 Send = Callable[[], str]  # Sends a flood, and returns how the server answered.
+Connect = Callable[[], socket.socket]
 
 
 @dataclasses.dataclass
@@ -80,13 +85,17 @@ class Finding:
 class Target:
     """A server, and the ways to send bytes to it."""
 
-    def __init__(self) -> None:
-        """Starts the server and finds its local socket."""
-        self.server = service_fuzz.make_server()
-        self.address = f"localhost:{self.server.port}"
-        streams = service_fuzz.GrpcStreams(self.address)
-        self.local: Mapping[str, Any] | None = streams.greet()["local"]
-        streams.close()
+    def __init__(self, pair: tuple[bytes, bytes] | None = None) -> None:
+        """Starts the server and finds its local socket.
+
+        Args:
+          pair: The certificate chain and the private key for TLS, or None.
+        """
+        self.server = service_fuzz.make_server(pair)
+        self.port = self.server.port
+        roots = None if pair is None else pair[0]
+        self._streams = service_fuzz.RemoteStreams(self.port, random.Random(0), roots)
+        self.local: Mapping[str, Any] | None = self._streams.greet()["local"]
 
     @property
     def pid(self) -> int:
@@ -101,45 +110,48 @@ class Target:
         connection.settimeout(_PATIENCE)
         return connection
 
+    def connect_remotely(self) -> socket.socket:
+        """Returns a new connection over TCP that waits for a greeting."""
+        connection = self._streams.opened()
+        connection.settimeout(_PATIENCE)
+        return connection
+
+    def connect_as_stranger(self) -> socket.socket:
+        """Returns a new connection over TCP that has sent nothing."""
+        return socket.create_connection(("127.0.0.1", self.port), _PATIENCE)
+
     def hello(self, role: str) -> dict[str, Any]:
-        """Returns a valid greeting for the local socket."""
+        """Returns a valid greeting."""
         secret = None if self.local is None else self.local["secret"]
         return {"protocol": wire.PROTOCOL, "role": role, "secret": secret}
 
 
 def json_on_socket(target: Target, size: int) -> Send:
     """Sends a greeting of `size` bytes to the local socket."""
-    return _asking(target, [_large_json(wire.HELLO, size, target.hello("control"))])
+    return _asking(target.connect, [_large_json(wire.HELLO, size, target)])
 
 
-def json_over_grpc(target: Target, size: int) -> Send:
-    """Sends a greeting of `size` bytes over gRPC."""
-    return _calling(target, [_large_json(wire.HELLO, size, target.hello("control"))])
-
-
-def json_in_parts(target: Target, size: int) -> Send:
-    """Sends a greeting of `size` bytes over gRPC in parts, as a client would."""
-    message = _large_json(wire.HELLO, size, target.hello("control"))
-    return _calling(target, _parts(message))
+def json_over_tcp(target: Target, size: int) -> Send:
+    """Sends a greeting of `size` bytes over TCP."""
+    return _asking(target.connect_remotely, [_large_json(wire.HELLO, size, target)])
 
 
 def json_of_greeted(target: Target, size: int) -> Send:
     """Sends a request with `size` bytes of JSON after a greeting."""
     hello = _message(wire.HELLO, target.hello("control"))
-    return _asking(target, [hello, _large_json(wire.INFO, size, {})])
+    return _asking(target.connect, [hello, _large_json(wire.INFO, size)])
 
 
-def json_of_greeted_in_parts(target: Target, size: int) -> Send:
-    """Sends a request with `size` bytes of JSON after a greeting, over gRPC."""
+def json_of_greeted_over_tcp(target: Target, size: int) -> Send:
+    """Sends a request with `size` bytes of JSON after a greeting, over TCP."""
     hello = _message(wire.HELLO, target.hello("control"))
-    parts = _parts(_large_json(wire.INFO, size, {}))
-    return _calling(target, [hello, *parts])
+    return _asking(target.connect_remotely, [hello, _large_json(wire.INFO, size)])
 
 
 def refused_layouts(target: Target, size: int) -> Send:
     """Sends `size` bytes of items that refer to a step that was never sent."""
     hello = _message(wire.HELLO, target.hello("writer"))
-    return _asking(target, [hello, *_refused_items(size)])
+    return _asking(target.connect, [hello, *_refused_items(size)])
 
 
 def _refused_items(size: int) -> Iterator[bytes]:
@@ -165,37 +177,89 @@ def _refused_items(size: int) -> Iterator[bytes]:
 
 def silent_connections(target: Target, count: int) -> Send:
     """Opens `count` connections that send nothing."""
+    return _opening(target.connect, count)
 
-    def send() -> str:
-        with contextlib.ExitStack() as stack:
-            for _ in range(count):
-                stack.enter_context(target.connect())
-            time.sleep(_HELD)
-        return f"{count} connections"
 
-    return send
+def silent_strangers(target: Target, count: int) -> Send:
+    """Opens `count` connections over TCP that send nothing."""
+    return _opening(target.connect_as_stranger, count)
+
+
+def silent_clients(target: Target, count: int) -> Send:
+    """Opens `count` connections over TCP that send no greeting."""
+    return _opening(target.connect_remotely, count)
+
+
+def slow_handshakes(target: Target, count: int) -> Send:
+    """Opens `count` connections over TCP that begin a handshake."""
+    return _opening(target.connect_as_stranger, count, b"\x16\3\1\2\0\1\0\1\xfc\3\3")
+
+
+def noise(target: Target, size: int) -> Send:
+    """Sends `size` bytes in all of what is no preamble and no handshake."""
+    return _announcing(target.connect_as_stranger, size, os.urandom(1 << 20))
+
+
+def endless_handshakes(target: Target, size: int) -> Send:
+    """Sends `size` bytes in all of records that begin a handshake and do not end it."""
+    record = b"\x16\3\1\x40\0" + b"\1\0\xff\xff" + bytes((1 << 14) - 4)
+    return _announcing(target.connect_as_stranger, size, record * 64)
 
 
 def endless_greetings(target: Target, size: int) -> Send:
     """Announces greetings of 512 MB, and sends a megabyte of each, `size` in all."""
-    return _announcing(target, size, [])
+    return _announcing(target.connect, size, _endless())
+
+
+def endless_greetings_over_tcp(target: Target, size: int) -> Send:
+    """Does the same over TCP."""
+    return _announcing(target.connect_remotely, size, _endless())
 
 
 def endless_requests(target: Target, size: int) -> Send:
     """Does the same after greetings."""
-    return _announcing(target, size, [_message(wire.HELLO, target.hello("writer"))])
+    hello = _message(wire.HELLO, target.hello("writer"))
+    return _announcing(target.connect, size, _endless(hello))
 
 
-def _announcing(target: Target, size: int, first: Sequence[bytes]) -> Send:
+def endless_requests_over_tcp(target: Target, size: int) -> Send:
+    """Does the same after greetings, over TCP."""
+    hello = _message(wire.HELLO, target.hello("writer"))
+    return _announcing(target.connect_remotely, size, _endless(hello))
+
+
+def _endless(*first: bytes) -> bytes:
+    """Returns messages, then a megabyte of one whose announced length is larger."""
     data = b"".join(_LENGTH.pack(len(message)) + message for message in first)
-    data += _LENGTH.pack(wire.MAX_FRAME) + bytes(1 << 20)
+    return data + _LENGTH.pack(wire.MAX_FRAME) + bytes(1 << 20)
+
+
+def _opening(connect: Connect, count: int, first: bytes = b"") -> Send:
+    """Returns what opens `count` connections and sends `first` on each."""
+
+    def send() -> str:
+        opened = 0
+        with contextlib.ExitStack() as stack:
+            for _ in range(count):
+                with contextlib.suppress(OSError):
+                    connection = stack.enter_context(connect())
+                    connection.sendall(first)
+                    opened += 1
+            time.sleep(_HELD)
+        return f"{opened} of {count} connections"
+
+    return send
+
+
+def _announcing(connect: Connect, size: int, data: bytes) -> Send:
+    """Returns what sends `data` on each of several connections, `size` bytes in all."""
 
     def send() -> str:
         accepted = 0
         with contextlib.ExitStack() as stack:
             for _ in range(size >> 20):
-                connection = stack.enter_context(target.connect())
                 with contextlib.suppress(OSError):
+                    connection = stack.enter_context(connect())
                     connection.sendall(data)
                     accepted += 1
             time.sleep(_HELD)
@@ -206,33 +270,45 @@ def _announcing(target: Target, size: int, first: Sequence[bytes]) -> Send:
 
 _FLOODS: Mapping[str, tuple[Callable[[Target, int], Send], int]] = {
     "JSON before the greeting, socket": (json_on_socket, 64 << 20),
-    "JSON before the greeting, gRPC": (json_over_grpc, 64 << 20),
-    "the same, in parts": (json_in_parts, 64 << 20),
+    "JSON before the greeting, TCP": (json_over_tcp, 64 << 20),
     "JSON after the greeting, socket": (json_of_greeted, 64 << 20),
-    "JSON after the greeting, gRPC": (json_of_greeted_in_parts, 64 << 20),
+    "JSON after the greeting, TCP": (json_of_greeted_over_tcp, 64 << 20),
     "refused layouts": (refused_layouts, 48 << 20),
     "silent connections": (silent_connections, 900),
+    "silent connections, TCP": (silent_strangers, 900),
+    "silent clients, TCP": (silent_clients, 900),
+    "slow handshakes": (slow_handshakes, 900),
+    "noise": (noise, 256 << 20),
+    "endless handshakes": (endless_handshakes, 256 << 20),
     "endless greetings": (endless_greetings, 256 << 20),
+    "endless greetings, TCP": (endless_greetings_over_tcp, 256 << 20),
     "endless requests": (endless_requests, 32 << 20),
+    "endless requests, TCP": (endless_requests_over_tcp, 32 << 20),
 }
-_WITHOUT_SOCKET = (json_over_grpc, json_in_parts, json_of_greeted_in_parts)
+_OF_SOCKET = (
+    *(json_on_socket, json_of_greeted, refused_layouts, silent_connections),
+    *(endless_greetings, endless_requests),
+)
 
 
 def flood(
-    share: float = 1.0, say: Callable[[str], None] = lambda line: None
+    share: float = 1.0,
+    say: Callable[[str], None] = lambda line: None,
+    pair: tuple[bytes, bytes] | None = None,
 ) -> list[Finding]:
     """Floods a new server in each way; returns the findings.
 
     Args:
       share: The share of each flood that is sent.
       say: Called with a line for each finding.
+      pair: See `Target`.
     """
     findings = []
-    target = Target()
+    target = Target(pair)
     try:
         for name, (prepare, size) in _FLOODS.items():
-            if target.local is None and prepare not in _WITHOUT_SOCKET:
-                continue
+            if prepare in _OF_SOCKET and (target.local is None or pair is not None):
+                continue  # TLS does not change what comes over the socket.
             send = prepare(target, int(size * share))
             findings.append(_measured(name, target, send))
             say(str(findings[-1]))
@@ -274,12 +350,15 @@ def _measured(name: str, target: Target, send: Send) -> Finding:
     return finding
 
 
-def _parts(message: bytes) -> list[bytes]:
-    return [b"".join(part) for part in framing.split([message])]
+def _large_json(kind: int, size: int, target: Target | None = None) -> bytes:
+    """Returns a message whose JSON has many small values, the slowest to read.
 
-
-def _large_json(kind: int, size: int, meta: Mapping[str, Any]) -> bytes:
-    """Returns a message whose JSON has many small values, the slowest to read."""
+    Args:
+      kind: The kind of the message.
+      size: The approximate number of bytes.
+      target: The server, if the message is a greeting.
+    """
+    meta = {} if target is None else target.hello("control")
     text = b"".join(wire.encode(kind, {**meta, "more": []}))
     start = text.index(b'"more":[') + len(b'"more":[')
     more = b"[]," * (size // 3) + b"[]"
@@ -293,19 +372,24 @@ def _message(kind: int, meta: Any, arrays: Sequence[np.ndarray] = ()) -> bytes:
     return b"".join(wire.encode(kind, meta, arrays))
 
 
-def _asking(target: Target, messages: Sequence[bytes]) -> Send:
-    """Returns what sends messages to the local socket, and returns the last answer."""
+def _asking(connect: Connect, messages: Sequence[bytes]) -> Send:
+    """Returns what sends messages, and returns the last answer."""
 
     def send() -> str:
         answers: list[bytes] = []
-        with target.connect() as connection:
+        with connect() as connection:
             reader = threading.Thread(target=_read, args=(connection, answers))
-            reader.start()
+            is_encrypted = isinstance(connection, ssl.SSLSocket)
+            if not is_encrypted:  # `ssl` cannot read and write at the same time.
+                reader.start()
             with contextlib.suppress(OSError):
                 for message in messages:
                     connection.sendall(_LENGTH.pack(len(message)))
                     connection.sendall(message)
-                connection.shutdown(socket.SHUT_WR)
+                if not is_encrypted:
+                    connection.shutdown(socket.SHUT_WR)
+            if is_encrypted:
+                reader.start()
             reader.join()
         return _text(answers[-1]) if answers else "no answer"
 
@@ -314,33 +398,8 @@ def _asking(target: Target, messages: Sequence[bytes]) -> Send:
 
 def _read(connection: socket.socket, answers: list[bytes]) -> None:
     with contextlib.suppress(OSError):
-        while (message := _received(connection)) is not None:
+        while (message := service_fuzz.received(connection)) is not None:
             answers[:] = [message]
-
-
-def _received(connection: socket.socket) -> bytes | None:
-    head = connection.recv(_LENGTH.size, socket.MSG_WAITALL)
-    if len(head) < _LENGTH.size:
-        return None
-    return connection.recv(*_LENGTH.unpack(head), socket.MSG_WAITALL)
-
-
-def _calling(target: Target, messages: Sequence[bytes]) -> Send:
-    """Returns what sends messages over gRPC, and returns the last answer."""
-
-    def send() -> str:
-        answer = "no answer"
-        options = [("grpc.max_send_message_length", -1)]
-        with grpc.insecure_channel(target.address, options) as channel:
-            start = channel.stream_stream("/tfrl.Replay/Session")
-            try:
-                for message in start(iter(messages), timeout=_PATIENCE):
-                    answer = _text(message)
-            except grpc.RpcError as error:
-                answer = str(error.details())
-        return answer
-
-    return send
 
 
 def _text(message: bytes) -> str:
@@ -353,8 +412,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the check; returns the exit status."""
     parser = check_command.parser("service_floods", __doc__)
     parser.add_argument("--share", type=float, default=1.0)
+    service_fuzz.add_tls(parser)
     options = parser.parse_args(arguments)
-    findings = flood(options.share, print)
+    findings = flood(options.share, print, service_fuzz.tls_pair(options))
     return check_command.conclude(
         list(itertools.chain(*(f.faults() for f in findings)))
     )

@@ -4,32 +4,39 @@
 
 Messages of every kind are truncated, extended, changed in some bytes or in their JSON,
 sent in any order or without a greeting; and some lengths are announced without the
-message. Half of them go over gRPC, half over the local socket. Between them the server
-has to answer valid requests. It prints its measurements; the exit status is 1 if one is
-wrong.
+message. Half of them go over TCP, half over the local socket. Some connections over TCP
+begin with other bytes than they should. Between them the server has to answer valid
+requests. It prints its measurements; the exit status is 1 if one is wrong.
+
+    python -m benchmarks.service_fuzz --tls_certificate=chain.pem --tls_key=key.pem
+
+does the same with TLS, where some connections begin or end with bytes that are not
+encrypted. The certificate has to be valid for "localhost" and its own root.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import copy
 import dataclasses
 import os
 import random
 import socket
+import ssl
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import grpc
 import numpy as np
 
 from benchmarks import check_command
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service import server_settings
+from tfrl.replay_service.transport import framing, preamble, tls, wire
 
 _TABLES = ("table", "other")
 _VALUES: tuple[Any, ...] = (
@@ -72,8 +79,12 @@ class Findings:
         return [what for what, is_right in checks.items() if not is_right]
 
 
-def make_server() -> reverb.Server:
-    """Starts a server with some items in its tables."""
+def make_server(pair: tuple[bytes, bytes] | None = None) -> reverb.Server:
+    """Starts a server with some items in its tables.
+
+    Args:
+      pair: The certificate chain and the private key for TLS, or None.
+    """
     tables = [
         reverb.Table(
             name,
@@ -84,7 +95,7 @@ def make_server() -> reverb.Server:
         )
         for name in _TABLES
     ]
-    server = reverb.Server(tables)
+    server = reverb.Server(tables, tls=pair)
     with server.localhost_client().trajectory_writer(2) as writer:
         for i in range(50):
             writer.append({"x": np.full(3, i, np.float32), "y": np.int64(i)})
@@ -94,18 +105,28 @@ def make_server() -> reverb.Server:
 
 
 def fuzz(
-    messages: int, seed: int = 0, say: Callable[[str], None] = lambda line: None
+    messages: int,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda line: None,
+    pair: tuple[bytes, bytes] | None = None,
 ) -> Findings:
-    """Sends `messages` invalid messages to a new server."""
-    server = make_server()
+    """Sends `messages` invalid messages to a new server.
+
+    Args:
+      messages: Their number.
+      seed: The seed of their contents.
+      say: Called with a line of measurements.
+      pair: See `make_server`.
+    """
+    server = make_server(pair)
     findings = Findings()
     rng = random.Random(seed)
     try:
         pid = server._process.pid
         client = server.localhost_client()
-        grpc_streams = GrpcStreams(f"localhost:{server.port}")
-        local = grpc_streams.greet()["local"]
-        streams: list[Any] = [grpc_streams]
+        remote = RemoteStreams(server.port, rng, None if pair is None else pair[0])
+        local = remote.greet()["local"]
+        streams: list[Streams] = [remote]
         if local is not None:
             streams.append(LocalStreams(local["socket"], local["secret"], rng))
         files, before = _open_files(pid), 0
@@ -137,69 +158,40 @@ def _look(findings: Findings, client: reverb.Client, pid: int) -> None:
     findings.longest = max(findings.longest, time.monotonic() - started)
 
 
-class GrpcStreams:
-    """Conversations over gRPC."""
-
-    hello: Mapping[str, Any] = {}
-
-    def __init__(self, address: str) -> None:
-        """Connects to the server at `address`."""
-        self._channel = grpc.insecure_channel(address)
-        self._start = self._channel.stream_stream("/tfrl.Replay/Session")
-
-    def greet(self) -> dict[str, Any]:
-        """Returns the server's reply to a greeting."""
-        hello = {"protocol": wire.PROTOCOL, "role": "control"}
-        (message, *_) = self._start(iter([_joined(wire.HELLO, hello)]))
-        return wire.decode(message).meta
-
-    def send(self, messages: Sequence[bytes]) -> int:
-        """Sends messages, and discards the answers; returns the number of messages."""
-        with contextlib.suppress(grpc.RpcError):
-            for _ in self._start(iter(messages), timeout=_PATIENCE):
-                pass
-        return len(messages)
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._channel.close()
-
-
-class LocalStreams:
-    """Conversations over the local socket, each on its own connection.
+class Streams:
+    """Conversations, each on its own connection.
 
     Some announce a wrong length, some close immediately, and some stay open.
     """
 
-    def __init__(self, path: str, secret: str, rng: random.Random) -> None:
+    def __init__(self, hello: Mapping[str, Any], rng: random.Random) -> None:
         """Prepares the conversations.
 
         Args:
-          path: The path of the server's local socket.
-          secret: The secret that the server requires.
+          hello: Additional fields of greetings.
           rng: Draws the announced lengths and how each conversation ends.
         """
-        self.hello = {"secret": secret, "shared": True}
-        self._path = path
+        self.hello = hello
         self._rng = rng
         self._left_open: list[socket.socket] = []
 
+    def connect(self) -> socket.socket:
+        """Returns a connection, ready for messages."""
+        raise NotImplementedError
+
     def send(self, messages: Sequence[bytes]) -> int:
         """Sends messages, and discards the answers; returns the number of messages."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_PATIENCE)
-        connection.connect(self._path)
+        connection = None
         with contextlib.suppress(OSError):
+            connection = self.connect()
             for message in messages:
                 connection.sendall(_LENGTH.pack(self._length(message)) + message)
             if self._rng.random() < 0.05:
                 self._left_open.append(connection)
                 return len(messages)
-            if self._rng.random() < 0.8:
-                connection.shutdown(socket.SHUT_WR)
-                while connection.recv(1 << 16):
-                    pass
-        connection.close()
+            self._end(connection)
+        if connection is not None:
+            connection.close()
         return len(messages)
 
     def close(self) -> None:
@@ -207,11 +199,131 @@ class LocalStreams:
         for connection in self._left_open:
             connection.close()
 
+    def _end(self, connection: socket.socket) -> None:
+        if self._rng.random() < 0.8:
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+
     def _length(self, message: bytes) -> int:
         if self._rng.random() < 0.95:
             return len(message)
         lies = (0, len(message) - 1, len(message) + 9, wire.MAX_FRAME, 2**32 - 1)
         return max(0, self._rng.choice(lies))
+
+
+class LocalStreams(Streams):
+    """Conversations over the local socket."""
+
+    def __init__(self, path: str, secret: str, rng: random.Random) -> None:
+        """Prepares the conversations.
+
+        Args:
+          path: The path of the server's local socket.
+          secret: The secret that the server requires.
+          rng: See `Streams`.
+        """
+        super().__init__({"secret": secret, "shared": True}, rng)
+        self._path = path
+
+    def connect(self) -> socket.socket:
+        """Returns a connection to the local socket."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_PATIENCE)
+        connection.connect(self._path)
+        return connection
+
+
+class RemoteStreams(Streams):
+    """Conversations over TCP, with or without TLS.
+
+    Some begin with other bytes than they should. With TLS, some begin or end with bytes
+    that are not encrypted.
+    """
+
+    def __init__(
+        self, port: int, rng: random.Random, roots: bytes | None = None
+    ) -> None:
+        """Prepares the conversations.
+
+        Args:
+          port: The server's port on this host.
+          rng: See `Streams`.
+          roots: The root certificates (PEM) of the server's; None without TLS.
+        """
+        super().__init__({}, rng)
+        self._port = port
+        self._context = None if roots is None else tls.client_context(roots)
+
+    def greet(self) -> dict[str, Any]:
+        """Returns the server's reply to a greeting."""
+        hello = {"protocol": wire.PROTOCOL, "role": "control"}
+        with self.opened() as connection:
+            connection.sendall(
+                b"".join(framing.pack(wire.encode(wire.HELLO, hello), 0))
+            )
+            reply = received(connection)
+        assert reply is not None, "The server closed the connection."
+        return wire.decode(reply).meta
+
+    def opened(self) -> socket.socket:
+        """Returns a connection that the server has admitted."""
+        connection = self._encrypted(self._raw())
+        connection.sendall(preamble.of_client(None))
+        first = connection.recv(len(preamble.MAGIC))
+        assert first == preamble.MAGIC, first
+        return connection
+
+    def connect(self) -> socket.socket:
+        """Returns a connection, whose first bytes may be wrong."""
+        connection = self._raw()
+        if self._rng.random() < 0.03:
+            connection.sendall(self._noise())
+        connection = self._encrypted(connection)
+        first = preamble.of_client(None)
+        if self._rng.random() < 0.05:
+            first = self._rng.choice((first[:20], self._noise(), first + self._noise()))
+        connection.sendall(first)
+        return connection
+
+    def _end(self, connection: socket.socket) -> None:
+        if isinstance(connection, ssl.SSLSocket) and self._rng.random() < 0.1:
+            with socket.socket(fileno=os.dup(connection.fileno())) as raw:
+                raw.sendall(self._noise())
+        super()._end(connection)
+
+    def _raw(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._port), _PATIENCE)
+
+    def _encrypted(self, connection: socket.socket) -> socket.socket:
+        if self._context is None:
+            return connection
+        return self._context.wrap_socket(connection, server_hostname="localhost")
+
+    def _noise(self) -> bytes:
+        """Returns random bytes, some of which look like the beginning of TLS."""
+        starts = (
+            b"",
+            b"\x16\3\1\2\0\1\0\1\xfc\3\3",
+            b"\x17\3\3\0\x30",
+            b"TFRL",
+            b"GET ",
+        )
+        return self._rng.choice(starts) + self._rng.randbytes(self._rng.randrange(600))
+
+
+def received(connection: socket.socket) -> bytes | None:
+    """Returns the next message of a server; None at the end of the connection."""
+    data = b""
+    for count in (_LENGTH.size, None):
+        wanted = _LENGTH.unpack(data)[0] if count is None else count
+        data = b""
+        while len(data) < wanted:  # TLS cannot wait for all bytes.
+            some = connection.recv(wanted - len(data))
+            if not some:
+                return None
+            data += some
+    return data
 
 
 def _conversation(rng: random.Random, hello: Mapping[str, Any]) -> Iterator[bytes]:
@@ -354,13 +466,27 @@ def _is_running(pid: int) -> bool:
     return True
 
 
+def add_tls(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of which `tls_pair` reads the files."""
+    parser.add_argument("--tls_certificate")
+    parser.add_argument("--tls_key")
+
+
+def tls_pair(options: argparse.Namespace) -> tuple[bytes, bytes] | None:
+    """Returns the certificate chain and the private key, or None."""
+    texts = server_settings.read_tls(options.tls_certificate, options.tls_key)
+    return None if texts is None else (texts[0].encode(), texts[1].encode())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the check; returns the exit status."""
     parser = check_command.parser("service_fuzz", __doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    add_tls(parser)
     options = parser.parse_args(arguments)
-    return check_command.conclude(fuzz(options.messages, options.seed, print).faults())
+    findings = fuzz(options.messages, options.seed, print, tls_pair(options))
+    return check_command.conclude(findings.faults())
 
 
 if __name__ == "__main__":

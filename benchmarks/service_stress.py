@@ -5,7 +5,7 @@
 Every writer and every sampler works on three tables at the same time: a queue, each of
 whose items is sampled once; a table whose limiter bounds the samples per insert; and a
 table of images that evicts all the time. Half of the processes share memory with the
-server, the others use gRPC. The contents of a step identify it, so that torn or mixed
+server, the others use TCP. The contents of a step identify it, so that torn or mixed
 steps are found. It prints its counts; the exit status is 1 if something is wrong.
 """
 
@@ -218,7 +218,7 @@ def _note(findings: Findings, infos: Mapping[str, Any]) -> None:
 
 
 def _start(arguments: Mapping[str, Any], unshared: bool) -> subprocess.Popen[str]:
-    variables = {"TFRL_REPLAY_TRANSPORT": "grpc"} if unshared else {}
+    variables = {"TFRL_REPLAY_TRANSPORT": "tcp"} if unshared else {}
     return subprocess.Popen(
         [sys.executable, "-m", _WORKER, json.dumps(arguments)],
         env=processes.environment_variables(variables),

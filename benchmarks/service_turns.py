@@ -130,7 +130,7 @@ def scenarios(address: str, sizes: Sizes) -> Iterator[tuple[str, Callable[[], ob
     """Yields the scenarios and their names, in the order in which they must run."""
     client = functools.cache(functools.partial(reverb.Client, address))
     yield "connect, server_info", lambda: client().server_info()
-    for transport in ("shared", "unix", "grpc"):
+    for transport in ("shared", "unix", "tcp"):
         yield from _large_items(address, transport, sizes)
     for table in _TABLES:
         yield from _many_items(address, client, table, sizes)
@@ -211,7 +211,7 @@ def _many_items(
     yield f"delete {count:,} keys, {table}", lambda: delete(count)
     yield f"insert {sizes.items:,} items again, {table}", lambda: fill(sizes.items)
     yield f"insert into the full table, {table}", lambda: fill(sizes.items // 20)
-    for transport in ("shared", "unix", "grpc"):
+    for transport in ("shared", "unix", "tcp"):
         yield (
             f"sample {_SAMPLES:,} items, {table}, {transport}",
             functools.partial(sample, transport, _SAMPLES),

@@ -18,7 +18,7 @@ PRELUDE = """
 import asyncio, atexit, concurrent.futures, contextlib, fcntl, fnmatch, hmac, io
 import importlib, json, logging, multiprocessing.connection, os, pathlib, pkgutil
 import random, shutil, ssl, subprocess, sys, tempfile, threading, types, weakref
-import cloudpickle, grpc, grpc.aio, lazy_loader, numpy as np, tree
+import cloudpickle, lazy_loader, numpy as np, tree
 import ml_dtypes
 
 LACKING = {

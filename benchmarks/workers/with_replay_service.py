@@ -6,4 +6,4 @@ from benchmarks.workers import replaying
 from tfrl import replay_service as reverb
 
 if __name__ == "__main__":
-    replaying.serve(reverb, ("tensorflow", "numpy", "grpcio"))
+    replaying.serve(reverb, ("tensorflow", "numpy"))

@@ -24,7 +24,7 @@ def _measured(row, reverb, **ours):
 
 
 def _series(item):
-    label = {"ours": "tfrl", "grpc": "tfrl, gRPC", "unix": "tfrl, Unix socket"}[item[0]]
+    label = {"ours": "tfrl", "tcp": "tfrl, TCP", "unix": "tfrl, Unix socket"}[item[0]]
     return report.Series(label, [item[1]])
 
 
@@ -40,7 +40,7 @@ def test_all_contenders_of_a_row_do_the_same():
 
 
 def test_another_checkouts_contenders_ask_its_own_server():
-    labels = ("tfrl", "tfrl, Unix socket", "tfrl, gRPC")
+    labels = ("tfrl", "tfrl, Unix socket", "tfrl, TCP")
     addresses = {"Reverb": "", **dict.fromkeys(labels, "ours")}
     addresses |= {f"other: {label}": "its" for label in labels}
     for row in service.rows(quick=False):
@@ -65,7 +65,7 @@ def test_results_are_held_against_their_targets(session):
     one = rows["client.sample, one of small items"]
     session.results = [
         _measured(write, 10.0, ours=14.0),
-        _measured(sample, 10.0, ours=20.0, grpc=6.0, unix=7.0),
+        _measured(sample, 10.0, ours=20.0, tcp=6.0, unix=7.0),
         _measured(one, 1_000.0, ours=1_000.0),
     ]
     lines = list(service.against_targets(session, [write, sample, one]))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from benchmarks import service_floods, service_fuzz
 
+DATA = pathlib.Path(__file__).parent / "data"
+PAIR = tuple((DATA / name).read_bytes() for name in ("certificate.pem", "key.pem"))
 
-def test_a_server_goes_on_whatever_it_is_sent():
-    assert service_fuzz.fuzz(500).faults() == []
+
+@pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
+def test_a_server_goes_on_whatever_it_is_sent(pair):
+    assert service_fuzz.fuzz(500, pair=pair).faults() == []
 
 
 @pytest.mark.slow
-def test_a_server_goes_on_after_ten_thousand_messages():
-    assert service_fuzz.fuzz(10_000, seed=1).faults() == []
+@pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
+def test_a_server_goes_on_after_ten_thousand_messages(pair):
+    assert service_fuzz.fuzz(10_000, seed=1, pair=pair).faults() == []
 
 
 def test_faults_are_found():
@@ -21,19 +28,16 @@ def test_faults_are_found():
     assert len(findings.faults()) == 4
 
 
-def test_no_flood_fills_a_server_or_stops_the_others():
-    findings = service_floods.flood(0.07)
+@pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
+def test_no_flood_fills_a_server_or_stops_the_others(pair):
+    findings = service_floods.flood(0.07, pair=pair)
     assert [fault for finding in findings for fault in finding.faults()] == []
     answers = {finding.name: finding.answer for finding in findings}
-    greeting = "expected at most 65536"
-    assert greeting in answers["JSON before the greeting, socket"]
-    assert greeting in answers["the same, in parts"]
-    # gRPC itself refuses what is longer than a part.
-    own, of_grpc = answers["JSON before the greeting, gRPC"], "larger than max"
-    assert greeting in own or of_grpc in own
-    request = "bytes of JSON in a message, expected at most 4194304"
-    assert request in answers["JSON after the greeting, socket"]
-    assert request in answers["JSON after the greeting, gRPC"]
+    for way in ("TCP",) if pair else ("socket", "TCP"):
+        greeting = answers[f"JSON before the greeting, {way}"]
+        assert "expected at most 65536" in greeting
+        request = answers[f"JSON after the greeting, {way}"]
+        assert "bytes of JSON in a message, expected at most 4194304" in request
 
 
 def test_faults_of_floods_are_found():

@@ -159,7 +159,7 @@ def test_arguments_are_checked(client):
 
 
 def test_failed_samples_leave_no_thread(server, monkeypatch):
-    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", "grpc")
+    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", "tcp")
     client = TFClient(f"localhost:{server.port}")
 
     def sample():

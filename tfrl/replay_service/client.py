@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import operator
 import os
-import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,8 @@ from tfrl.replay_service import errors, table_info
 from tfrl.replay_service.replay_sample import ReplaySample
 from tfrl.replay_service.sampling import client_samples
 from tfrl.replay_service.trajectory_writer import TrajectoryWriter
+from tfrl.replay_service.transport import addresses, wire
 from tfrl.replay_service.transport import connection as connections
-from tfrl.replay_service.transport import wire
 from tfrl.replay_service.transport.control_connections import ControlConnections
 from tfrl.replay_service.writing import inserts as client_inserts
 from tfrl.replay_service.writing.sequence_writer import Writer
@@ -67,11 +66,7 @@ class Client:
         Raises:
           ValueError: If the address has no port.
         """
-        if not re.search(r":(\d+|///.*)$", server_address):
-            raise ValueError(
-                f"server_address: got {server_address!r}, expected 'host:port', such "
-                "as 'localhost:8000'."
-            )
+        addresses.split(server_address)
         self._server_address = server_address
         self._access: dict[str, Any] = {
             "token": token,

@@ -110,7 +110,7 @@ def make_config(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _serve(config: Mapping[str, Any], verbosity: str) -> int:
-    # This imports gRPC, which takes time that --help should not need.
+    # This imports the server, which takes time that --help should not need.
     from tfrl.replay_service.engine.serving import main as engine
 
     logger = logging.getLogger("tfrl")

@@ -186,8 +186,7 @@ class ServerProcess:
         )
         raise RuntimeError(
             f"The replay server {what}; its output on stderr says why. It runs in "
-            f"{sys.executable!r}: check that this interpreter can import tfrl and grpc "
-            "(pip install 'tfrl[service]')."
+            f"{sys.executable!r}: check that this interpreter can import tfrl."
         )
 
     def _send(self, config: Mapping[str, Any]) -> None:

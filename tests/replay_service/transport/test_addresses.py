@@ -23,3 +23,26 @@ def test_other_hosts_need_one(host):
 def test_hosts_with_colons_get_brackets():
     assert addresses.join("localhost", 1) == "localhost:1"
     assert addresses.join("::1", 1) == addresses.join("[::1]", 1) == "[::1]:1"
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("localhost:1", ("localhost", 1)),
+        ("10.0.0.7:65535", ("10.0.0.7", 65535)),
+        ("[::1]:8000", ("::1", 8000)),
+    ],
+)
+def test_addresses_have_a_host_and_a_port(address, parts):
+    assert addresses.split(address) == parts
+    assert addresses.join(*parts) == address
+
+
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "localhost:", ":1", "h:x", "h:65536", "dns:///h:1x"]
+)
+def test_what_has_no_host_or_port_is_no_address(address):
+    with pytest.raises(
+        ValueError, match=r"server_address: got .*, expected 'host:port'"
+    ):
+        addresses.split(address)

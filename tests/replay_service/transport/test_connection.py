@@ -1,3 +1,4 @@
+import contextlib
 import logging
 import os
 import socket
@@ -7,43 +8,40 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import connection, framing, grpc_connection, wire
+from tfrl.replay_service.transport import connection, preamble, tcp_connection, wire
 
 
 class _Server:
     """Answers greetings, and any other message by `answer`, on both transports."""
 
-    def __init__(self, answer: Callable[[wire.Frame], list[tuple]], local: bool = True):
+    def __init__(
+        self,
+        answer: Callable[[wire.Frame], list[tuple]],
+        local: bool = True,
+        port: int = 0,
+    ):
         self.answer = answer
         self.token: str | None = None
-        self.tokens: list[str] = []
         self.greetings: list[dict[str, Any]] = []
         self._directory = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._directory.name, "socket")
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self._path)
-        self._listener.listen()
+        unix = socket.socket(socket.AF_UNIX)
+        unix.bind(self._path)
+        unix.listen()
+        tcp = socket.create_server(("127.0.0.1", port))
+        self._listeners = [unix, tcp]
         self._sockets: list[socket.socket] = []
         self.local = {"socket": self._path, "arena_socket": "", "secret": "s"}
         self.offered = self.local if local else None
-        threading.Thread(target=self._accept, daemon=True).start()
-        self._grpc = grpc.server(futures.ThreadPoolExecutor(4))
-        handler = grpc.stream_stream_rpc_method_handler(self._session)
-        service = grpc.method_handlers_generic_handler(
-            "tfrl.Replay", {"Session": handler}
-        )
-        self._grpc.add_generic_rpc_handlers((service,))
-        self.port = self._grpc.add_insecure_port("localhost:0")
-        self._grpc.start()
-        self.address = f"localhost:{self.port}"
+        for listener in self._listeners:
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        self.address = f"localhost:{tcp.getsockname()[1]}"
 
     def replies(self, message: wire.Buffer) -> list[bytes]:
         frame = wire.decode(message)
@@ -54,39 +52,40 @@ class _Server:
             answers = [(wire.WELCOME, {"server_id": "1", "local": self.offered})]
         return [b"".join(wire.encode(*answer)) for answer in answers]
 
-    def drop_local(self) -> None:
+    def drop(self) -> None:
         for one in self._sockets:
-            one.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        self.drop_local()
-        self._listener.close()
-        self._grpc.stop(None).wait()
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        self.drop()
         self._directory.cleanup()
 
-    def _session(self, messages: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        token = dict(context.invocation_metadata()).get(wire.TOKEN, b"").decode()
-        self.tokens.append(token)
-        if self.token not in (None, token):
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "Wrong token.")
-        reader = framing.PartReader()
-        for part in messages:
-            message = reader.add(part)
-            if message is not None:
-                for reply in self.replies(message):
-                    yield from map(b"".join, framing.split([reply]))
-
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                accepted, _ = self._listener.accept()
+                accepted, _ = listener.accept()
             except OSError:
                 return
             self._sockets.append(accepted)
-            threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(accepted,), name="server", daemon=True
+            ).start()
 
     def _serve(self, accepted: socket.socket) -> None:
         file = accepted.makefile("rb")
+        if accepted.family != socket.AF_UNIX:
+            accepted.sendall(preamble.MAGIC)
+            if file.read(preamble.SIZE) != preamble.of_client(self.token):
+                refusal = {"code": "unauthenticated", "message": "Wrong token."}
+                message = b"".join(wire.encode(wire.ERROR, refusal))
+                accepted.sendall(struct.pack("<I", len(message)) + message)
+                accepted.shutdown(socket.SHUT_WR)
+                return
         while head := file.read(4):
             message = file.read(struct.unpack("<I", head)[0])
             for reply in self.replies(message):
@@ -140,7 +139,7 @@ def test_the_environment_says_what_processes_of_one_host_share(
 ):
     server.local["arena_socket"] = "somewhere"
     seen = []
-    for transport in ("shared", "unix", "grpc"):
+    for transport in ("shared", "unix", "tcp"):
         monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", transport)
         link = connection.connect(server.address, "sampler", timeout=5)
         seen.append((link.welcome["local"] is not None, link.shared))
@@ -202,7 +201,7 @@ def test_what_a_request_waits_for_is_logged(server, caplog):
 
 def test_a_server_that_goes_away_is_noticed(server):
     link = connection.connect(server.address, "control", timeout=5)
-    threading.Timer(0.05, server.drop_local).start()
+    threading.Timer(0.05, server.drop).start()
     with pytest.raises(errors.ConnectionLost, match="closed the connection"):
         link.receive(10)
     link.close()
@@ -225,7 +224,7 @@ def test_a_server_that_is_not_there_is_tried_until_time_is_up():
         started = time.monotonic()
         with pytest.raises(
             errors.ReplayUnavailable,
-            match=f"(?s)at '{address}' within .* s .timeout=0.4.*UNAVAILABLE.*Start",
+            match=f"(?s)at '{address}' within .* s .timeout=0.4.*127.0.0.1: .*Start",
         ):
             connection.connect(address, "control", timeout=0.4)
         assert time.monotonic() - started < 3
@@ -235,26 +234,22 @@ def test_a_server_that_comes_later_is_reached():
     with socket.socket() as one:
         one.bind(("localhost", 0))
         address = f"localhost:{one.getsockname()[1]}"
-    server = _Server(_echo, local=False)
-    late = grpc.server(futures.ThreadPoolExecutor(2))
-    handler = grpc.stream_stream_rpc_method_handler(server._session)
-    late.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("tfrl.Replay", {"Session": handler}),)
-    )
-    late.add_insecure_port(address)
-    threading.Timer(0.3, late.start).start()
+    late: list[_Server] = []
+
+    def start() -> None:
+        late.append(_Server(_echo, local=False, port=int(address.split(":")[1])))
+
+    threading.Timer(0.3, start).start()
     link = connection.connect(address, "control", timeout=20)
     assert _echoed(link, np.ones(3))[0].tolist() == [1, 1, 1]
     link.close()
-    late.stop(None)
-    server.stop()
+    late[0].stop()
 
 
 def test_a_wrong_token_is_final(remote_server, monkeypatch):
     remote_server.token = "right"
     with pytest.raises(errors.AuthenticationError, match="Wrong token"):
         connection.connect(remote_server.address, "control", timeout=60, token="nö")
-    assert remote_server.tokens == ["nö"]
     assert not remote_server.greetings
     monkeypatch.setenv("TFRL_REPLAY_TOKEN", "right")
     connection.connect(remote_server.address, "control", timeout=5).close()
@@ -277,13 +272,27 @@ def test_a_socket_left_behind_is_replaced_by_the_new_server_s(server):
     link.close()
 
 
-def test_another_grpc_server_is_told_apart():
-    other = grpc.server(futures.ThreadPoolExecutor(1))
-    port = other.add_insecure_port("localhost:0")
-    other.start()
-    with pytest.raises(errors.ReplayUnavailable, match="no replay service of tfrl"):
-        connection.connect(f"localhost:{port}", "control", timeout=0.1)
-    other.stop(None)
+# What servers of HTTP/1.1, of HTTP/2 and of SSH say first, or after any bytes.
+@pytest.mark.parametrize(
+    "words",
+    [b"HTTP/1.1 400 Bad Request\r\n", bytes([0, 0, 18, 4, 0]), b"SSH-2.0-x\r\n"],
+)
+def test_another_server_is_told_apart(words):
+    def speak() -> None:
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.sendall(words)
+            done.wait(20)
+
+    done = threading.Event()
+    with socket.create_server(("localhost", 0)) as listener:
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        address = f"localhost:{listener.getsockname()[1]}"
+        with pytest.raises(errors.ReplayUnavailable, match="no replay service of tfrl"):
+            connection._try(address, {}, (None, None), 20.0, shared=True, local=True)
+        done.set()
+        speaker.join()
 
 
 def test_a_forked_process_does_not_use_its_parent_s_connection(server):
@@ -319,48 +328,19 @@ def test_an_attempt_keeps_to_the_caller_s_time_if_there_is_any(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(grpc_connection, "GrpcStream", Silent)
+    monkeypatch.setattr(tcp_connection, "connect", Silent)
     with pytest.raises(errors.ReplayUnavailable, match="did not answer in time"):
         connection.connect("localhost:1", "control", timeout=timeout)
     assert waited
     assert all(0.0 < seconds <= most for seconds in waited)
 
 
-def test_a_dropped_connection_leaves_no_thread(remote_server):
-    connection.connect(remote_server.address, "control", timeout=5).close()
+def test_a_dropped_connection_leaves_neither_thread_nor_socket(remote_server):
     before = set(threading.enumerate())
     link = connection.connect(remote_server.address, "control", timeout=5)
-    new = {t for t in threading.enumerate() if t not in before and "Pool" not in t.name}
-    assert new
+    new = {thread.name for thread in set(threading.enumerate()) - before}
+    assert new <= {"server"}
+    raw = link._stream._socket
+    assert raw.fileno() >= 0
     del link
-    deadline = time.monotonic() + 10
-    while any(t.is_alive() for t in new) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not [t for t in new if t.is_alive()]
-
-
-def test_a_thread_that_cannot_start_leaves_no_connection(monkeypatch, remote_server):
-    channels = []
-    insecure = grpc.insecure_channel
-
-    def record(*arguments: Any) -> Any:
-        channels.append(insecure(*arguments))
-        return channels[-1]
-
-    def fail(thread: threading.Thread) -> None:
-        if thread._target is grpc_connection._read:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    start = threading.Thread.start
-    monkeypatch.setattr(grpc, "insecure_channel", record)
-    with monkeypatch.context() as context:
-        context.setattr(threading.Thread, "start", fail)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
-            grpc_connection.GrpcStream(remote_server.address, None)
-    with pytest.raises(ValueError, match="closed channel"):
-        channels[0].unary_unary("/any")(b"")
-
-
-def test_the_method_is_the_one_of_the_contract():
-    assert grpc_connection.METHOD == "/tfrl.Replay/Session"
+    assert raw.fileno() < 0

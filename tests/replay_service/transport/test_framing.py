@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import framing, limits, wire
+from tfrl.replay_service.transport import framing, wire
 
 CHUNK = 64
 
@@ -101,59 +101,36 @@ def test_the_size_of_a_large_message_is_known_until_it_is_complete():
     assert not len(reader.space())
 
 
-def parts_of(*buffers):
-    return [b"".join(part) for part in framing.split(buffers)]
-
-
-@pytest.mark.parametrize("size", [0, 99, 100, 101, 200, 950])
-def test_messages_of_all_sizes_arrive_whole_in_parts(size, monkeypatch):
-    monkeypatch.setattr(limits, "PART_BYTES", 100)
-    message = random.Random(size).randbytes(size)
-    reader = framing.PartReader()
-    for _ in range(2):
-        parts = parts_of(message[:30], message[30:230], message[230:])
-        assert max(map(len, parts)) <= 100
-        *incomplete, whole = map(reader.add, parts)
-        assert bytes(whole) == message
-        assert incomplete == [None] * (len(parts) - 1)
-        assert reader.expected == 0
-
-
-def test_parts_hold_no_more_than_is_accepted_now(monkeypatch):
-    monkeypatch.setattr(limits, "PART_BYTES", 100)
-    announcement, part, *_ = parts_of(bytes(950))
-    with pytest.raises(
-        errors.ProtocolError, match="message of 950 bytes, expected at most 949"
-    ):
-        framing.PartReader().add(announcement, 949)
-    reader = framing.PartReader()
-    assert reader.add(announcement, 950) is None
-    assert reader.expected == 950
-    for _ in range(9):
-        reader.add(part)
-    with pytest.raises(
-        errors.ProtocolError, match="Got 1000 bytes of a message of 950"
-    ):
-        reader.add(part)
-    with pytest.raises(errors.ProtocolError, match="Got 900 bytes of"):
-        reader.add(b"")
-    with pytest.raises(errors.ProtocolError, match="message of 100 bytes"):
-        framing.PartReader().add(bytes(100), 99)
-
-
-def test_a_message_that_is_too_large_is_not_sent_in_parts(monkeypatch):
-    monkeypatch.setattr(limits, "PART_BYTES", 4)
-    monkeypatch.setattr(wire, "MAX_FRAME", 10)
-    with pytest.raises(errors.ResourceExhaustedError, match="Got 11 bytes"):
-        parts_of(bytes(11))
-
-
 def test_memory_that_is_refused_is_an_error_of_the_service(monkeypatch):
     def refuse(*_):
         raise MemoryError
 
-    reader = framing.PartReader()
+    reader = framing.MessageReader(CHUNK)
     monkeypatch.setattr(np, "empty", refuse)
-    announcement, *_ = parts_of(bytes(limits.PART_BYTES + 1))
+    reader.space()[:4] = (2 * CHUNK).to_bytes(4, "little")
+    reader.received(4)
     with pytest.raises(errors.ResourceExhaustedError, match="not enough memory"):
-        reader.add(announcement)
+        reader.next_message()
+
+
+@pytest.mark.parametrize("pieces", [[8], [1, 3, 4], [4, 4], [2, 6]])
+def test_the_prefix_of_a_stream_is_expected_before_the_first_message(pieces):
+    reader = framing.MessageReader(CHUNK, prefix=b"TFRL")
+    data = b"TFRL\0\0\0\0"
+    messages = []
+    for size in pieces:
+        reader.space()[:size] = data[:size]
+        data = data[size:]
+        reader.received(size)
+        messages.append(reader.next_message())
+    assert messages == [None] * (len(pieces) - 1) + [b""]
+
+
+@pytest.mark.parametrize("data", [b"H", b"TFR?", b"\0\0\x12\4\0\0\0\0"])
+def test_another_beginning_is_told_at_once(data):
+    reader = framing.MessageReader(CHUNK, prefix=b"TFRL")
+    assert reader.next_message() is None
+    reader.space()[: len(data)] = data
+    reader.received(len(data))
+    with pytest.raises(errors.ProtocolError, match="no replay service of tfrl"):
+        reader.next_message()

@@ -298,25 +298,25 @@ def test_one_thread_serves_all_writers(client, filled):
 
 
 @pytest.fixture
-def grpc_client(client, monkeypatch):
+def tcp_client(client, monkeypatch):
     """A client whose host has no Unix sockets."""
     monkeypatch.delattr(socket, "AF_UNIX")
     monkeypatch.setattr(connection, "_local_servers", {})
     return client
 
 
-def test_items_go_in_once_over_grpc_too(grpc_client, drain):
-    writer = grpc_client.trajectory_writer(3)
+def test_items_go_in_once_over_tcp_too(tcp_client, drain):
+    writer = tcp_client.trajectory_writer(3)
     for i in range(300):
         writer.append({"x": i, "y": np.zeros((50, 100), np.uint8)})
         writer.create_item("any", 1.0, [writer.history["x"][-1]])
         if i == 150:
-            writer._stream._link._stream._call.cancel()
+            writer._stream._link._stream._socket.shutdown(socket.SHUT_RDWR)
     writer.flush()
-    assert drain(grpc_client) == [[i] for i in range(300)]
+    assert drain(tcp_client) == [[i] for i in range(300)]
     writer.create_item("queue", 1.0, [writer.history["x"][-3:]] * 2)
     writer.end_episode()
-    samples = grpc_client.sample("queue", emit_timesteps=False)
+    samples = tcp_client.sample("queue", emit_timesteps=False)
     assert [s.data[1].tolist() for s in samples] == [[297, 298, 299]]
     writer.close()
 
@@ -411,13 +411,13 @@ def test_items_that_the_transport_refuses_are_not_sent_again(client, monkeypatch
         send(self, *message)
 
     def refuse(self, timeout):
-        raise kind("gRPC refused a message")
+        raise kind("refused a message")
 
     monkeypatch.setattr(connection.Connection, "send", count)
     with monkeypatch.context() as context:
         context.setattr(connection.Connection, "receive", refuse)
         writer.create_item("any", 1.0, [writer.history["x"][-1:]])
-        with pytest.raises(kind, match="gRPC refused a message"):
+        with pytest.raises(kind, match="refused a message"):
             writer.flush()
     writer.flush()
     assert len(sent) == 1
@@ -544,7 +544,7 @@ def test_flush_waits_for_other_threads_up_to_its_timeout(client, filled):
     assert writer.episode_steps == 0
 
 
-@pytest.mark.parametrize("transport", ["unix", "grpc"])
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
 def test_leaves_have_as_many_dimensions_as_batches_of_items_allow(
     client, monkeypatch, transport
 ):

@@ -1,4 +1,4 @@
-"""Messages between clients and servers, over gRPC or a Unix socket.
+"""Messages between clients and servers, over TCP or a Unix socket.
 
 >>> import numpy as np
 >>> from tfrl.replay_service.transport import wire

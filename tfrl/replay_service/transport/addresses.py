@@ -1,4 +1,4 @@
-"""Joins a server's host and port, and checks who can reach the server."""
+"""The addresses of servers, and who can reach them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ def join(host: str, port: int) -> str:
     """Returns "host:port", with brackets around a host that contains colons."""
     host = host.strip("[]")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split(address: str) -> tuple[str, int]:
+    """Returns the host, without brackets, and the port of "host:port".
+
+    Raises:
+      ValueError: If there is no port, or none of this number.
+    """
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(
+            f"server_address: got {address!r}, expected 'host:port', such as "
+            "'localhost:8000'."
+        )
+    return host.strip("[]"), int(port)
 
 
 def check_exposure(host: str, token: str | None) -> None:

@@ -1,9 +1,8 @@
 """Connections from clients to a replay server.
 
-A client first connects over gRPC. A server on the same host answers with the path of a
-Unix socket, which is several times faster. A client that uses the socket can also read
-the server's memory, if both sides support this. Clients that cannot use the socket keep
-using gRPC.
+A client first connects over TCP. A server on the same host answers with the path of a
+Unix socket. A client that uses the socket can also read the server's memory, if both
+sides support this. Clients that cannot use the socket keep using TCP.
 """
 
 from __future__ import annotations
@@ -15,19 +14,24 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import own_servers, wire
+from tfrl.replay_service.transport import (
+    own_servers,
+    socket_stream,
+    tcp_connection,
+    wire,
+)
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
 
 TOKEN_VARIABLE = "TFRL_REPLAY_TOKEN"
 # The transport between processes of one host: "shared" memory with the Unix socket,
-# only the "unix" socket, or only "grpc".
+# only the "unix" socket, or only "tcp".
 TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
@@ -35,7 +39,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
 _ONLY_TRY = 0.5  # The same for the attempt of a caller that gives no time.
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
-_TRANSPORTS = ("shared", "unix", "grpc")
+_TRANSPORTS = ("shared", "unix", "tcp")
 
 # Separate from the generator that users seed: connecting must not change their draws.
 _RANDOM = random.Random()
@@ -58,7 +62,7 @@ def connect(
     """Connects to a server. Keeps trying until it answers or time is up.
 
     The environment variable TFRL_REPLAY_TRANSPORT restricts processes of one host to
-    the Unix socket ("unix") or to gRPC ("grpc").
+    the Unix socket ("unix") or to TCP ("tcp").
 
     Args:
       address: "host:port".
@@ -99,7 +103,7 @@ def connect(
                 (tls, token),
                 remaining,
                 shared,
-                local=transport != "grpc",
+                local=transport != "tcp",
             )
         except errors.ReplayUnavailable as error:
             reason = error
@@ -127,7 +131,11 @@ class Connection:
     """
 
     def __init__(
-        self, stream: _Stream, welcome: dict[str, Any], address: str, shared: bool
+        self,
+        stream: socket_stream.SocketStream,
+        welcome: dict[str, Any],
+        address: str,
+        shared: bool,
     ):
         """Creates a connection; `connect` calls this.
 
@@ -145,7 +153,7 @@ class Connection:
         self._closed = False
 
     def __del__(self) -> None:
-        """Ends a connection that nobody closed: threads of gRPC would keep it."""
+        """Ends a connection that nobody closed."""
         if not sys.is_finalizing():
             self.close()
 
@@ -254,18 +262,6 @@ def _transport() -> str:
     return transport
 
 
-class _Stream(Protocol):
-    """A stream of messages: `LocalStream` or `GrpcStream`."""
-
-    def send(self, buffers: Sequence[wire.Buffer]) -> None: ...
-
-    def pump(self) -> bool: ...
-
-    def receive(self, timeout: float | None) -> wire.Buffer | None: ...
-
-    def close(self) -> None: ...
-
-
 def _try(
     address: str,
     greeting: dict[str, Any],
@@ -274,7 +270,7 @@ def _try(
     shared: bool,
     local: bool,
 ) -> Connection:
-    """Tries to connect once: over the last known local socket, then over gRPC."""
+    """Tries to connect once: over the last known local socket, then over TCP."""
     deadline = time.monotonic() + timeout
     known = (address, credentials[1])
     place = _local_servers.get(known) if local else None
@@ -282,11 +278,10 @@ def _try(
         try:
             return _connect_locally(address, place, greeting, deadline, shared)
         except (OSError, errors.ReplayUnavailable):
-            # The server has ended or was replaced. Connecting over gRPC shows which.
+            # The server has ended or was replaced. Connecting over TCP shows which.
             _local_servers.pop(known, None)
-    from tfrl.replay_service.transport import grpc_connection
-
-    stream = grpc_connection.GrpcStream(address, *credentials)
+    remaining = max(deadline - time.monotonic(), 0.0)
+    stream = tcp_connection.connect(address, *credentials, remaining)
     try:
         welcome = _greet(stream, greeting, deadline)
     except BaseException:
@@ -318,9 +313,7 @@ def _connect_locally(
 ) -> Connection:
     from tfrl.replay_service.transport import local_connection
 
-    stream = local_connection.LocalStream(
-        str(local["socket"]), deadline - time.monotonic()
-    )
+    stream = local_connection.connect(str(local["socket"]), deadline - time.monotonic())
     shared = shared and bool(local.get("arena_socket"))
     more = {"secret": local["secret"], "shared": shared}
     try:
@@ -332,7 +325,7 @@ def _connect_locally(
 
 
 def _greet(
-    stream: _Stream, greeting: Mapping[str, Any], deadline: float
+    stream: socket_stream.SocketStream, greeting: Mapping[str, Any], deadline: float
 ) -> dict[str, Any]:
     stream.send(wire.encode(wire.HELLO, greeting))
     message = stream.receive(max(deadline - time.monotonic(), 0.01))
@@ -359,7 +352,7 @@ def _warn_of_slowness(address: str, reason: object) -> None:
     _warned.add(address)
     _LOGGER.warning(
         "The replay server at %r is on this host, but its local socket cannot be used "
-        "(%s): using gRPC instead, which is slower.",
+        "(%s): using TCP instead, which is slower.",
         address,
         str(reason).rstrip("."),
     )

@@ -1,12 +1,8 @@
-"""Frames messages: on a stream of bytes, and as messages of gRPC.
+"""Frames messages on a stream of bytes.
 
-On a Unix socket, a message is preceded by its length, in four bytes, little-endian.
-Small buffers are joined before they are sent, and large messages are read into their
-final memory, so no data is copied more than once.
-
-Over gRPC, a client sends a message of up to `limits.PART_BYTES` as one message of gRPC.
-A longer one is preceded by "TL" and its length in eight bytes, and sent in parts of
-this size, because gRPC holds a whole message in memory before the server can refuse it.
+A message is preceded by its length, in four bytes, little-endian. Small buffers are
+joined before they are sent, and large messages are read into their final memory, so no
+data is copied more than once.
 
 A server passes the size of the largest message that it accepts now, which depends on
 whether the client has sent a valid greeting.
@@ -14,18 +10,15 @@ whether the client has sent a valid greeting.
 
 from __future__ import annotations
 
-import itertools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import limits, wire
+from tfrl.replay_service.transport import wire
 
 _LENGTH = struct.Struct("<I")
-_ANNOUNCEMENT = struct.Struct("<2sQ")  # Of a message in parts.
-_IN_PARTS = b"TL"
 
 Allocate = Callable[[int], np.ndarray]
 
@@ -40,39 +33,6 @@ def check_length(length: int) -> None:
         raise errors.ResourceExhaustedError(
             f"Got {length} bytes to send, expected at most {wire.MAX_FRAME}."
         )
-
-
-def split(buffers: Sequence[wire.Buffer]) -> Iterator[list[wire.Buffer]]:
-    """Returns the messages of gRPC for a message, each as buffers to be joined.
-
-    Args:
-      buffers: The message, in parts, which must not change before they are sent.
-
-    Raises:
-      ResourceExhaustedError: If the message is larger than `wire.MAX_FRAME`.
-    """
-    length = sum(map(len, buffers))
-    if length <= limits.PART_BYTES:
-        return iter([list(buffers)])
-    check_length(length)
-    announcement: list[wire.Buffer] = [_ANNOUNCEMENT.pack(_IN_PARTS, length)]
-    return itertools.chain([announcement], _parts(buffers))
-
-
-def _parts(buffers: Sequence[wire.Buffer]) -> Iterator[list[wire.Buffer]]:
-    part: list[wire.Buffer] = []
-    room = limits.PART_BYTES
-    for buffer in buffers:
-        rest = memoryview(buffer)
-        while len(rest):
-            piece, rest = rest[:room], rest[room:]
-            part.append(piece)
-            room -= len(piece)
-            if not room:
-                yield part
-                part, room = [], limits.PART_BYTES
-    if part:
-        yield part
 
 
 def pack(buffers: Sequence[wire.Buffer], joined: int) -> list[wire.Buffer]:
@@ -121,14 +81,18 @@ class MessageReader:
       expected: The size of the large message in transit; 0 without one.
     """
 
-    def __init__(self, chunk_bytes: int, allocate: Allocate = new_array):
+    def __init__(
+        self, chunk_bytes: int, allocate: Allocate = new_array, prefix: bytes = b""
+    ):
         """Creates a reader at the start of a stream.
 
         Args:
           chunk_bytes: The maximum number of bytes per read, except within a larger
             message.
           allocate: Returns memory for a large message.
+          prefix: The bytes that come before the first message.
         """
+        self._prefix = prefix
         self._allocate = allocate
         self._chunk = _memory_for(chunk_bytes, new_array)
         self.expected = 0
@@ -165,9 +129,12 @@ class MessageReader:
           most: The largest message to accept, in bytes.
 
         Raises:
-          ProtocolError: If the next message is larger. Nothing can be read after that.
+          ProtocolError: If the next message is larger, or the stream does not begin as
+            it should. Nothing can be read after that.
           ResourceExhaustedError: If there is no memory for the next message.
         """
+        if self._prefix and not self._passed_prefix():
+            return None
         if self._large is not None:
             if self._large_end < len(self._large):
                 return None
@@ -191,59 +158,16 @@ class MessageReader:
             self._start = self._end = 0
         return None
 
-
-class PartReader:
-    """Assembles messages from messages of gRPC; see `split`.
-
-    Attributes:
-      expected: The size of the message whose parts are in transit; 0 without one.
-    """
-
-    def __init__(self, allocate: Allocate = new_array):
-        """Creates a reader at the start of a stream.
-
-        Args:
-          allocate: Returns memory for a large message.
-        """
-        self._allocate = allocate
-        self.expected = 0
-        self._large: memoryview | None = None
-        self._end = 0
-
-    def add(self, received: bytes, most: int = wire.MAX_FRAME) -> wire.Buffer | None:
-        """Returns the complete message that `received` ends, or None if there is none.
-
-        Args:
-          received: A message of gRPC.
-          most: The largest message to accept, in bytes.
-
-        Raises:
-          ProtocolError: If a message is larger, or the parts are longer than announced.
-          ResourceExhaustedError: If there is no memory for the message.
-        """
-        if self._large is not None:
-            end = self._end + len(received)
-            if end > self.expected or not received:
-                raise errors.ProtocolError(
-                    f"Got {end} bytes of a message of {self.expected}."
-                )
-            self._large[self._end : end] = received
-            self._end = end
-            if end < self.expected:
-                return None
-            message, self._large, self.expected = self._large, None, 0
-            return message
-        length = len(received)
-        in_parts = length == _ANNOUNCEMENT.size and received.startswith(_IN_PARTS)
-        if in_parts:
-            _, length = _ANNOUNCEMENT.unpack(received)
-        if length > most:
-            raise too_large(length, most)
-        if not in_parts:
-            return received
-        self._large = _memory_for(length, self._allocate)
-        self.expected, self._end = length, 0
-        return None
+    def _passed_prefix(self) -> bool:
+        first = bytes(self._chunk[: min(self._end, len(self._prefix))])
+        if not self._prefix.startswith(first):
+            raise errors.ProtocolError(
+                "The server at this address is no replay service of tfrl."
+            )
+        if len(first) < len(self._prefix):
+            return False
+        self._start, self._prefix = len(first), b""
+        return True
 
 
 def _memory_for(length: int, allocate: Allocate) -> memoryview:

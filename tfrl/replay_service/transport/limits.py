@@ -11,7 +11,6 @@ from __future__ import annotations
 GREETING_BYTES = 64 << 10  # Of a message that is not preceded by a valid greeting.
 JSON_BYTES = 4 << 20  # Of the JSON in a request.
 JSON_VALUES = 1 << 17  # In the JSON of a request; the server parses them in 20 ms.
-PART_BYTES = 1 << 20  # Of one message of gRPC; longer messages are sent in parts.
 COLUMNS = 4000  # Of the steps of a writer, and of an item.
 RANK = 32  # Dimensions of an array.
 STEP_RANK = RANK - 2  # Of a leaf of a step: items add time, and messages add items.

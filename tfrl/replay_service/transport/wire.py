@@ -29,7 +29,6 @@ SAMPLE, SAMPLES, RELEASE = 20, 21, 22
 WRITE, CONFIRMED = 30, 31
 
 PROTOCOL = 2
-TOKEN = "tfrl-token-bin"  # In the metadata of gRPC calls.
 MAX_FRAME = 512 << 20  # Bytes.
 
 _HEAD = struct.Struct("<2sBBIH")

@@ -1,7 +1,6 @@
 """A server as a whole: what comes over its sockets, and how it ends."""
 
 import contextlib
-import itertools
 import json
 import os
 import socket
@@ -11,7 +10,6 @@ import sys
 import threading
 import time
 
-import grpc
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ from tfrl.replay_service import checkpointers, errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
 from tfrl.replay_service.engine.serving import main
 from tfrl.replay_service.table import Table
-from tfrl.replay_service.transport import connection, grpc_connection, wire
+from tfrl.replay_service.transport import connection, tcp_connection, wire
 
 NO_KEYS = np.zeros(0, np.uint64)
 needs_unix = pytest.mark.skipif(
@@ -67,10 +65,10 @@ def server():
 
 
 class Raw:
-    """A client over gRPC, which `connection.connect` would leave for the socket."""
+    """A client over TCP, which `connection.connect` would leave for the socket."""
 
     def __init__(self, port, role="control", **hello):
-        self.stream = grpc_connection.GrpcStream(f"localhost:{port}", None)
+        self.stream = tcp_connection.connect(f"localhost:{port}", None, None, 20.0)
         self.send(wire.HELLO, {"protocol": wire.PROTOCOL, "role": role, **hello})
         self.welcome = self.receive().meta
 
@@ -85,7 +83,7 @@ class Raw:
 
 
 def connect(kind, port, role, **hello):
-    if kind == "grpc":
+    if kind == "tcp":
         return Raw(port, role, **hello)
     link = connection.connect(
         f"localhost:{port}", role, shared=kind == "shared", hello=hello
@@ -120,7 +118,7 @@ def sample(link, num):
 
 
 @pytest.mark.parametrize(
-    "kind", ["grpc", *(["unix", "shared"] if hasattr(socket, "AF_UNIX") else [])]
+    "kind", ["tcp", *(["unix", "shared"] if hasattr(socket, "AF_UNIX") else [])]
 )
 def test_large_messages_go_both_ways(server, kind):
     port, _ = server
@@ -185,7 +183,7 @@ def test_bytes_that_are_no_message_end_a_connection_not_the_server(server, data)
     link.close()
 
 
-def test_message_that_is_none_ends_a_call_not_the_server(server):
+def test_message_that_is_none_ends_a_connection_not_the_server(server):
     port, _ = server
     stranger = Raw(port)
     stranger.stream.send([b"nonsense"])
@@ -217,7 +215,7 @@ def test_many_calls_that_wait_do_not_keep_another_from_its_answer(server):
 
 
 @needs_unix
-@pytest.mark.parametrize("kind", ["grpc", "unix"])
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_client_that_does_not_read_is_not_served_ahead(server, kind):
     port, _ = server
     control = connect("unix", port, "control")
@@ -225,17 +223,8 @@ def test_client_that_does_not_read_is_not_served_ahead(server, kind):
     control.receive(20)
     write(connect("unix", port, "writer"), np.ones((1, 100_000), np.uint8))
     meta = {"table": "t", "num": 100_000, "timeout_ms": -1, "request": 0, "release": 0}
-    if kind == "unix":
-        slow = connect(kind, port, "sampler")
-        slow.send(wire.SAMPLE, meta)
-    else:
-        slow = grpc.insecure_channel(f"localhost:{port}")
-        hello = wire.encode(wire.HELLO, {"protocol": wire.PROTOCOL, "role": "sampler"})
-        requests = [b"".join(hello), b"".join(wire.encode(wire.SAMPLE, meta))]
-        stay = threading.Event()
-        call = slow.stream_stream(grpc_connection.METHOD)
-        kept = call(itertools.chain(requests, iter(stay.wait, True)))
-        assert kept is not None
+    slow = connect(kind, port, "sampler")
+    slow.send(wire.SAMPLE, meta)
     counts = [-1, 0]
     while counts[-1] == 0 or counts[-1] > counts[-2]:
         time.sleep(0.1)
@@ -244,8 +233,6 @@ def test_client_that_does_not_read_is_not_served_ahead(server, kind):
         counts.append(limiter["sample_stats"]["completed"])
     # A message has 335 items.
     assert 256 <= counts[-1] < 3000
-    if kind == "grpc":
-        stay.set()
     slow.close()
     control.close()
 
@@ -304,7 +291,7 @@ def test_busy_server_ends_with_its_parent_and_has_no_tensorflow():
     assert link.receive().kind == wire.OK
     link.send(wire.INFO, {})
     modules = child.stderr.readline().decode()
-    assert "'grpc'" in modules
+    assert "'grpc'" not in modules
     assert "tensorflow" not in modules
     assert "keras" not in modules
     started = time.monotonic()

@@ -32,7 +32,7 @@ class EventLog:
           role: "control", "writer" or "sampler".
           is_local: Whether it uses the Unix socket.
         """
-        way = "the local socket" if is_local else "gRPC"
+        way = "the local socket" if is_local else "TCP"
         LOGGER.info("A %s has connected over %s from %s.", role, way, peer)
 
     def disconnected(self, peer: str, role: object) -> None:

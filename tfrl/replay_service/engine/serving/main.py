@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import gc
 import json
 import os
@@ -27,7 +26,7 @@ from tfrl.replay_service.engine.checkpoints import (
     checkpoint_directory,
     server_checkpoint,
 )
-from tfrl.replay_service.engine.serving import listeners
+from tfrl.replay_service.engine.serving import network_listener, protocols
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
 from tfrl.system import locked_directories
@@ -35,7 +34,6 @@ from tfrl.system import locked_directories
 STOP = b"stop"  # What a parent writes to stdin before it closes it.
 _GRACE = 1.5  # Seconds for an orderly end.
 _POLL = 1.0  # Seconds between checks whether the parent is alive.
-_LOOPBACK = "127.0.0.1"
 _SOCKETS = "tfrl-replay-"  # The beginning of the name of the sockets' directory.
 
 # The directory of the sockets, which is deleted before a forced exit.
@@ -74,14 +72,16 @@ async def run(
     async with contextlib.AsyncExitStack() as stack:
         directory = await _listen_locally(service, stack)
         host = str(config.get("host") or "localhost")
-        server, port = await _listen_to_grpc(service, host, config)
-        stack.push_async_callback(server.stop, _GRACE / 2)
+        listener = network_listener.listen(
+            service, host, int(config.get("port") or 0), config.get("tls")
+        )
+        stack.push_async_callback(listener.close, _GRACE / 2)
         stack.callback(service.stop)
         service.start()
         # All objects so far are permanent, so the garbage collector can skip them.
         gc.collect()
         gc.freeze()
-        announce(port, directory)
+        announce(listener.port, directory)
         await stop.wait()
 
 
@@ -122,7 +122,7 @@ def serve(
             on_start(end)
         await run(config, announce, stop)
 
-    # On Windows, gRPC does not work with the default loop.
+    # Windows has another default, with which nothing here was tried.
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(_serve())
 
@@ -247,7 +247,7 @@ async def _listen_on_unix_sockets(
         stack.callback(shutil.rmtree, _directory, ignore_errors=True)
         path = os.path.join(_directory, "s")
         server = await loop.create_unix_server(
-            lambda: listeners.LocalProtocol(service), path
+            lambda: protocols.LocalProtocol(service), path
         )
     except OSError as error:
         print(f"tfrl.replay_service: no local socket: {error}", file=sys.stderr)
@@ -262,61 +262,3 @@ async def _listen_on_unix_sockets(
         stack.callback(listener.close)
         service.local["arena_socket"] = path
     return _directory
-
-
-async def _listen_to_grpc(
-    service: Service, host: str, config: Mapping[str, Any]
-) -> tuple[Any, int]:
-    """Listens for gRPC; see `listeners.listen_to_grpc`.
-
-    Raises:
-      OSError: If the port is not available.
-    """
-    port = int(config.get("port") or 0)
-    tls = config.get("tls")
-    credentials = None if tls is None else (tls[0].encode(), tls[1].encode())
-    # "localhost" may be IPv4 or IPv6, which have separate ports.
-    address = _LOOPBACK if host == "localhost" else host
-    _check_port(address, port)
-    try:
-        server, bound = await listeners.listen_to_grpc(
-            service, address, port, credentials
-        )
-    except RuntimeError as error:
-        if credentials is not None:  # The port was available just before.
-            raise ValueError(
-                "tls: gRPC accepts no connections with the certificate chain and the "
-                "private key; check that they are complete and belong together."
-            ) from error
-        raise OSError(errno.EADDRNOTAVAIL, f"host, port: {error}") from error
-    return server, bound
-
-
-def _check_port(host: str, port: int) -> None:
-    """Checks that a port is available, because gRPC does not report a reason.
-
-    Raises:
-      OSError: If the port is not available.
-      ValueError: If the port is out of range.
-    """
-    if not 0 <= port <= 65535:
-        raise ValueError(
-            f"port: got {port}, expected a number from 0 to 65535, or None."
-        )
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind) as probe:
-            if sys.platform != "win32":
-                # As gRPC does: ports that were just released can be used.
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        text = f"host, port: cannot listen on {host!r}, port {port}: {error.strerror}."
-        if error.errno == errno.EADDRINUSE:
-            text = (
-                f"port: {port} is in use on {host!r}, perhaps by a server that still "
-                "runs. Stop it, choose another port, or pass port=None for a free one."
-            )
-        raise OSError(error.errno, text) from error

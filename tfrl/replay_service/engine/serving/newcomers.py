@@ -7,7 +7,7 @@ from typing import Protocol
 from tfrl.replay_service import errors
 
 _MOST_LOCAL = 512  # Connections of the Unix socket, which only this user can open.
-_MOST_REMOTE = 256  # Each can hold one message of gRPC, of up to `limits.PART_BYTES`.
+_MOST_REMOTE = 256  # Connections of clients that know the token, if there is one.
 
 
 class Newcomer(Protocol):

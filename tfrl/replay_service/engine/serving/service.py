@@ -25,7 +25,7 @@ from tfrl.replay_service.engine.storage.large_memory import LargeMemory
 from tfrl.replay_service.engine.storage.layouts import Layouts
 from tfrl.replay_service.engine.storage.step_store import StepStore
 from tfrl.replay_service.engine.tables.engine_table import EngineTable
-from tfrl.replay_service.transport import wire
+from tfrl.replay_service.transport import preamble, wire
 from tfrl.specs import spec_json
 
 SLICE = 256  # Items processed for one session before another has its turn.
@@ -160,7 +160,7 @@ class Service:
         self.sessions: set[Caller] = set()
         self.newcomers = Newcomers()
         self.kept = 0  # Bytes of messages that wait for their turn.
-        self.unsent = 0  # Bytes of messages that gRPC has not taken yet.
+        self.unsent = 0  # Bytes of messages that clients have not received yet.
         self.incoming = memory.Reserved()  # For messages that have not arrived whole.
         self.layouts = Layouts()
         self.background = BackgroundWork()
@@ -172,7 +172,7 @@ class Service:
         self._next_schema = 0
         self._mapped = 0  # The number of stores that clients can map.
         self._most_stores = _FEW_STORES  # Then unused stores are looked for.
-        self._token = None if token is None else token.encode()
+        self._digest = None if token is None else preamble.digest(token)
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         # The last checkpoint that was written, or the one that the server started from.
         self.last_checkpoint: str | None = None
@@ -272,9 +272,9 @@ class Service:
             self._forget_writers()
         return writer
 
-    def admits(self, token: Any) -> bool:
-        """Returns whether a client with this token, in bytes, may connect over gRPC."""
-        return self._token is None or _same(token, self._token)
+    def admits(self, digest: Any) -> bool:
+        """Returns whether a client with this digest of a token may connect over TCP."""
+        return self._digest is None or _same(digest, self._digest)
 
     def admits_locally(self, secret: Any) -> bool:
         """Returns whether a client with this secret may connect on this host."""

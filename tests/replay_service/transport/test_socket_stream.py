@@ -1,4 +1,4 @@
-"""Messages over a Unix socket, whose server may close it at any time."""
+"""Messages over a socket, whose server may close it at any time."""
 
 import socket
 import threading
@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.transport import framing, local_connection, wire
+from tfrl.replay_service.transport import framing, keepalive, local_connection, wire
 
 if not hasattr(socket, "AF_UNIX"):
     pytest.skip("This system has no Unix sockets.", allow_module_level=True)
@@ -29,7 +29,7 @@ def refuse(tmp_path):
 
         threads.append(threading.Thread(target=serve))
         threads[-1].start()
-        return local_connection.LocalStream(str(tmp_path / "s"), 10.0)
+        return local_connection.connect(str(tmp_path / "s"), 10.0)
 
     yield start
     for thread in threads:
@@ -60,4 +60,18 @@ def test_a_connection_that_closes_without_a_word_is_lost(refuse):
     stream = refuse(b"")
     with pytest.raises(errors.ConnectionLost):
         send_until_it_fails(stream)
+    stream.close()
+
+
+def test_a_host_that_is_gone_ends_a_wait_without_a_limit(refuse, monkeypatch):
+    stream = refuse(b"")
+    monkeypatch.setattr(keepalive, "PERIOD", 0.01)
+    assert stream.receive(0.05) is None
+    monkeypatch.setattr(keepalive, "is_dead", lambda _: True)
+    with pytest.raises(errors.ConnectionLost, match="host does not answer"):
+        stream.receive(None)
+    monkeypatch.undo()
+    stream.send([b"1234"])
+    with pytest.raises(errors.ConnectionLost):
+        stream.receive(10.0)
     stream.close()

@@ -323,6 +323,30 @@ def test_token_and_tls_protect_a_server(monkeypatch, tmp_path):
     server.stop()
 
 
+def test_the_environment_names_the_files_of_a_certificate(monkeypatch, tmp_path):
+    for name, content in (("CERTIFICATE", CERTIFICATE), ("KEY", KEY)):
+        path = tmp_path / name
+        path.write_bytes(content)
+        monkeypatch.setenv(f"TFRL_REPLAY_TLS_{name}", str(path))
+    monkeypatch.setenv("TFRL_REPLAY_TRANSPORT", "tcp")
+    server = Server([make_table()], token="secret")
+    # A client has no key.
+    monkeypatch.delenv("TFRL_REPLAY_TLS_KEY")
+    client = clients.Client(f"localhost:{server.port}", token="secret")
+    assert "t" in client.server_info()
+    monkeypatch.delenv("TFRL_REPLAY_TLS_CERTIFICATE")
+    in_clear = clients.Client(f"localhost:{server.port}", token="secret", timeout=0.1)
+    with pytest.raises(errors.ReplayUnavailable, match="only accepts encrypted"):
+        in_clear.server_info()
+    server.stop()
+    monkeypatch.setenv("TFRL_REPLAY_TLS_CERTIFICATE", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"TLS_CERTIFICATE: cannot read.*No such"):
+        in_clear.server_info()
+    monkeypatch.setenv("TFRL_REPLAY_TLS_KEY", str(tmp_path / "KEY"))
+    with pytest.raises(ValueError, match=r"tls_certificate.*nowhere"):
+        Server([make_table()])
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_server_ends_with_a_parent_that_is_killed():
     code = (

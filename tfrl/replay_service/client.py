@@ -59,8 +59,9 @@ class Client:
           token: The server's token, if it has one; by default the environment variable
             TFRL_REPLAY_TOKEN.
           tls_root_certificates: Root certificates (PEM) that verify the server's
-            certificate; empty for the system's root certificates; None for an
-            unencrypted connection.
+            certificate; empty for the system's root certificates; by default the file
+            that the environment variable TFRL_REPLAY_TLS_CERTIFICATE names, and without
+            it an unencrypted connection.
           timeout: The number of seconds to keep trying to reach the server.
 
         Raises:

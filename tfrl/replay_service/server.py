@@ -59,7 +59,9 @@ class Server:
             host. Use "0.0.0.0" and a token for clients on other hosts.
           token: The token that clients must present; by default the environment
             variable TFRL_REPLAY_TOKEN.
-          tls: A certificate chain and a private key (PEM), to encrypt connections.
+          tls: A certificate chain and a private key (PEM), to encrypt connections; by
+            default the files that the environment variables TFRL_REPLAY_TLS_CERTIFICATE
+            and TFRL_REPLAY_TLS_KEY name.
           seed: The seed of the server's random choices; None for a random seed.
 
         Raises:
@@ -81,6 +83,7 @@ class Server:
         server_settings.check(
             {"host": host, "port": port, "token": token, "seed": seed}
         )
+        tls = server_settings.default_tls() if tls is None else tls
         server_settings.check_tls(tls)
         token = os.environ.get("TFRL_REPLAY_TOKEN") or None if token is None else token
         addresses.check_exposure(host, token)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+from tfrl.replay_service.transport import tls as tls_lib
 
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _KEY = "PRIVATE KEY-----"
@@ -145,7 +148,10 @@ def read_tls(certificate: str | None, key: str | None) -> list[str] | None:
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise ValueError("--tls_certificate and --tls_key: give both or neither.")
+        raise ValueError(
+            "--tls_certificate and --tls_key, or TFRL_REPLAY_TLS_CERTIFICATE and "
+            "TFRL_REPLAY_TLS_KEY: give both or neither."
+        )
     contents = [
         _read_pem("tls_certificate", certificate, _CERTIFICATE),
         _read_pem("tls_key", key, _KEY),
@@ -161,6 +167,21 @@ def read_tls(certificate: str | None, key: str | None) -> list[str] | None:
             "first certificate without a password."
         ) from None
     return contents
+
+
+def default_tls() -> tuple[bytes, bytes] | None:
+    """Returns the certificate chain and the key that the environment names.
+
+    Returns None if it names no key: a client has the certificate alone.
+
+    Raises:
+      ValueError: See `read_tls`.
+    """
+    key = os.environ.get(tls_lib.KEY_VARIABLE)
+    if not key:
+        return None
+    found = read_tls(os.environ.get(tls_lib.CERTIFICATE_VARIABLE), key)
+    return None if found is None else (found[0].encode(), found[1].encode())
 
 
 def check_tls(tls: tuple[bytes, bytes] | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pathlib
 import random
 import socket
 import sys
@@ -25,6 +26,7 @@ from tfrl.replay_service.transport import (
     tcp_connection,
     wire,
 )
+from tfrl.replay_service.transport import tls as tls_lib
 
 if TYPE_CHECKING:
     from tfrl.replay_service.transport.arena_view import ArenaView
@@ -70,7 +72,8 @@ def connect(
       token: The server's token, if it has one; by default the environment variable
         TFRL_REPLAY_TOKEN.
       tls: Root certificates (PEM) that verify the server's certificate; empty for the
-        system's root certificates; None for an unencrypted connection.
+        system's root certificates; by default the file that the environment variable
+        TFRL_REPLAY_TLS_CERTIFICATE names, and without it an unencrypted connection.
       timeout: The number of seconds to keep trying; 0 for one attempt.
       hello: Additional fields of the greeting, such as a writer's id.
       shared: Whether to read the server's memory if possible.
@@ -82,14 +85,15 @@ def connect(
       ValueError: If the environment names an unknown transport, or `tls` holds no
         certificates.
     """
+    transport = _transport()
+    shared = shared and transport == "shared"
+    token = default_token() if token is None else token
+    tls = default_roots() if tls is None else tls
     if tls and _CERTIFICATE not in tls:
         raise ValueError(
             f"tls_root_certificates: got {len(tls)} bytes without {_CERTIFICATE!r}, "
             "expected certificates in the PEM format."
         )
-    transport = _transport()
-    shared = shared and transport == "shared"
-    token = default_token() if token is None else token
     greeting = {"protocol": wire.PROTOCOL, "role": role, **(hello or {})}
     started = time.monotonic()
     deadline = started + (timeout or _ONLY_TRY)
@@ -245,6 +249,25 @@ class Connection:
 def default_token() -> str | None:
     """Returns the token in the environment, or None."""
     return os.environ.get(TOKEN_VARIABLE) or None
+
+
+def default_roots() -> bytes | None:
+    """Returns the certificates in the file that the environment names, or None.
+
+    Raises:
+      ValueError: If the file cannot be read.
+    """
+    path = os.environ.get(tls_lib.CERTIFICATE_VARIABLE)
+    if not path:
+        return None
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(
+            f"{tls_lib.CERTIFICATE_VARIABLE}: cannot read {path!r} "
+            f"({error.strerror}); name the file of the servers' certificate, or unset "
+            "the variable."
+        ) from None
 
 
 def _transport() -> str:

@@ -14,6 +14,9 @@ import tempfile
 from tfrl.replay_service.transport.wire import Buffer
 
 FIRST_BYTE = b"\x16"  # Of every handshake.
+# Environment variables with the paths of a certificate chain and its private key.
+CERTIFICATE_VARIABLE = "TFRL_REPLAY_TLS_CERTIFICATE"
+KEY_VARIABLE = "TFRL_REPLAY_TLS_KEY"
 
 
 class TlsLayer:

@@ -259,3 +259,14 @@ def test_an_experiment_that_cannot_be_imported_is_refused_before_the_run():
         distribute.CommandLauncher("no_such_module:function")
     with pytest.raises(ValueError, match="patience: expected"):
         distribute.CommandLauncher(EXPERIMENT, patience=0)
+
+
+def test_a_command_whose_work_raises_ends_with_status_1(monkeypatch, capsys):
+    def fail():
+        raise ValueError("wrong")
+
+    monkeypatch.setattr(worker, "main", fail)
+    with pytest.raises(SystemExit) as ended:
+        worker._run_command()
+    assert ended.value.code == 1
+    assert "ValueError: wrong" in capsys.readouterr().err

@@ -283,3 +283,14 @@ def test_a_run_in_lockstep_is_refused_because_nobody_starts_all_processes_again(
             schedule="lockstep",
             launcher=distribute.CommandLauncher(EXPERIMENT),
         )
+
+
+def test_a_command_whose_work_raises_ends_with_status_1(monkeypatch, capsys):
+    def fail():
+        raise ValueError("wrong")
+
+    monkeypatch.setattr(worker, "main", fail)
+    with pytest.raises(SystemExit) as ended:
+        worker._run_command()
+    assert ended.value.code == 1
+    assert "ValueError: wrong" in capsys.readouterr().err

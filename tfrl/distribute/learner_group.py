@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 _POLL = 0.2  # Seconds between looks at the group.
 
 _Result = TypeVar("_Result")
+_begun = threading.Event()
+
+
+def has_begun() -> bool:
+    """Whether this process has trained in a group."""
+    return _begun.is_set()
 
 
 def train(
@@ -64,6 +70,7 @@ def train(
     from tfrl.train import worker_group
 
     variables = worker_group.environment(group["addresses"], member.task.number)
+    _begun.set()
     os.environ.update(variables)
     try:
         # `watch` needs no limit of time, whose threads would be too many.

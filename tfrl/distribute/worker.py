@@ -19,13 +19,14 @@ import argparse
 import dataclasses
 import functools
 import importlib
+import os
 import pathlib
 import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfrl import replay_service
 from tfrl.distribute import learner_group, membership, supervised_server, tasks
@@ -269,5 +270,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _run_command() -> NoReturn:
+    """Runs `main`, and ends the process also if TensorFlow would wait for others."""
+    try:
+        status = main()
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    if learner_group.has_begun():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # A group's runtime waits at its end for learners that have ended before it.
+        os._exit(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _run_command()

@@ -19,6 +19,7 @@ from . import reverb_variable_container as reverb_variable_container
 from . import run as run
 from . import servers as servers
 from . import shares as shares
+from . import stamps as stamps
 from . import supervised_server as supervised_server
 from . import tables as tables
 from . import tasks as tasks

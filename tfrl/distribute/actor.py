@@ -15,6 +15,7 @@ from tfrl.distribute import (
     home_writer,
     reports,
     sharded_client,
+    stamps,
     tables,
 )
 from tfrl.distribute import reverb_variable_container as containers
@@ -61,7 +62,8 @@ def act(
     with contextlib.closing(environment):
         while not is_stopped():
             first.attempt(weights.pull)
-            writer(loop.collect_frames(experiment.pull_period))
+            frames = loop.collect_frames(experiment.pull_period)
+            writer(stamps.stamp(frames, weights.version))
             report()
             _flush(writer, is_stopped, report)
 
@@ -115,6 +117,8 @@ class _Weights:
         self._client = client
         self._container = containers.ReverbVariableContainer(client.server_address)
         self._pulled = -1
+        self._step = agent.train_step_counter
+        self.version = int(self._step)
 
     def pull(self) -> None:
         """Assigns the newest weights to the agent's, unless it has them."""
@@ -124,6 +128,7 @@ class _Weights:
         if info.current_size and pushed != self._pulled:
             self._container.update(self._variables)
             self._pulled = pushed
+            self.version = int(self._step)
 
 
 def _flush(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import tensorflow as tf
@@ -17,6 +17,7 @@ from tfrl.distribute import (
     reports,
     sharded_client,
     sharded_replay_buffer,
+    stamps,
     tables,
     view,
 )
@@ -130,7 +131,7 @@ def follow(
     )
     settings = _settings_of_replicas(experiment, replay_buffer)
     with replay_buffer.reraise():
-        loop = train.StrategyLoop(agent, strategy=strategy, **settings)
+        loop = _FollowerLoop(agent, strategy=strategy, **settings)
         loop.run_group(lambda: None)
 
 
@@ -145,7 +146,7 @@ def make_replay_buffer(
     Args:
       experiment: What to do.
       servers: The replay servers.
-      agent: The agent, whose `collect_data_spec` is that of a frame.
+      agent: The agent, whose `collect_data_spec` is that of a frame without its stamp.
       num_environments: The number of environments of each actor.
     """
     if len(servers.addresses()) > 1:
@@ -156,14 +157,14 @@ def make_replay_buffer(
             timeout=_TIMEOUT,
         )
         return sharded_replay_buffer.ShardedReplayBuffer(
-            agent.collect_data_spec,
+            stamps.spec(agent.collect_data_spec),
             client,
             experiment.sequence_length,
             "mass" if client.is_prioritized else "size",
             experiment.max_in_flight,
         )
     return replay_buffers.ReverbReplayBuffer(
-        agent.collect_data_spec,
+        stamps.spec(agent.collect_data_spec),
         tables.SEQUENCES,
         experiment.sequence_length,
         server_address=servers.first,
@@ -187,7 +188,23 @@ def _checkpoints(replay_buffer: _ReplayBuffer) -> list[str | None]:
     return replay_buffer.last_checkpoints
 
 
-class _Counting(train.DatasetLoop):
+class _OnStamped(train.DatasetLoop):
+    """Trains on stamped frames, and counts their policy lags."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lags = stamps.Lags()
+
+    def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
+        # An update trains on what was drawn before it, maybe long before.
+        versions = tf.stack([self._first_local(version) for _, _, version in elements])
+        first = tf.cast(self._agent.train_step_counter, tf.int64)
+        steps = first + tf.range(len(elements), dtype=tf.int64)
+        self.lags.count(versions, steps[:, tf.newaxis, tf.newaxis])
+        return [(frames, info) for frames, info, _ in elements]
+
+
+class _Counting(_OnStamped):
     """Counts the steps and episodes that actors have reported."""
 
     _collected: reports.Collected
@@ -223,7 +240,7 @@ class _LearnerLoop(_Counting):
     ) -> None:
         super().__init__(
             agent,
-            lambda: replay_buffer.as_dataset(sample_batch_size=experiment.batch_size),
+            lambda: _dataset(replay_buffer, experiment.batch_size),
             replay_buffer,
             compiled_updates=experiment.push_period if experiment.jit_compile else None,
         )
@@ -249,14 +266,22 @@ class _ReplicasLoop(_Counting, train.StrategyLoop):
         self._take = take
 
 
+class _FollowerLoop(_OnStamped, train.StrategyLoop):
+    """The replicas of another process than the chief's."""
+
+
+def _dataset(replay_buffer: _ReplayBuffer, batch_size: int) -> tf.data.Dataset:
+    """Returns elements `(frames, info, version)`."""
+    dataset = replay_buffer.as_dataset(sample_batch_size=batch_size)
+    return dataset.map(lambda stamped, info: (stamped.frames, info, stamped.version))
+
+
 def _settings_of_replicas(
     experiment: experiments.Experiment, replay_buffer: _ReplayBuffer
 ) -> dict[str, Any]:
     """Returns arguments of a `StrategyLoop`, the same in all processes of a group."""
     return {
-        "experience_dataset_fn": lambda size, _: replay_buffer.as_dataset(
-            sample_batch_size=size
-        ),
+        "experience_dataset_fn": lambda size, _: _dataset(replay_buffer, size),
         "batch_size": experiment.batch_size,
         "seed": experiment.seed,
         "replay_buffer": replay_buffer,

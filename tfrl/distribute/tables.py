@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfrl import replay_buffers, replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import limiter_windows, reports, shard_keys
+from tfrl.distribute import limiter_windows, reports, shard_keys, stamps
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.specs import tensor_spec
 
@@ -41,7 +41,9 @@ def make_shards(
     environment.close()
     whole = experiment.make_table(
         SEQUENCES,
-        tensor_spec.add_outer_dim(agent.collect_data_spec, experiment.sequence_length),
+        tensor_spec.add_outer_dim(
+            stamps.spec(agent.collect_data_spec), experiment.sequence_length
+        ),
     )
     part = divided(
         whole,

@@ -5,6 +5,7 @@ from . import experiment as experiment
 from . import first_server as first_server
 from . import home_shards as home_shards
 from . import home_writer as home_writer
+from . import host_relay as host_relay
 from . import launchers as launchers
 from . import learner as learner
 from . import limiter_windows as limiter_windows
@@ -24,6 +25,8 @@ from . import supervised_server as supervised_server
 from . import tables as tables
 from . import tasks as tasks
 from . import view as view
+from . import weight_puller as weight_puller
+from . import weights as weights
 from . import worker as worker
 from .command_launcher import CommandLauncher as CommandLauncher
 from .experiment import Experiment as Experiment

@@ -70,7 +70,6 @@ class Puller:
         self._name = f"{client.server_address} {table}"
         self._newest: Pulled | None = None
         self._error: Exception | None = None
-        self._has_looked = threading.Event()
         self._is_closed = False
         self._start()
 
@@ -82,10 +81,11 @@ class Puller:
         Raises:
           replay_service.ReverbError: The server has failed; a later call tries again.
         """
+        if not (self._error or self._thread.is_alive()):
+            self._start()
         self._has_looked.wait()
         error, self._error = self._error, None
         if error is not None:
-            self._start()
             raise error
         return self._newest
 
@@ -97,6 +97,7 @@ class Puller:
             self._thread.join(1.0)
 
     def _start(self) -> None:
+        self._has_looked = threading.Event()
         self._waker, self._closer = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="weights", daemon=True)
         self._thread.start()

@@ -220,6 +220,15 @@ def test_a_run_with_actors_writes_what_every_run_writes(replayed):
     steps = 3 * DMPO.pull_period * NUM_ENVS
     assert {row["environment_steps"] for row in rows} == {str(steps)}
     assert [bool(row["evaluation_return"]) for row in rows] == [True, False, True, True]
+    # All frames were made by the first weights, and each update drew some of them.
+    lags = [(row["policy_lag_p50"], row["policy_lag_p99"]) for row in rows]
+    assert lags == [("", ""), ("0.0", "1.0"), ("2.0", "3.0"), ("4.0", "5.0")]
+    inserts = float(rows[-1]["replay_size"])
+    samples = float(rows[-1]["samples_per_insert"]) * inserts
+    in_flight = 3 * BATCH_SIZE
+    assert 6 * BATCH_SIZE <= samples <= 6 * BATCH_SIZE + 2 * in_flight
+    assert all(float(row["updates_per_second"]) > 0 for row in rows[1:])
+    assert [row["shards_alive"] for row in rows] == ["1.0"] * 4
 
 
 def test_a_run_with_actors_resumes(replayed):

@@ -87,6 +87,7 @@ def work(
     return functools.partial(
         _learn,
         plan.num_learners,
+        plan.num_actors,
         plan.experiment,
         servers,
         plan.directory,
@@ -96,6 +97,7 @@ def work(
 
 def _learn(
     num_replicas: int,
+    num_actors: int,
     experiment: experiments.Experiment,
     servers: servers_lib.Servers,
     directory: train.RunDirectory,
@@ -106,5 +108,11 @@ def _learn(
     # Nothing else of TensorFlow may come before.
     strategy = replicas.mirrored(num_replicas)
     return learner.learn(
-        experiment, servers, directory, num_iterations, is_stopped, strategy
+        experiment,
+        servers,
+        directory,
+        num_iterations,
+        is_stopped,
+        strategy,
+        num_actors=num_actors,
     )

@@ -39,6 +39,7 @@ def learn(
     num_iterations: int,
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None = None,
+    num_actors: int | None = None,
 ) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
 
@@ -52,6 +53,7 @@ def learn(
       is_stopped: Returns whether to stop before that.
       strategy: The strategy of several replicas; None trains on one. Of a
         `train.worker_group`, this process is the chief.
+      num_actors: The number of actors that the log compares with; None if unknown.
 
     Raises:
       WorkerLostError: Another worker of the group has ended.
@@ -67,7 +69,7 @@ def learn(
     def take() -> None:
         first.attempt(collected.take)
 
-    def run(loop: train.DatasetLoop) -> train.RunResult:
+    def run(loop: _OnStamped) -> train.RunResult:
         settings = dict(experiment.make_run_settings(agent))
         settings["callbacks"] = [
             _PushWeights(agent, first, experiment.push_period),
@@ -78,10 +80,13 @@ def learn(
                 lambda: _checkpoints(replay_buffer),
             ),
         ]
-        measured = view.View(
-            loop, collected, lambda: _table_infos(replay_buffer)
-        ).metrics()
-        settings["metrics"] = {**measured, **settings.get("metrics", {})}
+        settings["view"] = view.View(
+            loop,
+            collected,
+            loop.lags,
+            lambda: _table_infos(replay_buffer),
+            view.Wanted(num_actors, len(servers.addresses())),
+        )
         made = train.Run(
             loop,
             directory,

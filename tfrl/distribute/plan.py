@@ -77,6 +77,7 @@ class Plan:
             "directory": self.directory.arguments,
             "server_directories": [str(path) for path in self.server_directories],
             "num_iterations": self.num_iterations,
+            "num_actors": self.num_actors,
             "num_learners": self.num_learners,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }

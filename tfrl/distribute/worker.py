@@ -159,7 +159,13 @@ def _train(
         return None
     directory = train.RunDirectory(**run["directory"])
     result = learner.learn(
-        experiment, servers, directory, run["num_iterations"], is_stopped, strategy
+        experiment,
+        servers,
+        directory,
+        run["num_iterations"],
+        is_stopped,
+        strategy,
+        run["num_actors"],
     )
     return dataclasses.asdict(result)
 

@@ -31,6 +31,7 @@ from .runs.run import Run as Run
 from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
 from .runs.run_result import RunResult as RunResult
+from .runs.run_view import RunView as RunView
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep

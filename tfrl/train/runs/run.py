@@ -31,6 +31,7 @@ from tfrl.train.runs import (
     run_length,
     run_log,
     run_result,
+    run_view,
     saved_policies,
     slow_steps,
     video,
@@ -78,6 +79,7 @@ class Run:
         title: str = "",
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], Any]] | None = None,
+        view: run_view.RunView | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
         max_untrained_eval_steps: int = 1000,
@@ -118,6 +120,8 @@ class Run:
           metrics: Further numbers for TensorBoard, the loggers and `on_log`: a function
             without arguments for each name, such as the `result` of a metric that is
             one of the loop's observers. NaN counts as not measured.
+          view: Measures further columns of metrics.csv, and words for the progress
+            line. None leaves both as they are.
           callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
             evaluation by an `Evaluator`, for policies whose episodes do not end. If it
@@ -157,7 +161,8 @@ class Run:
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
-        self._log = run_log.RunLog(loop, directory, loggers, metrics or {})
+        self._log = run_log.RunLog(loop, directory, loggers, metrics or {}, view)
+        self._words = tuple if view is None else view.words
         self._loop = loop
         self._directory = directory
         self._evaluate = evaluate
@@ -207,7 +212,7 @@ class Run:
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         if resumed_at is not None:
             self._mend_policies()
-        bar = progress.Progress(self._loop.info(), self._length)
+        bar = progress.Progress(self._loop.info(), self._length, words=self._words)
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)

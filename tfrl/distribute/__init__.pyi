@@ -1,6 +1,7 @@
 from . import actor as actor
 from . import command_launcher as command_launcher
 from . import coordinator as coordinator
+from . import evaluator as evaluator
 from . import experiment as experiment
 from . import first_server as first_server
 from . import home_shards as home_shards

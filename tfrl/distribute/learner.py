@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
-from tfrl.distribute import experiment as experiments
 from tfrl.distribute import (
+    evaluator,
     first_server,
     manifest,
     reports,
@@ -21,6 +21,7 @@ from tfrl.distribute import (
     tables,
     view,
 )
+from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
 
@@ -39,7 +40,9 @@ def learn(
     num_iterations: int,
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None = None,
+    *,
     num_actors: int | None = None,
+    has_evaluator: bool = False,
 ) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
 
@@ -54,6 +57,7 @@ def learn(
       strategy: The strategy of several replicas; None trains on one. Of a
         `train.worker_group`, this process is the chief.
       num_actors: The number of actors that the log compares with; None if unknown.
+      has_evaluator: Whether a process of its own evaluates.
 
     Raises:
       WorkerLostError: Another worker of the group has ended.
@@ -80,6 +84,8 @@ def learn(
                 lambda: _checkpoints(replay_buffer),
             ),
         ]
+        if has_evaluator:
+            settings["evaluate"] = evaluator.Evaluations(agent, first)
         settings["view"] = view.View(
             loop,
             collected,

@@ -24,6 +24,7 @@ class Plan:
       num_iterations: The number of updates in all.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
+      has_evaluator: Whether a process of its own evaluates.
     """
 
     experiment: experiments.Experiment
@@ -32,6 +33,7 @@ class Plan:
     num_iterations: int
     num_shards: int = 1
     num_learners: int = 1
+    has_evaluator: bool = False
 
     def __post_init__(self) -> None:
         number_checks.check_sizes(
@@ -78,6 +80,7 @@ class Plan:
             "server_directories": [str(path) for path in self.server_directories],
             "num_iterations": self.num_iterations,
             "num_actors": self.num_actors,
+            "has_evaluator": self.has_evaluator,
             "num_learners": self.num_learners,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
         }
@@ -91,4 +94,5 @@ class Plan:
         servers = [tasks.Task(tasks.REPLAY, n) for n in range(self.num_shards)]
         actors = [tasks.Task(tasks.ACTOR, n) for n in range(self.num_actors)]
         learners = [tasks.Task(tasks.LEARNER, n) for n in range(self.num_learners)]
-        return [*servers, *actors, *reversed(learners)]
+        evaluators = [tasks.Task(tasks.EVALUATOR)] * self.has_evaluator
+        return [*servers, *actors, *evaluators, *reversed(learners)]

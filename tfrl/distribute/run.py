@@ -54,6 +54,7 @@ def run_distributed(
     *,
     num_shards: int = 1,
     num_learners: int = 1,
+    evaluator: bool = False,
     launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
@@ -74,6 +75,9 @@ def run_distributed(
       num_learners: The number of replicas of the learner, each of which computes the
         gradients of its part of a batch. A `LocalLauncher` gives each a GPU of this
         host, or else a part of its CPU; the other launchers a process.
+      evaluator: Whether a process of its own evaluates, so that the learner stops for
+        the last evaluation alone. A result is in the row of metrics.csv after it, and
+        the best policy is the one that was evaluated.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
@@ -90,7 +94,13 @@ def run_distributed(
       RuntimeError: A process has been killed too often.
     """
     plan = plans.Plan(
-        experiment, directory, num_actors, num_iterations, num_shards, num_learners
+        experiment,
+        directory,
+        num_actors,
+        num_iterations,
+        num_shards,
+        num_learners,
+        evaluator,
     )
     launcher = launcher or launchers.LocalLauncher()
     resumes = manifest.describe(directory.manifest, plan.server_directories)

@@ -145,14 +145,17 @@ def _train(
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None,
 ) -> Any:
-    """Does the work of an actor or the learner."""
+    """Does the work of an actor, the evaluator or the learner."""
     from tfrl import train
-    from tfrl.distribute import actor, learner
+    from tfrl.distribute import actor, evaluator, learner
 
     run = member.run
     experiment = make_experiment(**run["settings"])
     if member.task.role == tasks.ACTOR:
         actor.act(experiment, servers, member.task.number, member.number, is_stopped)
+        return None
+    if member.task.role == tasks.EVALUATOR:
+        evaluator.evaluate(experiment, servers, is_stopped)
         return None
     if strategy is not None and member.task.number:
         learner.follow(experiment, servers, strategy)
@@ -165,7 +168,8 @@ def _train(
         run["num_iterations"],
         is_stopped,
         strategy,
-        run["num_actors"],
+        num_actors=run["num_actors"],
+        has_evaluator=run["has_evaluator"],
     )
     return dataclasses.asdict(result)
 

@@ -125,7 +125,9 @@ class Evaluations:
 
     def take(
         self,
-    ) -> list[tuple[evaluate_lib.EvaluationResult, contextlib.AbstractContextManager]]:
+    ) -> Sequence[
+        tuple[evaluate_lib.EvaluationResult, contextlib.AbstractContextManager[None]]
+    ]:
         """Returns new results, each with a context of the weights evaluated.
 
         It looks for them from time to time only, because a run calls it often.

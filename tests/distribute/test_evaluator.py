@@ -108,20 +108,25 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
     addresses, monkeypatch
 ):
     monkeypatch.setattr(evaluator, "_PERIOD", 0.01)
+    monkeypatch.setattr(evaluator, "_AGAIN", 0.0)
     agent, experiment = make_agent(7.0), Experiment()
-    learner = evaluator.Evaluations(agent, FirstServer(addresses))
+    first = FirstServer(addresses)
+    learner = evaluator.Evaluations(agent, first)
     waits = []
 
     def work(*arguments):
         waits.append(arguments)
-        work_until(experiment, addresses, 1)
+        if len(waits) == 1:
+            first.client.reset(evaluator.POLICIES)  # The server has lost it.
+        else:
+            work_until(experiment, addresses, 1)
 
     def stop(*_):
         raise supervision.EvaluationInterruptedError
 
     with supervision.supervised(supervision.Supervision(None, "", work)):
         assert learner.finish(40).mean == 8.0
-    assert waits == [(0, 1, 0)]
+    assert waits == [(0, 1, 0)] * 2
     with (
         supervision.supervised(supervision.Supervision(None, "", stop)),
         pytest.raises(supervision.EvaluationInterruptedError),

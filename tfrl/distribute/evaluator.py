@@ -23,6 +23,7 @@ from tfrl.utils import variables as variables_lib
 POLICIES, RESULTS = "evaluations", "evaluation_results"
 _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
+_AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -151,8 +152,12 @@ class Evaluations:
 
     def finish(self, iteration: int) -> evaluate_lib.EvaluationResult:
         """Hands the policy over, and waits for its result."""
-        self.begin(iteration)
+        due = float("-inf")
         while True:
+            if self._now() >= due:
+                # Again, in case that a server that was killed has lost it.
+                self.begin(iteration)
+                due = self._now() + _AGAIN
             for result, _ in self.take():
                 if result.iteration == iteration:
                     return result

@@ -2,9 +2,9 @@
 
 A server holds the tables by which processes meet: the sequences that actors write and a
 learner samples; the newest weights, which the learner pushes and the actors pull; and
-what actors report of their episodes. The weights include the statistics of the observation normalizer, which
-the sequences move when the learner trains on them. The server, the actors
-and the learner are processes, which the calling process watches:
+what actors report of their episodes. The weights include the statistics of the
+observation normalizer, which the sequences move when the learner trains on them. The
+server, the actors and the learner are processes, which the calling process watches:
 
 ```python
 distribute.run_distributed(

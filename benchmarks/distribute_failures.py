@@ -219,6 +219,7 @@ def _run(folder: pathlib.Path, length: int) -> None:
         num_actors=2,
         num_iterations=length,
         num_shards=2,
+        evaluator=True,
         launcher=noting.NotingLauncher(folder, distribute.LocalLauncher()),
         is_stopped=is_stopped,
     )

@@ -36,6 +36,9 @@ _NUM_SHARDS = flags.DEFINE_integer(
 _NUM_LEARNERS = flags.DEFINE_integer(
     "num_learners", 1, "Replicas of the learner, which share a batch.", lower_bound=1
 )
+_EVALUATOR = flags.DEFINE_bool(
+    "evaluator", False, "Evaluate in a process of its own, beside the learner."
+)
 _LAUNCHER = flags.DEFINE_enum(
     "launcher",
     "local",
@@ -79,6 +82,7 @@ def main() -> None:
         num_learners=_NUM_LEARNERS.value,
         launcher=launcher,
         schedule=_SCHEDULE.value,
+        evaluator=_EVALUATOR.value,
     )
     cli.report(result, directory)
 

@@ -50,9 +50,21 @@ def test_a_plan_has_a_server_and_a_directory_for_each_shard(tmp_path):
         for shard in settings["tables"]
     ]
     assert sizes == [
-        [("experience", 4), ("variables", 1), ("reports", 1000)],
+        [
+            ("experience", 4),
+            ("variables", 1),
+            ("reports", 1000),
+            ("evaluations", 1),
+            ("evaluation_results", 100),
+        ],
         [("experience", 4)],
     ]
+
+
+def test_a_plan_may_have_an_evaluator(tmp_path):
+    plan = make_plan(tmp_path, experiment=IMPALA, has_evaluator=True)
+    assert [task.title for task in plan.tasks][-2:] == ["the evaluator", "the learner"]
+    assert plan.shared_settings["has_evaluator"]
 
 
 def test_shards_that_cannot_be_used_are_refused(tmp_path):

@@ -220,6 +220,15 @@ def test_a_run_with_actors_writes_what_every_run_writes(replayed):
     steps = 3 * DMPO.pull_period * NUM_ENVS
     assert {row["environment_steps"] for row in rows} == {str(steps)}
     assert [bool(row["evaluation_return"]) for row in rows] == [True, False, True, True]
+    # All frames were made by the first weights, and each update drew some of them.
+    lags = [(row["policy_lag_p50"], row["policy_lag_p99"]) for row in rows]
+    assert lags == [("", ""), ("0.0", "1.0"), ("2.0", "3.0"), ("4.0", "5.0")]
+    inserts = float(rows[-1]["replay_size"])
+    samples = float(rows[-1]["samples_per_insert"]) * inserts
+    in_flight = 3 * BATCH_SIZE
+    assert 6 * BATCH_SIZE <= samples <= 6 * BATCH_SIZE + 2 * in_flight
+    assert all(float(row["updates_per_second"]) > 0 for row in rows[1:])
+    assert [row["shards_alive"] for row in rows] == ["1.0"] * 4
 
 
 def test_a_run_with_actors_resumes(replayed):
@@ -249,3 +258,50 @@ def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkey
     ):
         assert line.startswith(f"{name}: its process ")
         assert f"was killed by SIG{text}" in line
+
+
+def evaluated_settings(agent):
+    """Settings that all processes with an agent make."""
+    environment = make_environment(1)
+    evaluator = evaluate.Evaluator(environment, agent.policy, NUM_ENVS, seed=0)
+    return {
+        "evaluate": lambda _: evaluator.run(),
+        "eval_interval": 50,
+        "log_interval": 25,
+        "checkpoint_interval": 50,
+    }
+
+
+# About 30 seconds: three processes import TensorFlow, one of them twice.
+@pytest.mark.slow
+def test_an_evaluator_that_is_killed_once_evaluates_beside_the_learner(
+    tmp_path, monkeypatch
+):
+    experiment = dataclasses.replace(IMPALA, make_run_settings=evaluated_settings)
+    run = Watched(
+        experiment,
+        tmp_path,
+        monkeypatch,
+        num_actors=1,
+        num_iterations=2000,
+        evaluator=True,
+    )
+    name = "the evaluator"
+    run.until(lambda: name in run.processes and run.step() >= 100)
+    os.kill(run.processes[name].pid, signal.SIGKILL)
+    run.until(lambda: run.result is not None)
+    assert run.result.finished
+    assert [line.split(":")[0] for line in run.said] == [name]
+    with (tmp_path / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    returns = [float(row["evaluation_return"] or "nan") for row in rows]
+    assert returns[-1] == pytest.approx(run.result.last_return, rel=1e-5)
+    # That of the untrained policy does not count.
+    assert run.result.best_return in np.float32(returns[1:])
+    policy = tf.saved_model.load(str(tmp_path / "policy"))
+    step = int(policy.get_train_step())
+    assert 0 < step <= 2000
+    assert step % 50 == 0
+    lags = [float(row["policy_lag_p50"]) for row in rows[1:]]
+    assert np.all(np.isfinite(lags))
+    assert {row["actors_wanted"] for row in rows} == {"1.0"}

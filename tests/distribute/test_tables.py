@@ -50,10 +50,10 @@ def test_a_size_that_cannot_be_divided_is_refused(max_size, num_shards, expected
         divided(whole, num_shards)
 
 
-def test_the_first_of_several_servers_has_weights_and_reports():
+def test_the_first_of_several_servers_has_all_other_tables():
     names = [[table.name for table in shard] for shard in tables.make_shards(IMPALA, 3)]
     assert names == [
-        ["experience", "variables", "reports"],
+        ["experience", "variables", "reports", "evaluations", "evaluation_results"],
         ["experience"],
         ["experience"],
     ]

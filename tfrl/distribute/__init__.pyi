@@ -1,10 +1,12 @@
 from . import actor as actor
 from . import command_launcher as command_launcher
 from . import coordinator as coordinator
+from . import evaluator as evaluator
 from . import experiment as experiment
 from . import first_server as first_server
 from . import home_shards as home_shards
 from . import home_writer as home_writer
+from . import host_relay as host_relay
 from . import launchers as launchers
 from . import learner as learner
 from . import limiter_windows as limiter_windows
@@ -22,10 +24,13 @@ from . import reverb_variable_container as reverb_variable_container
 from . import run as run
 from . import servers as servers
 from . import shares as shares
+from . import stamps as stamps
 from . import supervised_server as supervised_server
 from . import tables as tables
 from . import tasks as tasks
 from . import view as view
+from . import weight_puller as weight_puller
+from . import weights as weights
 from . import worker as worker
 from .command_launcher import CommandLauncher as CommandLauncher
 from .experiment import Experiment as Experiment

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from tfrl import replay_buffers, replay_service, train
-from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import (
     first_server,
     home_writer,
     reports,
     sharded_client,
+    stamps,
     tables,
 )
-from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
+from tfrl.distribute import weights as weights_lib
 
 _Writer = replay_buffers.ReverbRolloutObserver | home_writer.HomeWriter
 # How often an actor that waits for the learner looks whether it is stopped.
@@ -44,7 +44,6 @@ def act(
     seed = seed_of(experiment, number, starts)
     environment, agent = experiment.build(seed)
     first = first_server.FirstServer(servers)
-    weights = _Weights(agent, first.client)
     writer = _open_writer(experiment, servers, number, environment.batch_size)
     loop = train.CollectLoop(
         environment,
@@ -57,10 +56,12 @@ def act(
     def report() -> None:
         first.attempt(lambda: reporter.report(loop.info))
 
-    with contextlib.closing(environment):
+    newest = weights_lib.Weights(agent, first.client, experiment.pull_seconds)
+    with contextlib.closing(environment), contextlib.closing(newest) as weights:
         while not is_stopped():
-            first.attempt(weights.pull)
-            writer(loop.collect_frames(experiment.pull_period))
+            first.attempt(weights.update)
+            frames = loop.collect_frames(experiment.pull_period)
+            writer(stamps.stamp(frames, weights.version))
             report()
             _flush(writer, is_stopped, report)
 
@@ -116,25 +117,6 @@ def _open_writer(
         items_per_message=experiment.items_per_message(batch_size),
     )
     return home_writer.HomeWriter(shards, number, make)
-
-
-class _Weights:
-    """Pulls what the learner pushes."""
-
-    def __init__(self, agent: tf_agent.TFAgent, client: replay_service.Client) -> None:
-        self._variables = tables.shared_variables(agent)
-        self._client = client
-        self._container = containers.ReverbVariableContainer(client.server_address)
-        self._pulled = -1
-
-    def pull(self) -> None:
-        """Assigns the newest weights to the agent's, unless it has them."""
-        info = self._client.server_info()[tables.VARIABLES]
-        pushed = info.rate_limiter_info.insert_stats.completed
-        # A server without a checkpoint has none until the learner pushes them.
-        if info.current_size and pushed != self._pulled:
-            self._container.update(self._variables)
-            self._pulled = pushed
 
 
 def _flush(

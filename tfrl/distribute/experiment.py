@@ -30,7 +30,10 @@ class Experiment:
       stride_length: How many frames after an item the next item begins.
       batch_size: The number of items in an update, of all learners together.
       push_period: The number of updates between pushes of the weights.
-      pull_period: The number of steps of an actor's environment between pulls.
+      pull_period: The number of steps of an actor's environment in one call, before
+        which the actor takes the newest weights that have arrived.
+      pull_seconds: The least number of seconds between two looks of a host's actors for
+        newer weights. Larger ones bound what large weights take of the network.
       make_run_settings: Makes further arguments of `train.Run` from the learner's
         agent, such as `evaluate`.
       max_in_flight: The number of items that are sent to the learner ahead of their
@@ -48,6 +51,7 @@ class Experiment:
     batch_size: int
     push_period: int = 1
     pull_period: int = 20
+    pull_seconds: float = 0.02
     make_run_settings: Callable[[tf_agent.TFAgent], Mapping[str, Any]] = lambda _: {}
     max_in_flight: int | None = None
     jit_compile: bool = True
@@ -74,6 +78,9 @@ class Experiment:
             batch_size=self.batch_size,
             push_period=self.push_period,
             pull_period=self.pull_period,
+        )
+        number_checks.check_number(
+            "pull_seconds", self.pull_seconds, 0, remedy="0 looks all the time"
         )
 
     def build(

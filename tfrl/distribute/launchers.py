@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from tfrl import train
 from tfrl.distribute import (
     actor,
+    evaluator,
     learner,
     lockstep_actor,
     lockstep_learner,
@@ -21,7 +22,6 @@ from tfrl.distribute import (
     supervised_server,
     tasks,
 )
-from tfrl.distribute import experiment as experiments
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
 from tfrl.system import function_process, supervisor
@@ -80,7 +80,7 @@ class LocalLauncher:
 def work(
     task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
 ) -> function_process.Function:
-    """Returns what an actor or a learner does, for a `FunctionProcess`.
+    """Returns what an actor, evaluator or learner does, for a `FunctionProcess`.
 
     Args:
       task: Which of them.
@@ -94,30 +94,26 @@ def work(
         return functools.partial(
             actor.act, plan.experiment, servers, task.number, starts
         )
-    return functools.partial(
-        _learn,
-        plan.num_learners,
-        plan.experiment,
-        servers,
-        plan.directory,
-        plan.num_iterations,
+    if task.role == tasks.EVALUATOR:
+        return functools.partial(evaluator.evaluate, plan.experiment, servers)
+    learn = functools.partial(
+        learner.learn,
+        num_actors=plan.num_actors,
+        has_evaluator=plan.has_evaluator,
     )
+    arguments = plan.experiment, servers, plan.directory, plan.num_iterations
+    return functools.partial(_learn, learn, plan.num_learners, arguments)
 
 
 def _learn(
+    learn: Callable[..., train.RunResult],
     num_replicas: int,
-    experiment: experiments.Experiment,
-    servers: servers_lib.Servers,
-    directory: train.RunDirectory,
-    num_iterations: int,
+    arguments: tuple[Any, ...],
     is_stopped: Callable[[], bool],
 ) -> train.RunResult:
     """Does the work of a learner with its replicas."""
     # Nothing else of TensorFlow may come before.
-    strategy = replicas.mirrored(num_replicas)
-    return learner.learn(
-        experiment, servers, directory, num_iterations, is_stopped, strategy
-    )
+    return learn(*arguments, is_stopped, replicas.mirrored(num_replicas))
 
 
 def _work_in_lockstep(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import tensorflow as tf
 
 from tfrl import replay_buffers, replay_service, train
 from tfrl.agents import tf_agent
-from tfrl.distribute import experiment as experiments
 from tfrl.distribute import (
+    evaluator,
     first_server,
     manifest,
     reports,
     sharded_client,
     sharded_replay_buffer,
+    stamps,
     tables,
     view,
 )
+from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
 
@@ -38,6 +40,9 @@ def learn(
     num_iterations: int,
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None = None,
+    *,
+    num_actors: int | None = None,
+    has_evaluator: bool = False,
 ) -> train.RunResult:
     """Trains on the actors' sequences, and pushes the weights.
 
@@ -51,6 +56,8 @@ def learn(
       is_stopped: Returns whether to stop before that.
       strategy: The strategy of several replicas; None trains on one. Of a
         `train.worker_group`, this process is the chief.
+      num_actors: The number of actors that the log compares with; None if unknown.
+      has_evaluator: Whether a process of its own evaluates.
 
     Raises:
       WorkerLostError: Another worker of the group has ended.
@@ -66,7 +73,7 @@ def learn(
     def take() -> None:
         first.attempt(collected.take)
 
-    def run(loop: train.DatasetLoop) -> train.RunResult:
+    def run(loop: _OnStamped) -> train.RunResult:
         settings = dict(experiment.make_run_settings(agent))
         settings["callbacks"] = [
             _PushWeights(agent, first, experiment.push_period),
@@ -77,10 +84,15 @@ def learn(
                 lambda: _checkpoints(replay_buffer),
             ),
         ]
-        measured = view.View(
-            loop, collected, lambda: _table_infos(replay_buffer)
-        ).metrics()
-        settings["metrics"] = {**measured, **settings.get("metrics", {})}
+        if has_evaluator:
+            settings["evaluate"] = evaluator.Evaluations(agent, first)
+        settings["view"] = view.View(
+            loop,
+            collected,
+            loop.lags,
+            lambda: _table_infos(replay_buffer),
+            view.Wanted(num_actors, len(servers.addresses())),
+        )
         made = train.Run(
             loop,
             directory,
@@ -142,7 +154,7 @@ def follow(
     )
     settings = _settings_of_replicas(experiment, replay_buffer)
     with replay_buffer.reraise():
-        loop = train.StrategyLoop(agent, strategy=strategy, **settings)
+        loop = _FollowerLoop(agent, strategy=strategy, **settings)
         loop.run_group(lambda: None)
 
 
@@ -157,7 +169,7 @@ def make_replay_buffer(
     Args:
       experiment: What to do.
       servers: The replay servers.
-      agent: The agent, whose `collect_data_spec` is that of a frame.
+      agent: The agent, whose `collect_data_spec` is that of a frame without its stamp.
       num_environments: The number of environments of each actor.
     """
     if len(servers.addresses()) > 1:
@@ -168,14 +180,14 @@ def make_replay_buffer(
             timeout=_TIMEOUT,
         )
         return sharded_replay_buffer.ShardedReplayBuffer(
-            agent.collect_data_spec,
+            stamps.spec(agent.collect_data_spec),
             client,
             experiment.sequence_length,
             "mass" if client.is_prioritized else "size",
             experiment.max_in_flight,
         )
     return replay_buffers.ReverbReplayBuffer(
-        agent.collect_data_spec,
+        stamps.spec(agent.collect_data_spec),
         tables.SEQUENCES,
         experiment.sequence_length,
         server_address=servers.first,
@@ -199,7 +211,23 @@ def _checkpoints(replay_buffer: _ReplayBuffer) -> list[str | None]:
     return replay_buffer.last_checkpoints
 
 
-class _Counting(train.DatasetLoop):
+class _OnStamped(train.DatasetLoop):
+    """Trains on stamped frames, and counts their policy lags."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lags = stamps.Lags()
+
+    def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
+        # An update trains on what was drawn before it, maybe long before.
+        versions = tf.stack([self._first_local(version) for _, _, version in elements])
+        first = tf.cast(self._agent.train_step_counter, tf.int64)
+        steps = first + tf.range(len(elements), dtype=tf.int64)
+        self.lags.count(versions, steps[:, tf.newaxis, tf.newaxis])
+        return [(frames, info) for frames, info, _ in elements]
+
+
+class _Counting(_OnStamped):
     """Counts the steps and episodes that actors have reported."""
 
     _collected: reports.Collected
@@ -235,7 +263,7 @@ class _LearnerLoop(_Counting):
     ) -> None:
         super().__init__(
             agent,
-            lambda: replay_buffer.as_dataset(sample_batch_size=experiment.batch_size),
+            lambda: _dataset(replay_buffer, experiment.batch_size),
             replay_buffer,
             compiled_updates=experiment.push_period if experiment.jit_compile else None,
         )
@@ -261,14 +289,22 @@ class _ReplicasLoop(_Counting, train.StrategyLoop):
         self._take = take
 
 
+class _FollowerLoop(_OnStamped, train.StrategyLoop):
+    """The replicas of another process than the chief's."""
+
+
+def _dataset(replay_buffer: _ReplayBuffer, batch_size: int) -> tf.data.Dataset:
+    """Returns elements `(frames, info, version)`."""
+    dataset = replay_buffer.as_dataset(sample_batch_size=batch_size)
+    return dataset.map(lambda stamped, info: (stamped.frames, info, stamped.version))
+
+
 def _settings_of_replicas(
     experiment: experiments.Experiment, replay_buffer: _ReplayBuffer
 ) -> dict[str, Any]:
     """Returns arguments of a `StrategyLoop`, the same in all processes of a group."""
     return {
-        "experience_dataset_fn": lambda size, _: replay_buffer.as_dataset(
-            sample_batch_size=size
-        ),
+        "experience_dataset_fn": lambda size, _: _dataset(replay_buffer, size),
         "batch_size": experiment.batch_size,
         "seed": experiment.seed,
         "replay_buffer": replay_buffer,

@@ -90,7 +90,10 @@ class Round(NamedTuple):
 
 
 def check(
-    experiment: experiments.Experiment, num_shards: int = 1, num_learners: int = 1
+    experiment: experiments.Experiment,
+    num_shards: int = 1,
+    num_learners: int = 1,
+    has_evaluator: bool = False,
 ) -> None:
     """Checks the numbers of a run for the schedule.
 
@@ -98,10 +101,11 @@ def check(
       experiment: What to do.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
+      has_evaluator: Whether a process of its own evaluates.
 
     Raises:
       ValueError: The sequences do not divide the steps of a round, or there are several
-        servers or learners.
+        servers or learners, or an evaluator.
     """
     for name, given in (("num_shards", num_shards), ("num_learners", num_learners)):
         if given != 1:
@@ -110,6 +114,12 @@ def check(
                 "rounds go from one learner to the actors and back; leave it out, or "
                 "take schedule='free'."
             )
+    if has_evaluator:
+        raise ValueError(
+            "evaluator: got True for schedule='lockstep', expected False, because the "
+            "result of another process comes at any time; leave it out, and the "
+            "learner evaluates between two rounds."
+        )
     stride = experiment.stride_length
     for name, given, expected, is_right in (
         (

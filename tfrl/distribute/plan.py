@@ -25,6 +25,7 @@ class Plan:
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
       schedule: "free" or "lockstep"; see `run_distributed`.
+      has_evaluator: Whether a process of its own evaluates.
     """
 
     experiment: experiments.Experiment
@@ -34,6 +35,7 @@ class Plan:
     num_shards: int = 1
     num_learners: int = 1
     schedule: str = lockstep.FREE
+    has_evaluator: bool = False
 
     def __post_init__(self) -> None:
         number_checks.check_sizes(
@@ -66,6 +68,7 @@ class Plan:
                 self.experiment,
                 num_shards=self.num_shards,
                 num_learners=self.num_learners,
+                has_evaluator=self.has_evaluator,
             )
         if self.num_shards > 1:
             _ = self.tables  # Its errors come before any process.
@@ -96,8 +99,9 @@ class Plan:
         return {
             "directory": self.directory.arguments,
             "server_directories": [str(path) for path in self.server_directories],
-            "num_actors": self.num_actors,
             "num_iterations": self.num_iterations,
+            "num_actors": self.num_actors,
+            "has_evaluator": self.has_evaluator,
             "num_learners": self.num_learners,
             "schedule": self.schedule,
             "tables": [[table.to_config() for table in shard] for shard in self.tables],
@@ -112,4 +116,5 @@ class Plan:
         servers = [tasks.Task(tasks.REPLAY, n) for n in range(self.num_shards)]
         actors = [tasks.Task(tasks.ACTOR, n) for n in range(self.num_actors)]
         learners = [tasks.Task(tasks.LEARNER, n) for n in range(self.num_learners)]
-        return [*servers, *actors, *reversed(learners)]
+        evaluators = [tasks.Task(tasks.EVALUATOR)] * self.has_evaluator
+        return [*servers, *actors, *evaluators, *reversed(learners)]

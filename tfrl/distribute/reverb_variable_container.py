@@ -78,6 +78,12 @@ class ReverbVariableContainer:
         """
         self._check(values, table)
         flat = [tf.convert_to_tensor(value) for value in tf.nest.flatten(values)]
+        if tf.executing_eagerly():  # In a fraction of the time.
+            try:
+                self._client.insert([value.numpy() for value in flat], {table: 1.0})
+            except ValueError as error:
+                raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
+            return
         self._tf_client.insert(
             flat, tf.constant([table]), tf.constant([1.0], tf.float64)
         )

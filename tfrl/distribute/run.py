@@ -1,10 +1,10 @@
 """Trains an agent with actors in processes of their own.
 
-A server holds three tables: the sequences that actors write and a learner samples; the
-newest weights, which the learner pushes and the actors pull; and what actors report of
-their episodes. The weights include the statistics of the observation normalizer, which
-the sequences move when the learner trains on them. The server, the actors
-and the learner are processes, which the calling process watches:
+A server holds the tables by which processes meet: the sequences that actors write and a
+learner samples; the newest weights, which the learner pushes and the actors pull; and
+what actors report of their episodes. The weights include the statistics of the
+observation normalizer, which the sequences move when the learner trains on them. The
+server, the actors and the learner are processes, which the calling process watches:
 
 ```python
 distribute.run_distributed(
@@ -65,6 +65,7 @@ def run_distributed(
     num_shards: int = 1,
     num_learners: int = 1,
     schedule: Literal["free", "lockstep"] = "free",
+    evaluator: bool = False,
     launcher: launchers.Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
@@ -89,6 +90,9 @@ def run_distributed(
       schedule: "free" lets actors and learner go on by themselves, as far as the rate
         limiter of the table lets them. With "lockstep" they take turns, so that runs
         are alike; see above.
+      evaluator: Whether a process of its own evaluates, so that the learner stops for
+        the last evaluation alone. A result is in the row of metrics.csv after it, and
+        the best policy is the one that was evaluated.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop in the same way.
       say: See `supervisor.supervise`.
@@ -113,6 +117,7 @@ def run_distributed(
         num_shards,
         num_learners,
         schedule,
+        evaluator,
     )
     launcher = launcher or launchers.LocalLauncher()
     resumes = manifest.describe(directory.manifest, plan.server_directories)

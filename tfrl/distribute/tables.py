@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tfrl import replay_buffers, replay_service
 from tfrl.agents import tf_agent
+from tfrl.distribute import evaluator, limiter_windows, reports, shard_keys, stamps
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import limiter_windows, reports, shard_keys
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.specs import tensor_spec
 
@@ -41,7 +41,9 @@ def make_shards(
     environment.close()
     whole = experiment.make_table(
         SEQUENCES,
-        tensor_spec.add_outer_dim(agent.collect_data_spec, experiment.sequence_length),
+        tensor_spec.add_outer_dim(
+            stamps.spec(agent.collect_data_spec), experiment.sequence_length
+        ),
     )
     part = divided(
         whole,
@@ -101,7 +103,7 @@ def divided(
 
 
 def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
-    """Makes the tables of weights and reports."""
+    """Makes the tables of weights, reports and evaluations."""
     return [
         replay_service.Table(
             VARIABLES,
@@ -114,6 +116,7 @@ def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
             ),
         ),
         reports.make_table(),
+        *evaluator.make_tables(),
     ]
 
 

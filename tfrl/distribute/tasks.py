@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-REPLAY, ACTOR, LEARNER = ROLES = ("replay", "actor", "learner")
+ROLES = ("replay", "actor", "evaluator", "learner")
+REPLAY, ACTOR, EVALUATOR, LEARNER = ROLES
 
 
 class Task(NamedTuple):
     """The part of a run that one process has.
 
     Attributes:
-      role: "replay", "actor" or "learner".
+      role: One of `ROLES`.
       number: Its number among the processes of this role, from 0.
     """
 
@@ -23,6 +24,8 @@ class Task(NamedTuple):
         """Its name in messages."""
         if self.role == ACTOR:
             return f"actor {self.number}"
+        if self.role == EVALUATOR:
+            return "the evaluator"
         is_learner = self.role == LEARNER
         if self.number:
             return f"{'learner' if is_learner else 'replay server'} {self.number}"

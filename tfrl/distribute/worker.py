@@ -146,9 +146,9 @@ def _train(
     is_stopped: Callable[[], bool],
     strategy: tf.distribute.Strategy | None,
 ) -> Any:
-    """Does the work of an actor or the learner."""
+    """Does the work of an actor, the evaluator or the learner."""
     from tfrl import train
-    from tfrl.distribute import actor, learner, lockstep
+    from tfrl.distribute import actor, evaluator, learner, lockstep
 
     run = member.run
     experiment = make_experiment(**run["settings"])
@@ -157,12 +157,22 @@ def _train(
     if member.task.role == tasks.ACTOR:
         actor.act(experiment, servers, member.task.number, member.number, is_stopped)
         return None
+    if member.task.role == tasks.EVALUATOR:
+        evaluator.evaluate(experiment, servers, is_stopped)
+        return None
     if strategy is not None and member.task.number:
         learner.follow(experiment, servers, strategy)
         return None
     directory = train.RunDirectory(**run["directory"])
     result = learner.learn(
-        experiment, servers, directory, run["num_iterations"], is_stopped, strategy
+        experiment,
+        servers,
+        directory,
+        run["num_iterations"],
+        is_stopped,
+        strategy,
+        num_actors=run["num_actors"],
+        has_evaluator=run["has_evaluator"],
     )
     return dataclasses.asdict(result)
 

@@ -27,10 +27,12 @@ from .ppo_learner import PPOLearner as PPOLearner
 from .runs.callbacks import Callback as Callback
 from .runs.callbacks import StopAtReturn as StopAtReturn
 from .runs.initial_weights import load_weights as load_weights
+from .runs.late_evaluations import LateEvaluations as LateEvaluations
 from .runs.run import Run as Run
 from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
 from .runs.run_result import RunResult as RunResult
+from .runs.run_view import RunView as RunView
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep

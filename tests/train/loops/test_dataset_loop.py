@@ -53,6 +53,24 @@ def pairs():
     return tf.data.Dataset.from_tensor_slices((BATCHES, INFOS))
 
 
+class LoopOfTriples(train.DatasetLoop):
+    """Takes elements `(experience, info, step)`, and counts where a step is wrong."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.num_wrong = tf.Variable(0)
+
+    def _prepared(self, elements):
+        for i, (_, _, step) in enumerate(elements):
+            now = tf.cast(self.agent.train_step_counter, tf.int32) + i
+            self.num_wrong.assign_add(tf.cast(step != now, tf.int32))
+        return [element[:2] for element in elements]
+
+
+def triples():
+    return tf.data.Dataset.from_tensor_slices((BATCHES, INFOS, INFOS))
+
+
 def weights(agent):
     return [v.numpy() for v in agent.variables()]
 
@@ -61,10 +79,15 @@ def weights(agent):
 def trained(request):
     agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
     agent.initialize()
-    loop = train.DatasetLoop(agent, pairs, compiled_updates=request.param)
+    loop = LoopOfTriples(agent, triples, compiled_updates=request.param)
     can_draw = [loop.can_draw_for_log()]
     infos = [loop.run(2), loop.run(4)]
     return loop, infos, [*can_draw, loop.can_draw_for_log()]
+
+
+def test_a_subclass_prepares_the_elements_of_updates_just_before_them(trained):
+    loop, _, _ = trained
+    assert loop.num_wrong == 0
 
 
 def test_an_iteration_trains_on_the_next_elements_in_order(trained):

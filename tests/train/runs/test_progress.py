@@ -72,6 +72,22 @@ def test_nothing_is_told_that_was_not_measured(steps, loss, told):
     assert stream.getvalue() == f"iteration 0 of 2,000{told}\n"
 
 
+def test_further_words_come_last_and_are_asked_for_when_they_are_shown():
+    stream, asked = io.StringIO(), iter(["2 actors", "1 actor"])
+    bar = progress.Progress(
+        info(0), LENGTH, stream, 0.0, lambda: [next(asked), "3 items"]
+    )
+    bar.evaluated(30.0, None)
+    for iteration in (500, 1000):
+        bar.update(info(iteration, environment_steps=0), 1.0)
+    assert stream.getvalue() == (
+        "iteration 500 of 2,000 (500 a second, 00:03 left): return 21.5, "
+        "evaluation 30.0 (untrained), 2 actors, 3 items\n"
+        "iteration 1,000 of 2,000 (500 a second, 00:02 left): return 21.5, "
+        "evaluation 30.0 (untrained), 1 actor, 3 items\n"
+    )
+
+
 def test_no_return_of_the_untrained_policy_is_the_best():
     bar, stream = make_progress()
     bar.evaluated(30.0, None)

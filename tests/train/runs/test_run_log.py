@@ -151,6 +151,25 @@ def test_loggers_receive_the_same_numbers_and_the_table_keeps_its_columns(logged
         ]
 
 
+def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
+    class View:
+        def measure(self):
+            return {"actors": 2, "replay_size": 1234567.8, "never": float("nan")}
+
+    memory = in_memory.InMemoryLogger()
+    log = run_log.RunLog(
+        make_loop(), train.RunDirectory(tmp_path, CONFIG), [memory], {}, View()
+    )
+    with log.opened():
+        log.write(None)
+    with open(tmp_path / "metrics.csv", newline="") as file:
+        [row] = csv.DictReader(file)
+    last = ("evaluation_length", ""), ("actors", "2.0"), ("replay_size", "1234570.0")
+    assert tuple(row.items())[-4:] == (*last, ("never", ""))
+    assert memory.data[0]["replay_size"] == 1234570
+    assert scalars(tmp_path)["replay/size"] == {0: 1234570.0}
+
+
 def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr("tfrl.train.runs.run.time.monotonic", lambda: next(clock))

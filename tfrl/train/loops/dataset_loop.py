@@ -11,7 +11,7 @@ train.Run(loop, train.RunDirectory("run", {}), num_iterations=1_000).run()
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -155,7 +155,8 @@ class DatasetLoop(training_loop.TrainingLoop):
 
     def _run_program(self, num_updates: int) -> tf.Tensor:
         """Draws elements and trains on each; returns the sum of losses, float64."""
-        batches = [next_element(self._iterator)[0] for _ in range(num_updates)]
+        elements = [next_element(self._iterator) for _ in range(num_updates)]
+        batches = [element[0] for element in self._prepared(elements)]
         self._last_batch.keep(batches[-1])
         return self._program(
             tf.nest.map_structure(lambda *leaves: tf.stack(leaves), *batches)
@@ -174,10 +175,21 @@ class DatasetLoop(training_loop.TrainingLoop):
         return tf.while_loop(lambda i, _: i < number, train, start)[1]
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        element = next_element(self._iterator)
+        [element] = self._prepared([next_element(self._iterator)])
         loss_info = self._update(element)
         self._last_batch.keep(self._first_local(element[0]))
         return position, self._first_local(loss_info.loss)
+
+    def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
+        """Returns the pairs to train on, in a graph.
+
+        A subclass whose elements have more parts than experience and info takes them
+        here.
+
+        Args:
+          elements: The elements of the updates that follow, in their order.
+        """
+        return elements
 
     def _distributed(self, experience_dataset_fn: Any) -> tuple[Any, Any]:
         """Returns the iterator of the dataset, and the spec of its elements."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import tqdm
@@ -29,6 +30,7 @@ class Progress:
         length: run_length.RunLength,
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
+        words: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """Shows the bar on a terminal; elsewhere, starts the period of the lines.
 
@@ -38,6 +40,7 @@ class Progress:
           stream: The stream to write to; the standard error if None.
           seconds_between_lines: The period of the lines, if the stream is not a
             terminal.
+          words: Returns what to say beside that; called whenever it is shown.
         """
         self._stream = stream or sys.stderr
         self._last = first
@@ -47,6 +50,7 @@ class Progress:
         self._seconds = 0.0
         self._last_line = time.monotonic()
         self._seconds_between_lines = seconds_between_lines
+        self._words = words
         self._evaluation: list[str] = []
         self._begun: set[str] = set()
         self._bar = None
@@ -98,15 +102,15 @@ class Progress:
             self._iterations += iterations
             self._done += done
             self._seconds += seconds
-        state = _state(info) + self._evaluation
         if self._bar is not None:
-            words = self._speed() + self._steps() + state
+            words = self._speed() + self._steps() + self._state()
             self._bar.set_postfix_str(", ".join(words), refresh=False)
             self._bar.update(min(done, self._length.total - self._bar.n))
         elif self._is_line_due():
             speed = ", ".join(self._speed())
             place = self._place() + f" ({speed})" * bool(speed)
-            told = f": {', '.join(state)}" if state else ""
+            state = ", ".join(self._state())
+            told = f": {state}" if state else ""
             self.note(", ".join([place, *self._steps()]) + told)
 
     def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:
@@ -151,6 +155,10 @@ class Progress:
         wanted = self._length.num_environment_steps
         of_all = f" of {wanted:,}" if wanted else ""
         return [f"{steps:,}{of_all} environment steps"]
+
+    def _state(self) -> list[str]:
+        """Returns the latest returns, and what else there is to say."""
+        return [*_state(self._last), *self._evaluation, *self._words()]
 
     def _speed(self) -> list[str]:
         """Returns the speed and the time that training will still take, if known."""

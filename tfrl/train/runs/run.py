@@ -25,12 +25,14 @@ from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
     finished_runs,
     full_disk,
+    late_evaluations,
     learning_curve,
     progress,
     run_directory,
     run_length,
     run_log,
     run_result,
+    run_view,
     saved_policies,
     slow_steps,
     video,
@@ -68,7 +70,9 @@ class Run:
         *,
         num_iterations: int | None = None,
         num_environment_steps: int | None = None,
-        evaluate: Callable[[int], evaluate_lib.EvaluationResult] | None = None,
+        evaluate: Callable[[int], evaluate_lib.EvaluationResult]
+        | late_evaluations.LateEvaluations
+        | None = None,
         eval_interval: int = 1000,
         log_interval: int = 1000,
         checkpoint_interval: int = 10000,
@@ -78,6 +82,7 @@ class Run:
         title: str = "",
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], Any]] | None = None,
+        view: run_view.RunView | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,
         max_untrained_eval_steps: int = 1000,
@@ -96,7 +101,8 @@ class Run:
           evaluate: A function that evaluates the agent's policy; it is called with the
             iteration. The policy with the best mean return is saved in `policy/`;
             without `evaluate`, the last policy is saved there. The last policy is
-            always saved in `final_policy/`.
+            always saved in `final_policy/`. With `LateEvaluations` the run goes on
+            while a policy is evaluated, except at its end; the next row has the result.
           eval_interval: Iterations between evaluations; the policy is also evaluated
             before the first iteration, unless `max_untrained_eval_steps` is 0, and
             after the last.
@@ -118,6 +124,8 @@ class Run:
           metrics: Further numbers for TensorBoard, the loggers and `on_log`: a function
             without arguments for each name, such as the `result` of a metric that is
             one of the loop's observers. NaN counts as not measured.
+          view: Measures further columns of metrics.csv, and words for the progress
+            line. None leaves both as they are.
           callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
             evaluation by an `Evaluator`, for policies whose episodes do not end. If it
@@ -157,10 +165,16 @@ class Run:
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
-        self._log = run_log.RunLog(loop, directory, loggers, metrics or {})
+        self._log = run_log.RunLog(loop, directory, loggers, metrics or {}, view)
+        self._words = tuple if view is None else view.words
         self._loop = loop
         self._directory = directory
-        self._evaluate = evaluate
+        self._late: late_evaluations.LateEvaluations | None = None
+        self._arrived: evaluate_lib.EvaluationResult | None = None
+        if evaluate is None or callable(evaluate):
+            self._evaluate = evaluate
+        else:
+            self._late, self._evaluate = evaluate, evaluate.finish
         self._eval_interval = eval_interval
         self._log_interval = log_interval
         self._checkpoint_interval = checkpoint_interval
@@ -207,7 +221,7 @@ class Run:
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         if resumed_at is not None:
             self._mend_policies()
-        bar = progress.Progress(self._loop.info(), self._length)
+        bar = progress.Progress(self._loop.info(), self._length, words=self._words)
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)
@@ -281,6 +295,7 @@ class Run:
                 elapsed = time.monotonic() - started
                 bar.update(info, elapsed)
                 self._log.called(info, info.iteration - before, elapsed)
+                self._take_late(bar)
                 # A call without iterations compiles the program, or collects initial
                 # experience.
                 if info.iteration > before:
@@ -339,14 +354,17 @@ class Run:
             # No policy is evaluated or saved whose weights are not finite.
             self._checkpointer.check_finite()
         result = None
-        if evaluates and self._evaluate is not None:
+        if evaluates and self._late is not None and not at_end:
+            self._late.begin(iteration)
+        elif evaluates and self._evaluate is not None:
             result = self._evaluated(bar, interrupted)
             if result is None:
                 return
             self._last_return = result.mean
         row = None
         if evaluates or iteration % self._log_interval == 0:
-            row = self._log.write(result)
+            row = self._log.write(result or self._arrived)
+            self._arrived = None
         if result is not None:
             # The untrained policy is evaluated but not saved.
             if iteration:
@@ -358,6 +376,22 @@ class Run:
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
             path = self._checkpointer.save(iteration)
         self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
+
+    def _take_late(self, bar: progress.Progress) -> None:
+        """Takes the evaluations that went on elsewhere and have ended."""
+        for result, weights in () if self._late is None else self._late.take():
+            is_trained, path = bool(result.iteration), None
+            if is_trained:
+                with weights:
+                    is_best = self._save_if_best(result.mean)
+                # A resumed run shall know the return of the best policy.
+                path = (
+                    self._checkpointer.save(self._loop.iteration) if is_best else None
+                )
+            self._last_return, self._arrived = result.mean, result
+            best = float(self._best_return) if is_trained else None
+            bar.evaluated(result.mean, best)
+            self._callbacks.call(on_evaluation=result, on_checkpoint=path)
 
     def _evaluated(
         self, bar: progress.Progress, interrupted: Callable[[], bool]
@@ -396,7 +430,9 @@ class Run:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
         info = self._loop.info()
         iteration = info.iteration
-        is_due = self._is_evaluation_due(iteration) or self._length.is_reached(info)
+        # A late one's result comes in another row.
+        is_due = self._is_evaluation_due(iteration) and self._late is None
+        is_due = is_due or self._length.is_reached(info)
         if self._evaluate is None or not is_due:
             return False
         return self._directory.evaluation_return(iteration) is None
@@ -416,10 +452,13 @@ class Run:
             expected.append(self._directory.policy)
         return expected
 
-    def _save_if_best(self, mean: float) -> None:
-        if mean >= float(self._best_return):
+    def _save_if_best(self, mean: float) -> bool:
+        """Saves the policy if it is the best one; returns whether it is."""
+        is_best = mean >= float(self._best_return)
+        if is_best:
             self._best_return.assign(np.float32(mean))
             self._policies.save(self._directory.policy)
+        return is_best
 
     def _save_last_policy(self) -> None:
         """Saves the policy; it is also the best one if there is no better one."""

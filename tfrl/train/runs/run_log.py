@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import diagnostics, run_config, run_directory
+from tfrl.train.runs import diagnostics, run_config, run_directory, run_view
 
 # The tags in TensorBoard, whose first parts are its groups. Other names are put into
 # the group `train`.
@@ -48,6 +48,7 @@ class RunLog:
         directory: run_directory.RunDirectory,
         loggers: Sequence[base.Logger],
         metrics: Mapping[str, Callable[[], Any]],
+        view: run_view.RunView | None = None,
     ) -> None:
         """Checks the loggers; `opened` opens the files.
 
@@ -56,6 +57,7 @@ class RunLog:
           directory: The directory of the outputs.
           loggers: The user's loggers.
           metrics: The user's further numbers.
+          view: Measures the further columns of metrics.csv.
 
         Raises:
           TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
@@ -86,6 +88,7 @@ class RunLog:
         self._directory = directory
         self._loggers = tuple(loggers)
         self._metrics = dict(metrics)
+        self._view = view
         self._diagnostics = diagnostics.Diagnostics(loop)
         self._known_steps = 0
         # Steps of the environment and seconds of training since the last row.
@@ -151,7 +154,7 @@ class RunLog:
         """
         row = self._row(result)
         self._table.write(row)
-        measured = {**row, **self._more()}
+        measured = {**self._more(), **row}
         values = {name: x for name, x in measured.items() if x is not None}
         for logger in self._others:
             logger.write(values)
@@ -173,7 +176,13 @@ class RunLog:
             "evaluation_length": None
             if result is None
             else _rounded(result.lengths.mean()),
+            **self._viewed(),
         }
+
+    def _viewed(self) -> dict[str, Any]:
+        """Returns the columns that the view measures."""
+        columns = {} if self._view is None else self._view.measure()
+        return {name: _measured(value) for name, value in columns.items()}
 
     def _more(self) -> dict[str, Any]:
         """Returns the numbers that metrics.csv does not hold."""

@@ -1,0 +1,220 @@
+"""The evaluator of a run: it evaluates policies while the learner trains."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl import replay_service
+from tfrl.agents import tf_agent
+from tfrl.distribute import experiment as experiments
+from tfrl.distribute import first_server, weight_puller
+from tfrl.distribute import servers as servers_lib
+from tfrl.eval import evaluate as evaluate_lib
+from tfrl.eval import supervision
+from tfrl.utils import variables as variables_lib
+
+# The tables of policies to evaluate and of their results.
+POLICIES, RESULTS = "evaluations", "evaluation_results"
+_PERIOD = 0.2  # Seconds between two looks into these tables.
+_MOST_RESULTS = 100
+_AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
+# As of `train.Run`.
+_MOST_UNTRAINED_STEPS = 1000
+
+
+def make_tables() -> list[replay_service.Table]:
+    """Makes the tables of policies and of results, each of which is taken once."""
+
+    def table(name: str, max_size: int, times: int) -> replay_service.Table:
+        return replay_service.Table(
+            name,
+            sampler=replay_service.selectors.Fifo(),
+            remover=replay_service.selectors.Fifo(),
+            max_size=max_size,
+            max_times_sampled=times,
+            rate_limiter=replay_service.rate_limiters.MinSize(1),
+        )
+
+    return [table(POLICIES, 1, 0), table(RESULTS, _MOST_RESULTS, 1)]
+
+
+def evaluate(
+    experiment: experiments.Experiment,
+    servers: servers_lib.Servers,
+    is_stopped: Callable[[], bool],
+) -> None:
+    """Evaluates the newest policy that the learner has handed over, until stopped.
+
+    It calls the function `evaluate` of the experiment's `make_run_settings`.
+
+    Args:
+      experiment: What to do.
+      servers: The replay servers.
+      is_stopped: Returns whether to stop.
+
+    Raises:
+      ValueError: The experiment has no such function.
+    """
+    agent = experiment.build_agent()
+    settings = experiment.make_run_settings(agent)
+    if settings.get("evaluate") is None:
+        raise ValueError(
+            "experiment: its make_run_settings returns no 'evaluate', expected the "
+            "function that the evaluator calls; return one, or start no evaluator."
+        )
+    variables = _variables(agent)
+    # The first array is the iteration.
+    specs = [((), np.dtype(np.int64)), *[(v.shape, v.dtype) for v in _values(agent)]]
+    first = first_server.FirstServer(servers)
+    puller = weight_puller.Puller(first.client, POLICIES, specs, _PERIOD)
+    done: weight_puller.Pulled | None = None
+
+    def turn() -> None:
+        nonlocal done
+        newest = puller.newest()
+        if newest is None or newest is done:
+            return
+        iteration, *values = newest.arrays
+        _assign(variables, values)
+        with contextlib.suppress(supervision.EvaluationInterruptedError):
+            result = _evaluated(settings, int(iteration), is_stopped)
+            data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
+            first.client.insert(data, {RESULTS: 1.0})
+        done = newest
+
+    with contextlib.closing(puller):
+        while not is_stopped():
+            first.attempt(turn)
+            time.sleep(_PERIOD)
+
+
+class Evaluations:
+    """The learner's side; `train.LateEvaluations` for a `train.Run`."""
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        first: first_server.FirstServer,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keeps the parts.
+
+        Args:
+          agent: The agent.
+          first: The server of the tables of `make_tables`.
+          now: The clock, in seconds.
+        """
+        self._agent = agent
+        self._variables = _variables(agent)
+        self._first = first
+        self._now = now
+        self._due = float("-inf")
+        # By iteration, the policies whose results are to come.
+        self._pending: dict[int, list[np.ndarray]] = {}
+
+    def begin(self, iteration: int) -> None:
+        """Hands the policy over, in place of one that no evaluator has begun with."""
+        values = self._pending[iteration] = _values(self._agent)
+        data = [np.int64(iteration), *values]
+        self._first.attempt(lambda: self._first.client.insert(data, {POLICIES: 1.0}))
+
+    def take(
+        self,
+    ) -> Sequence[
+        tuple[evaluate_lib.EvaluationResult, contextlib.AbstractContextManager[None]]
+    ]:
+        """Returns new results, each with a context of the weights evaluated.
+
+        It looks for them from time to time only, because a run calls it often.
+        """
+        if not self._pending or self._now() < self._due:
+            return []
+        self._due = self._now() + _PERIOD
+        found: list[Any] = []
+        self._first.attempt(lambda: found.extend(self._results()))
+        taken = []
+        for result in found:
+            values = self._pending.get(result.iteration)
+            if values is not None:  # Else one of before a restart, or evaluated again.
+                taken.append((result, self._with(values)))
+                self._pending = {
+                    i: other
+                    for i, other in self._pending.items()
+                    if i > result.iteration
+                }
+        return taken
+
+    def finish(self, iteration: int) -> evaluate_lib.EvaluationResult:
+        """Hands the policy over, and waits for its result."""
+        due = float("-inf")
+        while True:
+            if self._now() >= due:
+                # Again, in case that a server that was killed has lost it.
+                self.begin(iteration)
+                due = self._now() + _AGAIN
+            for result, _ in self.take():
+                if result.iteration == iteration:
+                    return result
+            watch = supervision.current()
+            if watch is not None:
+                watch.between_calls(0, 1, 0)
+            time.sleep(_PERIOD)
+
+    def _results(self) -> Iterator[evaluate_lib.EvaluationResult]:
+        client = self._first.client
+        size = client.server_info()[RESULTS].current_size
+        if size:
+            for sample in client.sample(RESULTS, size, emit_timesteps=False):
+                iteration, returns, lengths, num_cut = (x[0] for x in sample.data)
+                yield evaluate_lib.EvaluationResult(
+                    returns, lengths, int(num_cut), int(iteration)
+                )
+
+    @contextlib.contextmanager
+    def _with(self, values: Sequence[np.ndarray]) -> Iterator[None]:
+        """Gives the agent these values in this context."""
+        now = _values(self._agent)
+        _assign(self._variables, values)
+        try:
+            yield
+        finally:
+            _assign(self._variables, now)
+
+
+def _variables(agent: tf_agent.TFAgent) -> list[tf.Variable]:
+    """Returns what a saved policy holds."""
+    found = variables_lib.as_tf_variables(agent.policy.variables())
+    return [*found, agent.train_step_counter]
+
+
+def _values(agent: tf_agent.TFAgent) -> list[np.ndarray]:
+    return [tf.convert_to_tensor(each).numpy() for each in _variables(agent)]
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[np.ndarray]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def _evaluated(
+    settings: Any, iteration: int, is_stopped: Callable[[], bool]
+) -> evaluate_lib.EvaluationResult:
+    """Evaluates with the limits that a `train.Run` of these settings has."""
+
+    def between_calls(*_: int) -> None:
+        if is_stopped():
+            raise supervision.EvaluationInterruptedError
+
+    field, limit = "max_eval_steps", settings.get("max_eval_steps")
+    if iteration == 0:
+        untrained = settings.get("max_untrained_eval_steps", _MOST_UNTRAINED_STEPS)
+        if limit is None or limit > untrained:
+            field, limit = "max_untrained_eval_steps", untrained
+    with supervision.supervised(supervision.Supervision(limit, field, between_calls)):
+        return settings["evaluate"](iteration)

@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tree
 
 from benchmarks import noting, processes
 
@@ -45,7 +46,7 @@ _MEMBERS = {
 _FOLDER = "TFRL_FAILURES"  # The environment variable of a run's folder.
 _PATIENCE = 120.0  # Seconds for anything to happen.
 _STOPPED = 20.0  # Seconds of a SIGSTOP.
-_LENGTH = 3000  # Iterations of a run.
+_LENGTH = 1500  # Iterations of a run.
 _PULL_PERIOD, _PUSH_PERIOD = 20, 10
 _STEP = 0.005  # Seconds of a step, and of an update at least.
 _NEAR_END = 40  # Iterations before the end, which wait for the last failure.
@@ -80,16 +81,14 @@ class _Claim:
 
 
 def _fail_if_told(role: str) -> None:
-    """Raises an exception or ends the process, if the driver has asked a role to."""
+    """Raises an exception or ends the process, if the driver has asked it to."""
     for fault in ("exception", "exit"):
-        asked = _folder() / f"{role}.{fault}"
+        asked = _folder() / f"{os.getpid()}.{fault}"
         if asked.exists():
-            # One process of the role obeys.
-            with contextlib.suppress(FileNotFoundError):
-                asked.unlink()
-                if fault == "exit":
-                    os._exit(0)
-                raise RuntimeError(f"the {role}'s own error")
+            asked.unlink()
+            if fault == "exit":
+                os._exit(0)
+            raise RuntimeError(f"the {role}'s own error")
 
 
 def _make_environment(seed: int) -> Any:
@@ -342,8 +341,9 @@ def _drain(client: Any) -> np.ndarray:
     while client.server_info()["experience"].current_size:
         sample = client.sample_batch("experience", 2000)
         keys, first = np.unique(sample.info.key, return_index=True)
-        (observations,) = (x for x in sample.data if np.shape(x)[1:] == (2, 2))
-        rows.append(np.asarray(observations)[first, 0])
+        leaves = map(np.asarray, tree.flatten(sample.data))
+        (observations,) = (leaf for leaf in leaves if leaf.shape[1:] == (2, 2))
+        rows.append(observations[first, 0])
         client.mutate_priorities("experience", deletes=keys.tolist())
     return np.concatenate([np.empty((0, 2)), *rows]).astype(int)
 
@@ -492,7 +492,7 @@ class _Case:
         elif role == "shard":
             os.kill(pid, signal.SIGTERM)
         else:
-            (run.folder / f"{role}.{self._fault}").touch()
+            (run.folder / f"{pid}.{self._fault}").touch()
             if self._fault == "exit" and role != "coordinator":
                 run.until("obedience", lambda: not noting.running([pid]))
 

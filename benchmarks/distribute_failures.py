@@ -453,6 +453,7 @@ class _Case:
         run, role = self._run, self._role
         pid, before = run.pid(role), run.progress(role)
         iteration, frames = run.iteration(), run.frames()
+        learner = run.pid("learner")
         others = noting.descendants(run.process.pid)
         start = time.monotonic()
         self._fail(pid)
@@ -466,7 +467,7 @@ class _Case:
             time.sleep(_STOPPED)
             os.kill(pid, signal.SIGCONT)
             start += _STOPPED
-        run.until("return", lambda: self._is_back(pid, before, iteration))
+        run.until("return", lambda: self._is_back(pid, before, learner, iteration))
         seconds = time.monotonic() - start
         if self._ends_run:
             went_on = f"end within {left:.1f} s"
@@ -496,7 +497,9 @@ class _Case:
             if self._fault == "exit" and role != "coordinator":
                 run.until("obedience", lambda: not noting.running([pid]))
 
-    def _is_back(self, pid: int, before: tuple[int, int], iteration: int) -> bool:
+    def _is_back(
+        self, pid: int, before: tuple[int, int], learner: int, iteration: int
+    ) -> bool:
         """Whether the role's process, the same one or a new one, has done its work."""
         run, role = self._run, self._role
         is_new = self._fault != "SIGSTOP"
@@ -509,6 +512,9 @@ class _Case:
                 return False
             return True
         if role == "coordinator":
+            # The learner is one of the processes that it starts.
+            if is_new and run.pid("learner") == learner:
+                return False
             return run.iteration() > (0 if is_new else iteration)
         if is_new and run.pid(role) == pid:
             return False

@@ -105,10 +105,24 @@ def make_experiment() -> Any:
 
 
 def _serve_by_hand(folder: pathlib.Path) -> None:
-    from tfrl import replay_service
-    from tfrl.distribute import tables
+    import tensorflow as tf
 
-    server = replay_service.Server(tables.make_tables(make_experiment())[:2])
+    from tfrl import replay_service
+    from tfrl.distribute import mailbox, tables
+    from tfrl.specs import tensor_spec
+
+    agent = make_agent(make_environment(0))
+    agent.initialize()
+    sequence = tensor_spec.add_outer_dim(agent.collect_data_spec, _LENGTH + 1)
+    weights = tf.nest.map_structure(
+        lambda v: tf.TensorSpec(v.shape, v.dtype), tables.shared_variables(agent)
+    )
+    server = replay_service.Server(
+        [
+            make_queue(tables.SEQUENCES, sequence),
+            mailbox.make_table(tables.VARIABLES, 1, 0, weights),
+        ]
+    )
     (folder / "server").write_text(f"{server.pid} {server.port}")
     server.wait()
 

@@ -70,14 +70,15 @@ class _Claim:
 
     def __init__(self, role: str) -> None:
         for self.number in itertools.count():
-            self._path = _folder() / f"{role}-{self.number}"
+            path = _folder() / f"{role}-{self.number}"
             with contextlib.suppress(FileExistsError):
-                self._path.open("x").close()
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 break
         self.note(0)
 
     def note(self, progress: int) -> None:
-        self._path.write_text(f"{progress} {os.getpid()}")
+        # Of one length, so that no reader finds a part of it.
+        os.pwrite(self._file, f"{progress:12} {os.getpid():10}".encode(), 0)
 
 
 def _fail_if_told(role: str) -> None:

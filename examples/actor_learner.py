@@ -34,8 +34,6 @@ def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(CONFIG, replay="service")
     checks.check_at_most(config, "batch_size", "replay_capacity")
-    cli.refuse_environment_steps(config)
-    cli.refuse_initial_run(config)
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(
         "actor_learner",

@@ -100,9 +100,8 @@ def test_a_new_run_begins_with_the_weights_and_resumes_without_the_earlier_one(
             ("train_impala", "--num_actors=1"),
             "a run of actors and a learner begins with new weights",
         ),
-        (("actor_learner",), "a run of actors and a learner begins with new weights"),
     ],
-    ids=["other networks", "the same folder", "actors", "actor and learner"],
+    ids=["other networks", "the same folder", "actors"],
 )
 def test_an_initial_run_that_does_not_fit_is_refused(
     earlier, run, tmp_path, arguments, message

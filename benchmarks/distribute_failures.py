@@ -46,11 +46,11 @@ _MEMBERS = {
 _FOLDER = "TFRL_FAILURES"  # The environment variable of a run's folder.
 _PATIENCE = 300.0  # Seconds for anything to happen.
 _STOPPED = 20.0  # Seconds of a SIGSTOP.
-_LENGTH = 1000  # Iterations of a run.
+_LENGTH = 1500  # Iterations of a run.
 _PULL_PERIOD, _PUSH_PERIOD = 20, 10
 _STEP = 0.005  # Seconds of a step, and of an update at least.
 _NEAR_END = 40  # Iterations before the end, which wait for the last failure.
-_SLOW = 1.0  # Seconds of such an iteration.
+_SLOW = 3.0  # Seconds of such an iteration.
 _MOST_LEFT = 5.0  # Seconds for which processes may outlive the run.
 
 

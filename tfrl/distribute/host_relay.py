@@ -6,7 +6,7 @@ in memory, which nobody can change. No file has a path, so nothing is left over,
 is killed: the operating system frees sockets and memory, followers see at once that
 they are alone, and the next one leads.
 
-Only processes of the same user take part. Elsewhere than on Linux, everybody is alone.
+Only processes of the same user take part.
 
 >>> import numpy as np
 >>> from tfrl.distribute import host_relay
@@ -42,11 +42,12 @@ from typing import Any
 
 import numpy as np
 
-if sys.platform == "linux":
-    import fcntl
+if sys.platform != "linux":
+    raise ImportError("Only Linux has sealed files and sockets without a path.")
 
-    _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+import fcntl
 
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 # The number of the message, and its bytes; no message yet if there is no file.
 _HEADER = struct.Struct("=qQ")
 _TAKEN = b"t"
@@ -214,9 +215,7 @@ class Follower:
 
 
 def lead(name: str) -> Leader | None:
-    """Returns the leader of a name; None if there is one already, or not on Linux."""
-    if sys.platform != "linux":
-        return None
+    """Returns the leader of a name; None if there is one already."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         listener.bind(_address(name))
@@ -230,8 +229,6 @@ def lead(name: str) -> Leader | None:
 
 def follow(name: str) -> Follower | None:
     """Returns a follower of a name's leader; None without one of this user."""
-    if sys.platform != "linux":
-        return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.setblocking(False)  # A leader that does not accept has no room.

@@ -11,6 +11,7 @@ import contextlib
 import math
 import mmap
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tfrl import replay_service
-from tfrl.distribute import host_relay
+
+if sys.platform == "linux":
+    from tfrl.distribute import host_relay
 
 # A pause lasts so many times as long as the look and transfer before it, or longer, so
 # that large values leave processor and network to others.
@@ -113,45 +116,48 @@ class Puller:
             self._has_looked.set()
 
     def _join(self) -> None:
-        """Leads or follows the processes of this host as long as that works."""
-        leader = host_relay.lead(self._name)
-        if leader is not None:
-            with contextlib.closing(leader):
-                self._lead(leader)
-            return
-        follower = host_relay.follow(self._name)
-        if follower is not None:
-            with contextlib.closing(follower):
-                self._follow(follower)
-            self._wait(self._period)
-            return
+        """Leads or follows the processes of this host, or looks for itself."""
+        if sys.platform == "linux":
+            leader = host_relay.lead(self._name)
+            if leader is not None:
+                with contextlib.closing(leader):
+                    self._lead(leader)
+                return
+            follower = host_relay.follow(self._name)
+            if follower is not None:
+                with contextlib.closing(follower):
+                    self._follow(follower)
+                self._wait(self._period)
+                return
         # Another system, or another user has the name.
         started = time.monotonic()
         self._look()
         self._wait(self._pause_since(started))
 
-    def _lead(self, leader: host_relay.Leader) -> None:
-        if self._newest is not None:
-            leader.publish(*self._newest)
-        while not self._is_closed:
-            started = time.monotonic()
-            if self._look():
-                assert self._newest is not None
-                leader.publish(*self._newest)
-            leader.serve(self._pause_since(started), self._waker)
+    if sys.platform == "linux":
 
-    def _follow(self, follower: host_relay.Follower) -> None:
-        patience = _PATIENCE + _PAUSE_FACTOR * self._period
-        while not self._is_closed:
-            started = time.monotonic()
-            try:
-                received = follower.receive(patience, self._waker)
-            except host_relay.LeaderLostError:
-                return
-            is_silent = received is None and time.monotonic() - started >= patience
-            if is_silent or not (received is None or self._take(*received)):
-                self._look()
-            self._has_looked.set()
+        def _lead(self, leader: host_relay.Leader) -> None:
+            if self._newest is not None:
+                leader.publish(*self._newest)
+            while not self._is_closed:
+                started = time.monotonic()
+                if self._look():
+                    assert self._newest is not None
+                    leader.publish(*self._newest)
+                leader.serve(self._pause_since(started), self._waker)
+
+        def _follow(self, follower: host_relay.Follower) -> None:
+            patience = _PATIENCE + _PAUSE_FACTOR * self._period
+            while not self._is_closed:
+                started = time.monotonic()
+                try:
+                    received = follower.receive(patience, self._waker)
+                except host_relay.LeaderLostError:
+                    return
+                is_silent = received is None and time.monotonic() - started >= patience
+                if is_silent or not (received is None or self._take(*received)):
+                    self._look()
+                self._has_looked.set()
 
     def _look(self) -> bool:
         """Transfers the newest values unless they are here; returns whether it did."""

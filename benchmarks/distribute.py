@@ -105,8 +105,6 @@ def make_experiment() -> Any:
 
 
 def _serve_by_hand(folder: pathlib.Path) -> None:
-    import tensorflow as tf
-
     from tfrl import replay_service
     from tfrl.distribute import mailbox, tables
     from tfrl.specs import tensor_spec
@@ -114,13 +112,10 @@ def _serve_by_hand(folder: pathlib.Path) -> None:
     agent = make_agent(make_environment(0))
     agent.initialize()
     sequence = tensor_spec.add_outer_dim(agent.collect_data_spec, _LENGTH + 1)
-    weights = tf.nest.map_structure(
-        lambda v: tf.TensorSpec(v.shape, v.dtype), tables.shared_variables(agent)
-    )
     server = replay_service.Server(
         [
             make_queue(tables.SEQUENCES, sequence),
-            mailbox.make_table(tables.VARIABLES, 1, 0, weights),
+            mailbox.make_table(tables.VARIABLES, 1, 0, tables.weights_spec(agent)),
         ]
     )
     (folder / "server").write_text(f"{server.pid} {server.port}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tfrl import replay_buffers, replay_service, train
+from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import (
     first_server,
@@ -19,6 +20,7 @@ from tfrl.distribute import (
 )
 from tfrl.distribute import servers as servers_lib
 from tfrl.distribute import weights as weights_lib
+from tfrl.environments import tf_environment
 
 _Writer = replay_buffers.ReverbRolloutObserver | home_writer.HomeWriter
 # How often an actor that waits for the learner looks whether it is stopped.
@@ -45,12 +47,7 @@ def act(
     environment, agent = experiment.build(seed)
     first = first_server.FirstServer(servers)
     writer = _open_writer(experiment, servers, number, environment.batch_size)
-    loop = train.CollectLoop(
-        environment,
-        agent,
-        seed=seed,
-        jit_compile="auto" if experiment.jit_compile else False,
-    )
+    loop = make_loop(experiment, environment, agent, seed)
     reporter = reports.Reporter(first.client, number)
 
     def report() -> None:
@@ -76,6 +73,21 @@ def seed_of(experiment: experiments.Experiment, number: int, starts: int) -> int
     """
     entropy = np.random.SeedSequence([experiment.seed, number, starts])
     return int(entropy.generate_state(1)[0] >> 1)
+
+
+def make_loop(
+    experiment: experiments.Experiment,
+    environment: tf_environment.TFEnvironment,
+    agent: tf_agent.TFAgent,
+    seed: int,
+) -> train.CollectLoop:
+    """Makes the loop by which an actor collects."""
+    return train.CollectLoop(
+        environment,
+        agent,
+        seed=seed,
+        jit_compile="auto" if experiment.jit_compile else False,
+    )
 
 
 def make_writer(

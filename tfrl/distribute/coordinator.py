@@ -31,7 +31,6 @@ from tfrl.system import supervisor
 NOTES, BOARD = "notes", "board"
 _PERIOD = 0.2  # Seconds between looks at the notes.
 _MOST_NOTES = 100_000
-_LEAST_BYTES = 1024
 _TIMEOUT = 5.0  # Seconds for the server, a child of this process, to answer.
 
 
@@ -214,13 +213,8 @@ def _is_ready(worker: Worker) -> bool:
 
 
 def to_array(value: Any) -> np.ndarray:
-    """Returns a value as JSON, in an array of uint8.
-
-    Spaces fill it up to a power of two, because a server keeps a store for each shape.
-    """
-    text = json.dumps(value).encode()
-    size = max(_LEAST_BYTES, 1 << (len(text) - 1).bit_length())
-    return np.frombuffer(text.ljust(size), np.uint8)
+    """Returns a value as JSON, in an array of uint8, with spaces after it."""
+    return mailbox.padded(json.dumps(value).encode(), b" ")
 
 
 def from_array(array: np.ndarray) -> Any:

@@ -100,6 +100,19 @@ class Experiment:
 
     def build_agent(self) -> tf_agent.TFAgent:
         """Makes the agent alone; the environment that shows its specs is closed."""
-        environment, agent = self.build(self.seed)
+        return self.build_for_learner()[0]
+
+    def build_for_learner(
+        self, strategy: tf.distribute.Strategy | None = None
+    ) -> tuple[tf_agent.TFAgent, int]:
+        """Makes the agent alone, and counts the environments of an actor.
+
+        Args:
+          strategy: See `build`.
+
+        Returns:
+          The agent, and the batch size of an actor's environment.
+        """
+        environment, agent = self.build(self.seed, strategy)
         environment.close()
-        return agent
+        return agent, environment.batch_size

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import tensorflow as tf
 
-from tfrl import replay_buffers, replay_service, train
+from tfrl import replay_buffers, train
 from tfrl.agents import tf_agent
 from tfrl.distribute import (
     evaluator,
@@ -62,11 +62,8 @@ def learn(
     Raises:
       WorkerLostError: Another worker of the group has ended.
     """
-    environment, agent = experiment.build(experiment.seed, strategy)
-    environment.close()
-    replay_buffer = make_replay_buffer(
-        experiment, servers, agent, environment.batch_size
-    )
+    agent, num_environments = experiment.build_for_learner(strategy)
+    replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     first = first_server.FirstServer(servers)
     collected = reports.Collected(first.client)
 
@@ -81,7 +78,7 @@ def learn(
             manifest.WriteManifest(
                 directory.manifest,
                 lambda: loop.iteration,
-                lambda: _checkpoints(replay_buffer),
+                lambda: replay_buffer.last_checkpoints,
             ),
         ]
         if has_evaluator:
@@ -90,7 +87,7 @@ def learn(
             loop,
             collected,
             loop.lags,
-            lambda: _table_infos(replay_buffer),
+            replay_buffer.table_infos,
             view.Wanted(num_actors, len(servers.addresses())),
         )
         made = train.Run(
@@ -105,12 +102,24 @@ def learn(
 
     with replay_buffer.reraise():
         if strategy is None:
+            period = experiment.push_period if experiment.jit_compile else None
             result = run(
-                _LearnerLoop(experiment, agent, replay_buffer, collected, take)
+                _LearnerLoop(
+                    agent,
+                    lambda: _dataset(replay_buffer, experiment.batch_size),
+                    replay_buffer,
+                    compiled_updates=period,
+                    collected=collected,
+                    take=take,
+                )
             )
         else:
             loop = _ReplicasLoop(
-                experiment, agent, replay_buffer, strategy, collected, take
+                agent,
+                strategy=strategy,
+                collected=collected,
+                take=take,
+                **_settings_of_replicas(experiment, replay_buffer),
             )
             # The chief has a result.
             result = cast(train.RunResult, loop.run_group(lambda: run(loop)))
@@ -147,11 +156,8 @@ def follow(
     Raises:
       WorkerLostError: Another worker of the group has ended.
     """
-    environment, agent = experiment.build(experiment.seed, strategy)
-    environment.close()
-    replay_buffer = make_replay_buffer(
-        experiment, servers, agent, environment.batch_size
-    )
+    agent, num_environments = experiment.build_for_learner(strategy)
+    replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     settings = _settings_of_replicas(experiment, replay_buffer)
     with replay_buffer.reraise():
         loop = _FollowerLoop(agent, strategy=strategy, **settings)
@@ -195,22 +201,6 @@ def make_replay_buffer(
     )
 
 
-def _table_infos(
-    replay_buffer: _ReplayBuffer,
-) -> list[replay_service.reverb_types.TableInfo]:
-    """Asks the servers that answer for the table of sequences."""
-    if isinstance(replay_buffer, replay_buffers.ReverbReplayBuffer):
-        return [replay_buffer.get_table_info()]
-    return [info for info in replay_buffer.client.table_infos() if info is not None]
-
-
-def _checkpoints(replay_buffer: _ReplayBuffer) -> list[str | None]:
-    """Returns the newest checkpoint of each server."""
-    if isinstance(replay_buffer, replay_buffers.ReverbReplayBuffer):
-        return [replay_buffer.last_checkpoint]
-    return replay_buffer.last_checkpoints
-
-
 class _OnStamped(train.DatasetLoop):
     """Trains on stamped frames, and counts their policy lags."""
 
@@ -227,11 +217,19 @@ class _OnStamped(train.DatasetLoop):
         return [(frames, info) for frames, info, _ in elements]
 
 
-class _Counting(_OnStamped):
+class _LearnerLoop(_OnStamped):
     """Counts the steps and episodes that actors have reported."""
 
-    _collected: reports.Collected
-    _take: Callable[[], None]
+    def __init__(
+        self,
+        *args: Any,
+        collected: reports.Collected,
+        take: Callable[[], None],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._collected = collected
+        self._take = take
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
         """Returns the objects to save, by name."""
@@ -250,43 +248,8 @@ class _Counting(_OnStamped):
         return result
 
 
-class _LearnerLoop(_Counting):
-    """A loop over the sequences in a server, which each checkpoint of a run saves."""
-
-    def __init__(
-        self,
-        experiment: experiments.Experiment,
-        agent: tf_agent.TFAgent,
-        replay_buffer: _ReplayBuffer,
-        collected: reports.Collected,
-        take: Callable[[], None],
-    ) -> None:
-        super().__init__(
-            agent,
-            lambda: _dataset(replay_buffer, experiment.batch_size),
-            replay_buffer,
-            compiled_updates=experiment.push_period if experiment.jit_compile else None,
-        )
-        self._collected = collected
-        self._take = take
-
-
-class _ReplicasLoop(_Counting, train.StrategyLoop):
+class _ReplicasLoop(_LearnerLoop, train.StrategyLoop):
     """The same on several replicas, each of which draws its part of a batch."""
-
-    def __init__(
-        self,
-        experiment: experiments.Experiment,
-        agent: tf_agent.TFAgent,
-        replay_buffer: _ReplayBuffer,
-        strategy: tf.distribute.Strategy,
-        collected: reports.Collected,
-        take: Callable[[], None],
-    ) -> None:
-        settings = _settings_of_replicas(experiment, replay_buffer)
-        super().__init__(agent, strategy=strategy, **settings)
-        self._collected = collected
-        self._take = take
 
 
 class _FollowerLoop(_OnStamped, train.StrategyLoop):

@@ -30,13 +30,12 @@ from tfrl import replay_service
 from tfrl.agents import tf_agent
 from tfrl.agents.on_policy import on_policy_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import tables
+from tfrl.distribute import mailbox, tables
 from tfrl.replay_service.sampling import sampler
 from tfrl.specs import tensor_spec
 
 FREE, LOCKSTEP = SCHEDULES = ("free", "lockstep")
 _POLL = 0.5  # Seconds between looks whether to stop.
-_LEAST_BYTES = 1024
 
 
 class Order(NamedTuple):
@@ -151,7 +150,6 @@ def make_round(
             "sequences of a round, since a second batch would meet a policy that has "
             "moved on by all epochs of the first."
         )
-    text = tf.TensorSpec([None], tf.uint8)
     return Round(
         num_actors,
         num_envs,
@@ -159,11 +157,8 @@ def make_round(
         parts,
         num_updates,
         Order(
-            tf.nest.map_structure(
-                lambda v: tf.TensorSpec(v.shape, v.dtype),
-                tables.shared_variables(agent),
-            ),
-            text,
+            tables.weights_spec(agent),
+            tf.TensorSpec([None], tf.uint8),
             tf.TensorSpec([], tf.bool),
         ),
         Rollout(
@@ -184,17 +179,15 @@ def make_tables(
     Raises:
       ValueError: See `make_round`.
     """
-    environment, agent = experiment.build(experiment.seed)
-    environment.close()
-    round_ = make_round(experiment, num_actors, environment.batch_size, agent)
-    text = tf.TensorSpec([None], tf.uint8)
+    agent, num_envs = experiment.build_for_learner()
+    round_ = make_round(experiment, num_actors, num_envs, agent)
     return [
         replay_service.Table.queue(name(number), 1, signature=signature)
         for number in range(num_actors)
         for name, signature in (
             (orders, round_.order),
             (rollouts, round_.rollout),
-            (states, text),
+            (states, round_.order.state),
         )
     ]
 
@@ -248,13 +241,8 @@ class Inbox:
 
 
 def to_array(data: bytes) -> np.ndarray:
-    """Returns bytes as an array of uint8.
-
-    Zeros fill it up to a power of two, because a server keeps a store for each shape.
-    """
-    data = len(data).to_bytes(8, "little") + data
-    size = max(_LEAST_BYTES, 1 << (len(data) - 1).bit_length())
-    return np.frombuffer(data.ljust(size, b"\0"), np.uint8)
+    """Returns bytes as an array of uint8, with zeros after them."""
+    return mailbox.padded(len(data).to_bytes(8, "little") + data, b"\0")
 
 
 def from_array(array: np.ndarray) -> bytes:

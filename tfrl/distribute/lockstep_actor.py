@@ -36,12 +36,7 @@ def act(
     round_ = lockstep.make_round(experiment, num_actors, environment.batch_size, agent)
     client = replay_service.Client(address)
     orders = lockstep.Inbox(address, lockstep.orders(number), round_.order)
-    loop = train.CollectLoop(
-        environment,
-        agent,
-        seed=seed,
-        jit_compile="auto" if experiment.jit_compile else False,
-    )
+    loop = actor.make_loop(experiment, environment, agent, seed)
     variables = tf.nest.flatten(tables.shared_variables(agent))
     with contextlib.closing(environment):
         while (order := orders.take(is_stopped)) is not None:

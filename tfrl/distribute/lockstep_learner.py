@@ -36,9 +36,8 @@ def learn(
       num_actors: The number of actors.
       is_stopped: Returns whether to stop before that.
     """
-    environment, agent = experiment.build(experiment.seed)
-    environment.close()
-    round_ = lockstep.make_round(experiment, num_actors, environment.batch_size, agent)
+    agent, num_envs = experiment.build_for_learner()
+    round_ = lockstep.make_round(experiment, num_actors, num_envs, agent)
     actors = Actors(agent, address, round_)
     run = train.Run(
         LockstepLoop(agent, actors, round_, jit_compile=experiment.jit_compile),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tfrl import replay_service
+
+_LEAST_BYTES = 1024
 
 
 def make_table(
@@ -27,3 +31,16 @@ def make_table(
         rate_limiter=replay_service.rate_limiters.MinSize(1),
         signature=signature,
     )
+
+
+def padded(data: bytes, fill: bytes) -> np.ndarray:
+    """Returns bytes as an array of uint8, filled up to a power of two.
+
+    A server keeps a store for each shape, so there should be few shapes.
+
+    Args:
+      data: The bytes.
+      fill: One byte, to fill the array up with.
+    """
+    size = max(_LEAST_BYTES, 1 << (len(data) - 1).bit_length())
+    return np.frombuffer(data.ljust(size, fill), np.uint8)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl import replay_service
 from tfrl.compilation import ordered_calls
 from tfrl.distribute import sharded_client, sharded_dataset, shares
 from tfrl.replay_buffers import replay_buffer, tf_prioritized_replay_buffer
@@ -105,6 +106,10 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
     def client(self) -> sharded_client.ShardedClient:
         """The client of the servers."""
         return self._client
+
+    def table_infos(self) -> list[replay_service.reverb_types.TableInfo]:
+        """Returns the information of the servers that answer about their tables."""
+        return [info for info in self._client.table_infos() if info is not None]
 
     @property
     def last_checkpoints(self) -> list[str | None]:

@@ -37,8 +37,7 @@ def make_shards(
     Raises:
       ValueError: The experiment's table cannot be divided; see `divided`.
     """
-    environment, agent = experiment.build(experiment.seed)
-    environment.close()
+    agent, num_environments = experiment.build_for_learner()
     whole = experiment.make_table(
         SEQUENCES,
         tensor_spec.add_outer_dim(
@@ -48,7 +47,7 @@ def make_shards(
     part = divided(
         whole,
         num_shards,
-        items_per_message=experiment.items_per_message(environment.batch_size),
+        items_per_message=experiment.items_per_message(num_environments),
         samples_per_draw=-(-experiment.batch_size // num_shards),
     )
     first, *others = [[part] for _ in range(num_shards)]
@@ -111,9 +110,7 @@ def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
             remover=replay_service.selectors.Fifo(),
             max_size=1,
             rate_limiter=replay_service.rate_limiters.MinSize(1),
-            signature=tf.nest.map_structure(
-                lambda v: tf.TensorSpec(v.shape, v.dtype), shared_variables(agent)
-            ),
+            signature=weights_spec(agent),
         ),
         reports.make_table(),
         *evaluator.make_tables(),
@@ -126,3 +123,10 @@ def shared_variables(agent: tf_agent.TFAgent) -> dict[str, Any]:
         containers.POLICY_KEY: list(agent.collect_policy.variables()),
         containers.TRAIN_STEP_KEY: agent.train_step_counter,
     }
+
+
+def weights_spec(agent: tf_agent.TFAgent) -> dict[str, Any]:
+    """Returns the nest of specs of `shared_variables`."""
+    return tf.nest.map_structure(
+        lambda v: tf.TensorSpec(v.shape, v.dtype), shared_variables(agent)
+    )

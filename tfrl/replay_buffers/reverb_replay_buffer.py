@@ -167,9 +167,9 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return self._local_server
 
     @property
-    def last_checkpoint(self) -> str | None:
+    def last_checkpoints(self) -> list[str | None]:
         """The checkpoint that the server wrote last for this object; None without."""
-        return self._contents.path
+        return [self._contents.path]
 
     @property
     def works_in_graph(self) -> bool:
@@ -180,6 +180,10 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
     def batch_size(self) -> int:
         """The number of rows in the batches of `add_batch`."""
         return self._batch_size
+
+    def table_infos(self) -> list[replay_service.reverb_types.TableInfo]:
+        """Returns what `get_table_info` does, as a buffer of several servers would."""
+        return [self.get_table_info()]
 
     def get_table_info(self) -> replay_service.reverb_types.TableInfo:
         """Returns the server's current information about the table.

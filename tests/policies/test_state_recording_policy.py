@@ -62,5 +62,5 @@ def test_log_probabilities_stay():
 
 
 def test_a_policy_without_a_state_is_refused():
-    with pytest.raises(ValueError, match="policy: got .* which has no state"):
+    with pytest.raises(ValueError, match=r"policy: got .* which has no state"):
         StateRecordingPolicy(q_policy(QNetwork))

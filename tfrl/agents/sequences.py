@@ -113,7 +113,7 @@ def whole_sequence(time_step: ts.TimeStep, next_time_step: ts.TimeStep) -> ts.Ti
 def n_step_sums(
     rewards: tf.Tensor, discounts: tf.Tensor, valid: tf.Tensor, n: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns each step's discounted rewards over `n` steps, and its discounts' product.
+    """Returns each step's rewards over `n` steps, and the product of their discounts.
 
     The steps are fewer at the end of an episode, before a cut and at the end of the
     sequence. The value to multiply by the product is that of `after_n_steps`. Sutton

@@ -25,7 +25,6 @@ from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
 
 GAMMA = 0.8
-BOUNDARY = [[MID, LAST, FIRST, MID, MID]]
 
 
 def make(**kwargs):
@@ -83,7 +82,7 @@ def errors_by_hand(agent, data, burn_in, valid, n, stores_state=True):
 
 
 @pytest.mark.parametrize(
-    "burn_in, n, stores_state",
+    ("burn_in", "n", "stores_state"),
     [(0, 1, True), (1, 2, True), (2, 3, True), (2, 2, False)],
 )
 def test_loss_matches_numpy(burn_in, n, stores_state):
@@ -148,9 +147,9 @@ def test_a_burn_in_is_the_state_after_it_without_a_gradient():
 
 def test_what_precedes_an_episode_in_the_burn_in_is_forgotten():
     agent = make(burn_in_length=3)
-    data = recorded(
-        frames([[MID, LAST, FIRST, MID, MID]], [[LAST, FIRST, MID, MID, MID]])
-    )
+    step_type = [[MID, LAST, FIRST, MID, MID]]
+    next_step_type = [[LAST, FIRST, MID, MID, MID]]
+    data = recorded(frames(step_type, next_step_type))
     other = recorded(data, seed=1)
     np.testing.assert_array_equal(
         agent.loss(data).extra.td_error, agent.loss(other).extra.td_error
@@ -237,7 +236,7 @@ def test_too_short_sequences_say_how_long_they_must_be():
 
 
 def test_feed_forward_networks_and_negative_burn_ins_are_refused():
-    with pytest.raises(ValueError, match="q_network: got .* expected a recurrent"):
+    with pytest.raises(ValueError, match=r"q_network: got .* expected a recurrent"):
         R2d2Agent(
             ts.time_step_spec(OBSERVATION), ACTION, QNetwork(OBSERVATION, ACTION), None
         )

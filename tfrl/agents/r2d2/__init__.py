@@ -15,8 +15,8 @@
 ...     keras.optimizers.Adam(1e-3),
 ...     burn_in_length=10,
 ... )
->>> [state.shape.as_list() for state in agent.collect_data_spec.policy_info["policy_state"]]
-[[16], [16]]
+>>> agent.collect_data_spec.policy_info["policy_state"][0].shape.as_list()
+[16]
 """
 
 from tfrl import absent

@@ -236,6 +236,22 @@ def test_munchausen_names_everything_that_has_to_change():
         checks.check({**config, "agent": "c51"})
 
 
+def test_r2d2_needs_memory_and_steps_to_learn_from():
+    config = {
+        "agent": "r2d2",
+        "double_q": True,
+        "lstm_size": 8,
+        "munchausen": False,
+        "trace_length": 5,
+    }
+    checks.check(config)
+    for name in ("lstm_size", "trace_length"):
+        with pytest.raises(ValueError, match=f"^{name}: expected a positive number"):
+            checks.check({**config, name: 0})
+    with pytest.raises(ValueError, match=r"^double_q: expected True for R2D2"):
+        checks.check({**config, "double_q": False})
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -105,7 +105,7 @@ def check(
 
     Raises:
       ValueError: The sequences do not divide the steps of a round, or there are several
-        servers or learners, or an evaluator.
+        servers or learners, an evaluator or priorities.
     """
     for name, given in (("num_shards", num_shards), ("num_learners", num_learners)):
         if given != 1:
@@ -114,6 +114,12 @@ def check(
                 "rounds go from one learner to the actors and back; leave it out, or "
                 "take schedule='free'."
             )
+    if experiment.importance_exponent is not None:
+        raise ValueError(
+            f"importance_exponent: got {experiment.importance_exponent} for "
+            "schedule='lockstep', expected None, because a round's sequences are "
+            "trained on once; leave it out, or take schedule='free'."
+        )
     if has_evaluator:
         raise ValueError(
             "evaluator: got True for schedule='lockstep', expected False, because the "

@@ -19,8 +19,10 @@ from tests.agents.dqn.recurrent_by_hand import (
     q_by_hand,
     returns_by_hand,
 )
+from tfrl import losses
 from tfrl.agents import R2d2Agent
 from tfrl.networks import QNetwork
+from tfrl.replay_buffers.tf_prioritized_replay_buffer import PrioritizedBufferInfo
 from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
 
@@ -203,15 +205,35 @@ def test_the_recorded_state_is_the_one_that_the_action_was_computed_from():
     assert agent.policy.info_spec == ()
 
 
-def test_priorities_leave_out_the_burn_in():
+class Priorities:
+    """A buffer that shows the priorities that it is given."""
+
+    is_prioritized = True
+
+    def update_priorities(self, keys, priorities):
+        self.given = keys, priorities
+        return tf.constant(True)
+
+
+def test_priorities_mix_the_largest_error_and_the_mean_after_the_burn_in():
     agent = make(burn_in_length=2)
     data = recorded(frames(STEP_TYPE, NEXT_STEP_TYPE))
-    info = agent.loss(data)
-    priorities = replay_updates.priorities_of(
-        info, agent, lambda errors: tf.reduce_mean(tf.abs(errors), axis=1)
+    valid = np.array(STEP_TYPE)[:, :-1] != LAST
+    sizes = np.abs(errors_by_hand(agent, data, 2, valid, n=2))
+    buffer = Priorities()
+    info = PrioritizedBufferInfo((), (), tf.range(3), tf.ones([3]))
+    replay_updates.train_on(
+        agent, buffer, data, info, priority_fn=losses.sequence_priorities
     )
-    errors = errors_by_hand(agent, data, 2, np.array(STEP_TYPE)[:, :-1] != LAST, n=2)
-    np.testing.assert_allclose(priorities, np.abs(errors).mean(axis=1), atol=1e-5)
+    keys, priorities = buffer.given
+    np.testing.assert_array_equal(keys, [0, 1, 2])
+    expected = 0.9 * sizes.max(axis=1) + 0.1 * sizes.mean(axis=1)
+    np.testing.assert_allclose(priorities, expected, atol=1e-5)
+    largest = np.abs(agent.loss(data).extra.td_error).max(axis=1)
+    replay_updates.train_on(agent, buffer, data, info)
+    np.testing.assert_allclose(buffer.given[1], largest, atol=1e-6)
+    with pytest.raises(ValueError, match=r"priority_fn: expected one priority for"):
+        replay_updates.train_on(agent, buffer, data, info, priority_fn=tf.abs)
 
 
 def test_diagnosed_values_are_in_the_units_of_returns():

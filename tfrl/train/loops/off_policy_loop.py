@@ -408,7 +408,7 @@ def _random_policy(
     random = random_tf_policy.RandomTFPolicy(
         environment.time_step_spec(),
         environment.action_spec(),
-        info_spec={} if has_entries else (),
+        info_spec={} if has_entries and policy.emit_log_probability else (),
         emit_log_probability=policy.emit_log_probability,
         observation_and_action_constraint_splitter=(
             policy.observation_and_action_constraint_splitter

@@ -38,7 +38,7 @@ def get_config() -> ConfigDict:
     config.fc_layer_params = (100, 100)  # Units of the hidden layers.
     config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
-    config.batch_size = 64  # Frames in an update; sequences of R2D2.
+    config.batch_size = 64  # Frames in an update.
     config.learning_rate = 2e-3  # First rate of Adam; falls linearly.
     config.final_learning_rate = 1e-5  # Last rate of Adam.
     config.adam_epsilon = 1e-7  # In the denominator of Adam's step.

@@ -27,7 +27,7 @@ def get_config() -> ConfigDict:
     config.lstm_size = 64
     config.burn_in_length = 10
     config.trace_length = 20
-    config.batch_size = 32
+    config.batch_size = 32  # Sequences in an update.
     config.learning_rate = 1e-3
     config.n_step_update = 5
     config.epsilon_decay_iterations = 5_000

@@ -193,6 +193,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "seed": _integer(0, 2**62),
     "sequence_length": _SIZE,
     "sigma": _FROM_0,
+    "stride_length": _SIZE,
     "target_entropy_fraction": _FRACTION,
     "target_entropy_per_dimension": _FINITE,
     "target_kl": _FROM_0,

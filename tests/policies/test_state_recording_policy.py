@@ -38,7 +38,9 @@ def test_it_acts_like_the_policy_and_records_the_state():
         np.testing.assert_array_equal(ours, theirs)
     for ours, theirs in zip(step.info["policy_state"], state(0.5), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert policy.info_spec == {"policy_state": wrapped.policy_state_spec}
+    # Tuples, since tf.data takes a list for one tensor.
+    assert policy.info_spec == {"policy_state": tuple(wrapped.policy_state_spec)}
+    assert policy.policy_state_spec == wrapped.policy_state_spec
     shown = policy.distribution(STEP, state(0.5))
     np.testing.assert_allclose(
         shown.action.logits, wrapped.distribution(STEP, state(0.5)).action.logits

@@ -22,16 +22,17 @@ from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
 
-def first_state(info: Any) -> Any:
+def first_state(info: Any, state_spec: Any) -> Any:
     """Returns the state before the first step that the policy recorded, `[B, ...]`.
 
     Args:
       info: The info of the actions, `[B, T, ...]`.
+      state_spec: The nest of specs of the state.
 
     Returns:
       The state; `()` if the policy did not record it.
     """
-    recorded = state_recording_policy.recorded_state(info)
+    recorded = state_recording_policy.recorded_state(info, state_spec)
     return tf.nest.map_structure(lambda states: states[:, 0], recorded)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+import tree
 
 from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.trajectories import policy_step
@@ -20,16 +21,24 @@ class StateRecordingPolicy(wrapper_policy.WrapperPolicy):
     """Acts like the wrapped policy, and adds the state before the action to `info`.
 
     `PolicyStep.info` is a dictionary with the entry `policy_state`: the state that the
-    action was computed from, which is the initial state where an episode begins.
+    action was computed from, which is the initial state where an episode begins. Its
+    lists are tuples, since tf.data has no lists.
     """
 
-    def __init__(self, policy: tf_policy.TFPolicy, name: str | None = None) -> None:
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
         """Creates the policy.
 
         Args:
           policy: A policy with a state, whose `info_spec` is `()`, a dict or a named
             tuple.
           name: The module's name.
+          seed: See `TFPolicy`.
 
         Raises:
           ValueError: The policy has no state.
@@ -41,7 +50,7 @@ class StateRecordingPolicy(wrapper_policy.WrapperPolicy):
             )
         self._needs_seed = policy._needs_seed
         info_spec = _with_state(policy.info_spec, policy.policy_state_spec)
-        super().__init__(policy, name, info_spec=info_spec)
+        super().__init__(policy, name, seed=seed, info_spec=info_spec)
 
     def apply_value_network(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the wrapped policy's `apply_value_network`, which must exist."""
@@ -79,16 +88,28 @@ class StateRecordingPolicy(wrapper_policy.WrapperPolicy):
         )
 
 
-def recorded_state(info: Any) -> Any:
+def recorded_state(info: Any, state_spec: Any) -> Any:
     """Returns the states that a policy recorded, `[B, ...]`; `()` if it did not.
 
     Args:
       info: The `PolicyStep.info` of a policy, or the `policy_info` of frames.
+      state_spec: The nest of specs of the policy's state.
     """
-    return info.get(POLICY_STATE, ()) if isinstance(info, Mapping) else ()
+    if not isinstance(info, Mapping) or POLICY_STATE not in info:
+        return ()
+    return tf.nest.pack_sequence_as(state_spec, tf.nest.flatten(info[POLICY_STATE]))
 
 
 def _with_state(info: Any, state: Any) -> dict[str, Any]:
     """Returns an info, or its spec, as a dictionary with a state."""
     entries = info._asdict() if hasattr(info, "_asdict") else info or {}
-    return {**entries, POLICY_STATE: state}
+    return {**entries, POLICY_STATE: _with_tuples(state)}
+
+
+def _with_tuples(nest: Any) -> Any:
+    """Returns a nest with tuples in place of its lists."""
+
+    def as_tuple(part: Any) -> tuple[Any, ...] | None:
+        return tuple(part) if isinstance(part, list) else None
+
+    return tree.traverse(as_tuple, nest, top_down=False)

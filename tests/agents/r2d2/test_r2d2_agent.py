@@ -45,7 +45,7 @@ def recorded(data, states=None, seed=0):
     if states is None:
         shape = [2, *data.reward.shape, UNITS]
         states = np.random.default_rng(seed).uniform(-1, 1, size=shape)
-    info = {"policy_state": [tf.constant(s, tf.float32) for s in states]}
+    info = {"policy_state": tuple(tf.constant(s, tf.float32) for s in states)}
     return data._replace(policy_info=info)
 
 

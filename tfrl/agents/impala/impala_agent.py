@@ -177,7 +177,8 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     ) -> training_data.TrainingData:
         info = self._as_training_data(experience).policy_info
         if not tf.nest.flatten(policy_state):
-            policy_state = sequences.first_state(info)
+            spec = self.collect_policy.policy_state_spec
+            policy_state = sequences.first_state(info, spec)
         return super()._prepare(experience, weights, policy_state)
 
     def _estimate(

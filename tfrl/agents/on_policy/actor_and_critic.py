@@ -100,7 +100,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
             self.collect_policy.policy_state_spec
         ):
             self.collect_policy = state_recording_policy.StateRecordingPolicy(
-                self.collect_policy
+                self.collect_policy, seed=agent.seed
             )
         self.policy = make_policy(self.actor_net, collect=False)
         self._train_policy = make_policy(self.actor_net, collect=False, training=True)

@@ -95,17 +95,21 @@ class R2d2Agent(dqn_agent.DqnAgent):
             )
 
     def _setup_policy(
-        self, *args: Any
+        self, *args: Any, **kwargs: Any
     ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-        policy, collect_policy = super()._setup_policy(*args)
+        policy, collect_policy = super()._setup_policy(*args, **kwargs)
         if self._stores_state:
-            collect_policy = state_recording_policy.StateRecordingPolicy(collect_policy)
+            collect_policy = state_recording_policy.StateRecordingPolicy(
+                collect_policy, seed=self._policy_seed
+            )
         return policy, collect_policy
 
     def _to_transition(self, experience: Any) -> trajectory.Transition:
         """Returns the transitions after the burn-in, with both networks' states."""
         transition = super()._to_transition(experience)
-        state = sequences.first_state(transition.action_step.info)
+        state = sequences.first_state(
+            transition.action_step.info, self._q_network.state_spec
+        )
         time_step, transition = sequences.split(transition, self._burn_in_length)
         states = [
             self._burn_in(network, time_step, state)

@@ -7,6 +7,7 @@
   that are written by hand on the replay service: an actor, a server and a learner.
 - `actors`: the steps a second of 1, 2, 4 and 8 actors, whose environments sleep for a
   millisecond in each step.
+- `lag`: the policy lag, beside what a formula says of it.
 - `pacing`: the samples per insert of unequal actors over a minute, with 1 and 3 shards,
   beside the window that the rate limiters allow.
 
@@ -104,10 +105,24 @@ def make_experiment() -> Any:
 
 
 def _serve_by_hand(folder: pathlib.Path) -> None:
-    from tfrl import replay_service
-    from tfrl.distribute import tables
+    import tensorflow as tf
 
-    server = replay_service.Server(tables.make_tables(make_experiment())[:2])
+    from tfrl import replay_service
+    from tfrl.distribute import mailbox, tables
+    from tfrl.specs import tensor_spec
+
+    agent = make_agent(make_environment(0))
+    agent.initialize()
+    sequence = tensor_spec.add_outer_dim(agent.collect_data_spec, _LENGTH + 1)
+    weights = tf.nest.map_structure(
+        lambda v: tf.TensorSpec(v.shape, v.dtype), tables.shared_variables(agent)
+    )
+    server = replay_service.Server(
+        [
+            make_queue(tables.SEQUENCES, sequence),
+            mailbox.make_table(tables.VARIABLES, 1, 0, weights),
+        ]
+    )
     (folder / "server").write_text(f"{server.pid} {server.port}")
     server.wait()
 
@@ -328,11 +343,14 @@ def _make_dqn(environment: Any) -> Any:
 
 
 def _make_sleeping_experiment(
-    times: Sequence[float], limiter: Any, update_time: float
+    times: Sequence[float], limiter: Any, update_time: float, **settings: Any
 ) -> Any:
+    """Makes an experiment of uniform replay; of a queue if there is no limiter."""
     from tfrl import distribute, replay_service, train
 
     def make_table(name: str, signature: Any) -> Any:
+        if limiter is None:
+            return replay_service.Table.queue(name, 1_000, signature=signature)
         return replay_service.Table(
             name,
             sampler=replay_service.selectors.Uniform(),
@@ -354,9 +372,7 @@ def _make_sleeping_experiment(
         make_table,
         sequence_length=2,
         stride_length=1,
-        batch_size=16,
-        push_period=10,
-        pull_period=100,
+        **{"batch_size": 16, "push_period": 10, "pull_period": 100, **settings},
         make_run_settings=lambda _: {
             "checkpoint_interval": 10**6,
             "log_interval": 10,
@@ -379,7 +395,7 @@ def actors(say: Callable[[str], None], window: float = 20.0) -> None:
             _distributed(pathlib.Path(folder), experiment, count) as found,
         ):
             port = found()["the replay server"][1]
-            _until(functools.partial(_are_alive, pathlib.Path(folder) / "run", count))
+            _until(functools.partial(_are_alive, pathlib.Path(folder), count))
             before, start = _limiter(port).insert_stats.completed, time.monotonic()
             time.sleep(window)
             after, end = _limiter(port).insert_stats.completed, time.monotonic()
@@ -388,16 +404,59 @@ def actors(say: Callable[[str], None], window: float = 20.0) -> None:
         say(f"{count} actors: {speed:6.0f} steps/s, {speed / one:.2f} times one")
 
 
-def _are_alive(folder: pathlib.Path, count: int) -> bool:
-    """Whether so many actors have reported, as the last row of metrics.csv says."""
+def _rows(folder: pathlib.Path) -> list[dict[str, str]]:
+    """Returns the rows of a run's metrics.csv; none before that is there."""
     import csv
 
     try:
-        with (folder / "metrics.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        with (folder / "run" / "metrics.csv").open() as file:
+            return list(csv.DictReader(file))
     except FileNotFoundError:
-        return False
+        return []
+
+
+def _are_alive(folder: pathlib.Path, count: int) -> bool:
+    """Whether so many actors have reported, as the last row of metrics.csv says."""
+    rows = _rows(folder)
     return bool(rows) and float(rows[-1]["actors_alive"] or 0) == count
+
+
+def lag(say: Callable[[str], None], window: float = 30.0) -> None:
+    """Measures the policy lag where the learner waits for the actors.
+
+    A frame of a call was chosen with weights that are half of a period old when the
+    call begins, and is trained on when it has ended, on average after half of the
+    updates on a message.
+    """
+    batch_size, pull_period, push_period = 10, 100, 2
+    for pull_seconds in (0.02, 0.2):
+        experiment = _make_sleeping_experiment(
+            [1e-3],
+            None,
+            0.0,
+            batch_size=batch_size,
+            pull_period=pull_period,
+            push_period=push_period,
+            pull_seconds=pull_seconds,
+        )
+        with (
+            tempfile.TemporaryDirectory() as name,
+            _distributed(pathlib.Path(name), experiment, 2),
+        ):
+            folder = pathlib.Path(name)
+            _until(functools.partial(_are_alive, folder, 2))
+            first = len(_rows(folder))
+            time.sleep(window)
+            rows = _rows(folder)[first:]
+        measured = statistics.median(float(row["policy_lag_p50"]) for row in rows)
+        updates = statistics.mean(float(row["updates_per_second"]) for row in rows)
+        call = 2 * pull_period / (updates * batch_size)  # Seconds, of each actor.
+        expected = updates * (pull_seconds / 2 + call) + push_period / 2
+        expected += pull_period / batch_size / 2
+        say(
+            f"pull_seconds={pull_seconds:g}: lag {measured:.0f} updates, formula "
+            f"{expected:.1f}, ratio {measured / expected:.2f} ({updates:.0f} updates/s)"
+        )
 
 
 def pacing(say: Callable[[str], None], window: float = 60.0) -> None:
@@ -447,7 +506,12 @@ def _totals(ports: Sequence[int]) -> list[float]:
     ]
 
 
-_MEASURES = {"overhead": overhead, "actors": actors, "pacing": pacing}
+_MEASURES = {
+    "overhead": overhead,
+    "actors": actors,
+    "lag": lag,
+    "pacing": pacing,
+}
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tree
 
 from benchmarks import noting, processes
 
@@ -43,9 +44,9 @@ _MEMBERS = {
     "evaluator": "the evaluator",
 }
 _FOLDER = "TFRL_FAILURES"  # The environment variable of a run's folder.
-_PATIENCE = 120.0  # Seconds for anything to happen.
+_PATIENCE = 300.0  # Seconds for anything to happen.
 _STOPPED = 20.0  # Seconds of a SIGSTOP.
-_LENGTH = 3000  # Iterations of a run.
+_LENGTH = 1000  # Iterations of a run.
 _PULL_PERIOD, _PUSH_PERIOD = 20, 10
 _STEP = 0.005  # Seconds of a step, and of an update at least.
 _NEAR_END = 40  # Iterations before the end, which wait for the last failure.
@@ -69,27 +70,26 @@ class _Claim:
 
     def __init__(self, role: str) -> None:
         for self.number in itertools.count():
-            self._path = _folder() / f"{role}-{self.number}"
+            path = _folder() / f"{role}-{self.number}"
             with contextlib.suppress(FileExistsError):
-                self._path.open("x").close()
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 break
         self.note(0)
 
     def note(self, progress: int) -> None:
-        self._path.write_text(f"{progress} {os.getpid()}")
+        # Of one length, so that no reader finds a part of it.
+        os.pwrite(self._file, f"{progress:12} {os.getpid():10}".encode(), 0)
 
 
 def _fail_if_told(role: str) -> None:
-    """Raises an exception or ends the process, if the driver has asked a role to."""
+    """Raises an exception or ends the process, if the driver has asked it to."""
     for fault in ("exception", "exit"):
-        asked = _folder() / f"{role}.{fault}"
+        asked = _folder() / f"{os.getpid()}.{fault}"
         if asked.exists():
-            # One process of the role obeys.
-            with contextlib.suppress(FileNotFoundError):
-                asked.unlink()
-                if fault == "exit":
-                    os._exit(0)
-                raise RuntimeError(f"the {role}'s own error")
+            asked.unlink()
+            if fault == "exit":
+                os._exit(0)
+            raise RuntimeError(f"the {role}'s own error")
 
 
 def _make_environment(seed: int) -> Any:
@@ -342,8 +342,9 @@ def _drain(client: Any) -> np.ndarray:
     while client.server_info()["experience"].current_size:
         sample = client.sample_batch("experience", 2000)
         keys, first = np.unique(sample.info.key, return_index=True)
-        (observations,) = (x for x in sample.data if np.shape(x)[1:] == (2, 2))
-        rows.append(np.asarray(observations)[first, 0])
+        leaves = map(np.asarray, tree.flatten(sample.data))
+        (observations,) = (leaf for leaf in leaves if leaf.shape[1:] == (2, 2))
+        rows.append(observations[first, 0])
         client.mutate_priorities("experience", deletes=keys.tolist())
     return np.concatenate([np.empty((0, 2)), *rows]).astype(int)
 
@@ -453,6 +454,7 @@ class _Case:
         run, role = self._run, self._role
         pid, before = run.pid(role), run.progress(role)
         iteration, frames = run.iteration(), run.frames()
+        learner = run.pid("learner")
         others = noting.descendants(run.process.pid)
         start = time.monotonic()
         self._fail(pid)
@@ -466,7 +468,7 @@ class _Case:
             time.sleep(_STOPPED)
             os.kill(pid, signal.SIGCONT)
             start += _STOPPED
-        run.until("return", lambda: self._is_back(pid, before, iteration))
+        run.until("return", lambda: self._is_back(pid, before, learner, iteration))
         seconds = time.monotonic() - start
         if self._ends_run:
             went_on = f"end within {left:.1f} s"
@@ -492,11 +494,13 @@ class _Case:
         elif role == "shard":
             os.kill(pid, signal.SIGTERM)
         else:
-            (run.folder / f"{role}.{self._fault}").touch()
+            (run.folder / f"{pid}.{self._fault}").touch()
             if self._fault == "exit" and role != "coordinator":
                 run.until("obedience", lambda: not noting.running([pid]))
 
-    def _is_back(self, pid: int, before: tuple[int, int], iteration: int) -> bool:
+    def _is_back(
+        self, pid: int, before: tuple[int, int], learner: int, iteration: int
+    ) -> bool:
         """Whether the role's process, the same one or a new one, has done its work."""
         run, role = self._run, self._role
         is_new = self._fault != "SIGSTOP"
@@ -509,6 +513,9 @@ class _Case:
                 return False
             return True
         if role == "coordinator":
+            # The learner is one of the processes that it starts.
+            if is_new and run.pid("learner") == learner:
+                return False
             return run.iteration() > (0 if is_new else iteration)
         if is_new and run.pid(role) == pid:
             return False

@@ -15,7 +15,7 @@ def get_config() -> ConfigDict:
     config.num_envs = 8  # Environments stepped together, by each actor.
     config.jit_compile = True  # Compile actors' loops and updates, where possible.
 
-    config.num_iterations = 3_000  # Updates, each on 320 steps.
+    config.num_iterations = 6_000  # Updates, each on 320 steps.
     config.sequence_length = 20  # Steps in a sequence.
     config.push_period = 1  # Updates between pushes of the weights.
     config.pull_period = 20  # Steps of an actor between pulls.
@@ -35,8 +35,8 @@ def get_config() -> ConfigDict:
     config.max_abs_reward = 0.0  # Size to which rewards are clipped; 0: unlimited.
     config.gradient_clipping = 0.5  # Largest norm of all gradients together.
 
-    config.eval_interval = 300  # Iterations between evaluations.
+    config.eval_interval = 600  # Iterations between evaluations.
     config.num_eval_episodes = 10  # Episodes in an evaluation.
     config.log_interval = 50  # Iterations between lines of the log.
-    config.checkpoint_interval = 1_000  # Iterations between checkpoints.
+    config.checkpoint_interval = 2_000  # Iterations between checkpoints.
     return config

@@ -15,7 +15,7 @@ Watch it with `tensorboard --logdir=logs`.
 
 from __future__ import annotations
 
-from examples import checks, cli, train_sac
+from examples import checks, cli, sac
 from tfrl import (
     agents,
     environments,
@@ -26,12 +26,13 @@ from tfrl import (
     train,
 )
 
+CONFIG = cli.define_config("sac")
 _EVAL_DIR = "eval"
 
 
 def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
-    config = cli.read_config(train_sac.CONFIG, replay="service")
+    config = cli.read_config(CONFIG, replay="service")
     checks.check_at_most(config, "batch_size", "replay_capacity")
     cli.refuse_environment_steps(config)
     cli.refuse_initial_run(config)
@@ -49,7 +50,7 @@ def main() -> None:
     environment = make_environment(config.env, config.seed)
     on_tensors = environments.TFPyEnvironment(environment)
     cli.check_continuous_actions(config.env, on_tensors.action_spec(), "SAC")
-    agent = train_sac.make_agent(config, on_tensors)
+    agent = sac.make_agent(config, on_tensors)
     train_step = agent.train_step_counter
 
     replay_buffer = make_replay_buffer(config, agent, directory)

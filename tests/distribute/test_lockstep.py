@@ -239,24 +239,29 @@ def test_a_round_is_collected_with_the_weights_of_the_one_before(numbered):
     assert min(moved[1::2]) > 1e-7
 
 
+def make_round(experiment, agent, num_actors=2):
+    return lockstep.make_round(experiment, num_actors, NUM_ENVS, agent)
+
+
 @pytest.mark.parametrize(
     ("name", "given"),
     [("sequence_length", NUM_STEPS), ("pull_period", NUM_STEPS + 1)],
 )
 def test_sequences_must_divide_a_round(name, given):
+    _, agent = IMPALA.build(0)
     experiment = dataclasses.replace(IMPALA, **{name: given})
     with pytest.raises(ValueError, match=f"{name}: got {given} for schedule='lock"):
-        lockstep.check(experiment)
+        make_round(experiment, agent)
 
 
-@pytest.mark.parametrize("name", ["num_shards", "num_learners"])
-def test_rounds_have_one_server_and_one_learner(name):
-    with pytest.raises(ValueError, match=f"{name}: got 2 for schedule='lock"):
-        lockstep.check(IMPALA, **{name: 2})
-
-
-def make_round(experiment, agent, num_actors=2):
-    return lockstep.make_round(experiment, num_actors, NUM_ENVS, agent)
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("num_shards", 2), ("num_learners", 2), ("evaluator", True)],
+)
+def test_rounds_have_one_server_and_one_learner(name, given):
+    wanted = {"num_shards": 1, "num_learners": 1, "evaluator": False, name: given}
+    with pytest.raises(ValueError, match=f"{name}: got {given} for schedule='lock"):
+        lockstep.check(*wanted.values())
 
 
 def test_batches_must_divide_a_round():

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests.distribute.small_impala import BATCH_SIZE, make_environment
 from tfrl import agents, distribute, losses, networks, replay_service, train
-from tfrl.distribute import actor, learner, stamps, supervised_server, tables
+from tfrl.distribute import actor, learner, lockstep, stamps, supervised_server, tables
 from tfrl.distribute import servers as servers_lib
 
 BURN_IN, TRACE = 2, 3
@@ -89,12 +89,8 @@ def test_the_learner_sets_the_priorities_of_its_sequences(tmp_path):
     assert len(trained) < len(priorities)
 
 
-def test_rounds_have_no_priorities(tmp_path):
+def test_rounds_have_no_priorities():
+    environment, agent = R2D2.build(0)
+    environment.close()
     with pytest.raises(ValueError, match=r"importance_exponent: got 0.5 for schedule"):
-        distribute.run_distributed(
-            R2D2,
-            train.RunDirectory(tmp_path / "run", {}),
-            num_actors=1,
-            num_iterations=1,
-            schedule="lockstep",
-        )
+        lockstep.make_round(R2D2, 1, environment.batch_size, agent)

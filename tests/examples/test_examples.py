@@ -857,6 +857,67 @@ def test_train_impala_trains_with_actors_and_resumes(run, tmp_path):
         assert (logdir / name).exists()
 
 
+SMALL_DISTRIBUTED = (
+    "--nofilm",
+    "--config.jit_compile=False",
+    "--config.num_envs=2",
+    "--config.fc_layer_params=(4,)",
+    "--config.num_eval_episodes=1",
+    "--config.eval_interval=4",
+    "--config.log_interval=2",
+)
+
+
+# Three or four processes import TensorFlow.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--num_shards=2", "--config.initial_collect_steps=50", "--evaluator"),
+        (
+            "--config.agent=ppo",
+            "--schedule=lockstep",
+            "--config.batch_size=4",
+            "--config.sequence_length=8",
+            "--config.pull_period=8",
+        ),
+    ],
+    ids=["DQN, two shards", "PPO, lockstep"],
+)
+def test_train_distributed_trains_and_resumes(run, arguments, tmp_path):
+    logdir = tmp_path / "run"
+    for length in (4, 8):
+        code, output, errors = run(
+            "train_distributed",
+            f"--logdir={logdir}",
+            *SMALL_DISTRIBUTED,
+            *arguments,
+            f"--num_iterations={length}",
+        )
+        assert code == 0, errors
+        assert f"Finished {length} iterations" in output
+        assert rows(logdir)[-1]["iteration"] == str(length)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--address=auto",), "address: got 'auto' with --launcher=local, expected no"),
+        (
+            ("--launcher=command", "--address=here"),
+            "address: got 'here' with --launcher=command, expected host:port",
+        ),
+        (("--num_shards=3",), "num_shards: got 3 with 2 actors"),
+        (("--schedule=lockstep",), "got 'lockstep' for a DdqnAgent"),
+        (("--config.agent=c51",), "agent: got 'c51', expected one of 'dqn', 'sac'"),
+    ],
+)
+def test_train_distributed_refuses_what_cannot_run(run, arguments, message, tmp_path):
+    code, _, errors = run("train_distributed", f"--logdir={tmp_path}", *arguments)
+    assert code == 2
+    assert message in " ".join(errors.split())
+
+
 # Three processes import TensorFlow.
 @pytest.mark.slow
 def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):

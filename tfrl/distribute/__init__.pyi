@@ -13,6 +13,7 @@ from . import limiter_windows as limiter_windows
 from . import lockstep as lockstep
 from . import lockstep_actor as lockstep_actor
 from . import lockstep_learner as lockstep_learner
+from . import mailbox as mailbox
 from . import manifest as manifest
 from . import membership as membership
 from . import plan as plan

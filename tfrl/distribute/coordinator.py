@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tfrl import replay_service
-from tfrl.distribute import supervised_server, tasks
+from tfrl.distribute import mailbox, supervised_server, tasks
 from tfrl.replay_service.transport import addresses
 from tfrl.system import supervisor
 
@@ -229,14 +229,7 @@ def from_array(array: np.ndarray) -> Any:
 
 
 def _make_tables() -> list[replay_service.Table]:
-    def table(name: str, max_size: int, times: int) -> replay_service.Table:
-        return replay_service.Table(
-            name,
-            sampler=replay_service.selectors.Fifo(),
-            remover=replay_service.selectors.Fifo(),
-            max_size=max_size,
-            max_times_sampled=times,
-            rate_limiter=replay_service.rate_limiters.MinSize(1),
-        )
-
-    return [table(NOTES, _MOST_NOTES, 1), table(BOARD, 1, 0)]
+    return [
+        mailbox.make_table(NOTES, _MOST_NOTES),
+        mailbox.make_table(BOARD, 1, max_times_sampled=0),
+    ]

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfrl import replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import first_server, weight_puller
+from tfrl.distribute import first_server, mailbox, weight_puller
 from tfrl.distribute import servers as servers_lib
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
@@ -29,19 +29,11 @@ _MOST_UNTRAINED_STEPS = 1000
 
 
 def make_tables() -> list[replay_service.Table]:
-    """Makes the tables of policies and of results, each of which is taken once."""
-
-    def table(name: str, max_size: int, times: int) -> replay_service.Table:
-        return replay_service.Table(
-            name,
-            sampler=replay_service.selectors.Fifo(),
-            remover=replay_service.selectors.Fifo(),
-            max_size=max_size,
-            max_times_sampled=times,
-            rate_limiter=replay_service.rate_limiters.MinSize(1),
-        )
-
-    return [table(POLICIES, 1, 0), table(RESULTS, _MOST_RESULTS, 1)]
+    """Makes the tables of the newest policy, and of results, each taken once."""
+    return [
+        mailbox.make_table(POLICIES, 1, max_times_sampled=0),
+        mailbox.make_table(RESULTS, _MOST_RESULTS),
+    ]
 
 
 def evaluate(

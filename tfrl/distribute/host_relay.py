@@ -229,7 +229,7 @@ def lead(name: str) -> Leader | None:
 
 
 def follow(name: str) -> Follower | None:
-    """Returns a follower of a name's leader; None if there is none of this user."""
+    """Returns a follower of a name's leader; None without one of this user."""
     if sys.platform != "linux":
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

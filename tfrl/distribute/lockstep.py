@@ -89,23 +89,16 @@ class Round(NamedTuple):
     rollout: Rollout
 
 
-def check(
-    experiment: experiments.Experiment,
-    num_shards: int = 1,
-    num_learners: int = 1,
-    has_evaluator: bool = False,
-) -> None:
-    """Checks the numbers of a run for the schedule.
+def check(num_shards: int, num_learners: int, has_evaluator: bool) -> None:
+    """Checks the processes of a run for the schedule.
 
     Args:
-      experiment: What to do.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
       has_evaluator: Whether a process of its own evaluates.
 
     Raises:
-      ValueError: The sequences do not divide the steps of a round, or there are several
-        servers or learners, an evaluator or priorities.
+      ValueError: There are several servers or learners, or an evaluator.
     """
     for name, given in (("num_shards", num_shards), ("num_learners", num_learners)):
         if given != 1:
@@ -114,40 +107,12 @@ def check(
                 "rounds go from one learner to the actors and back; leave it out, or "
                 "take schedule='free'."
             )
-    if experiment.importance_exponent is not None:
-        raise ValueError(
-            f"importance_exponent: got {experiment.importance_exponent} for "
-            "schedule='lockstep', expected None, because a round's sequences are "
-            "trained on once; leave it out, or take schedule='free'."
-        )
     if has_evaluator:
         raise ValueError(
             "evaluator: got True for schedule='lockstep', expected False, because the "
             "result of another process comes at any time; leave it out, and the "
             "learner evaluates between two rounds."
         )
-    stride = experiment.stride_length
-    for name, given, expected, is_right in (
-        (
-            "sequence_length",
-            experiment.sequence_length,
-            f"stride_length + 1 = {stride + 1}, so that the last frame of a sequence "
-            "is the first one of the next",
-            experiment.sequence_length == stride + 1,
-        ),
-        (
-            "pull_period",
-            experiment.pull_period,
-            f"a multiple of stride_length = {stride}, so that whole sequences are "
-            "collected with the same weights",
-            experiment.pull_period % stride == 0,
-        ),
-    ):
-        if not is_right:
-            raise ValueError(
-                f"{name}: got {given} for schedule='lockstep', expected {expected}; "
-                "change it in the Experiment, or take schedule='free'."
-            )
 
 
 def make_round(
@@ -165,11 +130,18 @@ def make_round(
       agent: The agent.
 
     Raises:
-      ValueError: The agent cannot learn in lockstep, or the batches do not divide a
-        round.
+      ValueError: The agent cannot learn in lockstep, the experiment has priorities, or
+        the sequences or batches do not divide a round.
     """
+    if experiment.importance_exponent is not None:
+        raise ValueError(
+            f"importance_exponent: got {experiment.importance_exponent} for "
+            "schedule='lockstep', expected None, because a round's sequences are "
+            "trained on once; leave it out, or take schedule='free'."
+        )
     parts = experiment.pull_period // experiment.stride_length
     _check_agent(agent, parts)
+    _check_lengths(experiment)
     num_rows = num_actors * num_envs * parts
     if num_rows % experiment.batch_size:
         raise ValueError(
@@ -319,3 +291,28 @@ def _check_agent(agent: tf_agent.TFAgent, parts: int) -> None:
             "and schedule='lockstep', expected the stride_length itself, because the "
             "policy's state is known at the beginning of a round only."
         )
+
+
+def _check_lengths(experiment: experiments.Experiment) -> None:
+    stride = experiment.stride_length
+    for name, given, expected, is_right in (
+        (
+            "sequence_length",
+            experiment.sequence_length,
+            f"stride_length + 1 = {stride + 1}, so that the last frame of a sequence "
+            "is the first one of the next",
+            experiment.sequence_length == stride + 1,
+        ),
+        (
+            "pull_period",
+            experiment.pull_period,
+            f"a multiple of stride_length = {stride}, so that whole sequences are "
+            "collected with the same weights",
+            experiment.pull_period % stride == 0,
+        ),
+    ):
+        if not is_right:
+            raise ValueError(
+                f"{name}: got {given} for schedule='lockstep', expected {expected}; "
+                "change it in the Experiment, or take schedule='free'."
+            )

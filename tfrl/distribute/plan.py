@@ -64,12 +64,7 @@ class Plan:
                 f"{list(lockstep.SCHEDULES)}."
             )
         if self.is_lockstep:
-            lockstep.check(
-                self.experiment,
-                num_shards=self.num_shards,
-                num_learners=self.num_learners,
-                has_evaluator=self.has_evaluator,
-            )
+            lockstep.check(self.num_shards, self.num_learners, self.has_evaluator)
         if self.num_shards > 1:
             _ = self.tables  # Its errors come before any process.
 

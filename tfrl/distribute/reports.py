@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl import replay_service
+from tfrl.distribute import mailbox
 from tfrl.train.loops import training_loop
 from tfrl.utils import tracking
 
@@ -26,14 +27,8 @@ _ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive
 
 def make_table() -> replay_service.Table:
     """Makes the table of reports, each of which the learner takes once."""
-    return replay_service.Table(
-        DEFAULT_TABLE,
-        sampler=replay_service.selectors.Fifo(),
-        remover=replay_service.selectors.Fifo(),
-        max_size=_MOST,
-        max_times_sampled=1,
-        rate_limiter=replay_service.rate_limiters.MinSize(1),
-        signature=tf.TensorSpec([4], tf.float64),
+    return mailbox.make_table(
+        DEFAULT_TABLE, _MOST, signature=tf.TensorSpec([4], tf.float64)
     )
 
 

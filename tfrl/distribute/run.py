@@ -103,8 +103,8 @@ def run_distributed(
     Raises:
       ValueError: A number is not positive, or there are more shards than actors, or the
         table cannot be divided among them; see `tables.divided`. Or `batch_size` is
-        not a multiple of the number of learners, or the experiment is none for
-        lockstep.
+        not a multiple of the number of learners, or the experiment does not
+        suit lockstep.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.

@@ -7,6 +7,7 @@ from tfrl import networks
 from tfrl.agents.on_policy import distribution_params, ppo_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.utils import variables as variables_lib
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)
 FORCE = tensor_spec.BoundedTensorSpec([1], tf.float32, -0.01, 0.01)
@@ -80,3 +81,15 @@ def test_only_a_collecting_policy_keeps_the_state_of_the_critic():
     )
     tf.nest.map_structure(np.testing.assert_allclose, kept, expected)
     assert make(critic, collect=False).policy_state_spec == ()
+
+
+def test_the_critics_weights_belong_to_a_policy_that_uses_it_and_to_no_other():
+    recurrent = networks.ValueRnnNetwork(OBSERVATION, lstm_size=(3,), seed=2)
+    for critic, uses_it in (
+        (recurrent, {"compute_value_and_advantage_in_train": True}),
+        (networks.ValueNetwork(OBSERVATION, seed=2), {}),
+    ):
+        policy, without = make(critic, **uses_it), make(critic, collect=False)
+        of_critic = {id(v) for v in variables_lib.as_tf_variables(critic.variables)}
+        assert of_critic <= {id(v) for v in policy.variables()}
+        assert not of_critic & {id(v) for v in without.variables()}

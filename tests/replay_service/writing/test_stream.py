@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import pathlib
 import random
 import socket
 import threading
@@ -297,26 +298,36 @@ def test_one_thread_serves_all_writers(client, filled):
     del writers
 
 
-@pytest.fixture
-def tcp_client(client, monkeypatch):
-    """A client whose host has no Unix sockets."""
+@pytest.fixture(params=["tcp", "tls"])
+def remote_client(request, server, start_server, monkeypatch):
+    """A client of empty tables whose host has no Unix sockets."""
     monkeypatch.delattr(socket, "AF_UNIX")
     monkeypatch.setattr(connection, "_local_servers", {})
+    if request.param == "tcp":
+        client = server.localhost_client()
+    else:
+        data = pathlib.Path(__file__).parents[1] / "data"
+        pair = tuple(
+            (data / name).read_bytes() for name in ("certificate.pem", "key.pem")
+        )
+        client = start_server(server._tables, tls=pair).localhost_client()
+    for name in ("any", "queue"):
+        client.reset(name)
     return client
 
 
-def test_items_go_in_once_over_tcp_too(tcp_client, drain):
-    writer = tcp_client.trajectory_writer(3)
+def test_items_go_in_once_from_other_hosts_too(remote_client, drain):
+    writer = remote_client.trajectory_writer(3)
     for i in range(300):
         writer.append({"x": i, "y": np.zeros((50, 100), np.uint8)})
         writer.create_item("any", 1.0, [writer.history["x"][-1]])
         if i == 150:
             writer._stream._link._stream._socket.shutdown(socket.SHUT_RDWR)
     writer.flush()
-    assert drain(tcp_client) == [[i] for i in range(300)]
+    assert drain(remote_client) == [[i] for i in range(300)]
     writer.create_item("queue", 1.0, [writer.history["x"][-3:]] * 2)
     writer.end_episode()
-    samples = tcp_client.sample("queue", emit_timesteps=False)
+    samples = remote_client.sample("queue", emit_timesteps=False)
     assert [s.data[1].tolist() for s in samples] == [[297, 298, 299]]
     writer.close()
 

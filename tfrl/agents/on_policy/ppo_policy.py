@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,7 +16,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils
+from tfrl.utils import nest_utils, variables
 
 ACTOR_STATE, VALUE_STATE = "actor_network_state", "value_network_state"
 
@@ -158,6 +159,17 @@ class PPOPolicy(actor_policy.ActorPolicy):
             values = tf.squeeze(values, axis=-1)
         return tf.cast(values, tf.float32), value_state
 
+    def _variables(self) -> Sequence[Any]:
+        found = super()._variables()
+        if not self._uses_value_network():
+            return found
+        # They may share layers.
+        return variables.as_tf_variables([*found, *self._value_network.variables])
+
+    def _uses_value_network(self) -> bool:
+        """Whether the info or the state of a step depends on the value network."""
+        return self._emits_value or VALUE_STATE in self._policy_state_spec
+
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
@@ -169,7 +181,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
             info["dist_params"] = distribution_params.get_distribution_params(
                 step.action
             )
-        if self._emits_value or VALUE_STATE in self._policy_state_spec:
+        if self._uses_value_network():
             value, new_states[VALUE_STATE] = self.apply_value_network(
                 time_step.observation,
                 time_step.step_type,

@@ -10,7 +10,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment.
-    config.agent = "dqn"  # sac, ppo and impala have files of their own.
+    config.agent = "dqn"  # r2d2, sac, ppo and impala have files of their own.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 4  # Environments stepped together, by each actor.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
@@ -22,7 +22,9 @@ def get_config() -> ConfigDict:
     config.samples_per_insert = 32.0  # How often each transition is sampled.
     config.push_period = 20  # Updates between pushes of the weights.
     config.pull_period = 10  # Steps of an actor between pulls.
-    config.replay = "uniform"  # The only kind.
+    config.replay = "uniform"  # Or prioritized, with its exponents.
+    config.priority_exponent = 0.6  # 0 samples uniformly.
+    config.importance_exponent = 0.4  # 1 corrects all of the bias.
     config.replay_capacity = 50_000  # Frames in all servers together.
 
     config.fc_layer_params = (100, 100)  # Units of the hidden layers.

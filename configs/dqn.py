@@ -1,6 +1,7 @@
 """Double DQN with 3-step returns on CartPole-v1.
 
-`--config.agent=c51`, `qr_dqn`, `iqn` or `rainbow` takes configs/c51.py and so on.
+`--config.agent=c51`, `qr_dqn`, `iqn`, `rainbow` or `r2d2` takes configs/c51.py and so
+on.
 
 The settings were chosen on seeds from 100 up. A poor policy balances the pole for about
 300 steps, in which the cart drifts to the edge. The horizon of gamma has to be long
@@ -14,7 +15,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment.
-    config.agent = "dqn"  # dqn, c51, qr_dqn, iqn or rainbow.
+    config.agent = "dqn"  # dqn, c51, qr_dqn, iqn, rainbow or r2d2.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
@@ -56,6 +57,10 @@ def get_config() -> ConfigDict:
     config.min_q_value = 0.0  # Lowest atom of C51.
     config.max_q_value = 200.0  # Highest atom of C51.
     config.num_quantiles = 32  # Quantiles of QR-DQN and IQN.
+    config.lstm_size = 0  # Units of R2D2's LSTM, after the hidden layers.
+    config.burn_in_length = 0  # Steps that bring R2D2's state up to date.
+    config.trace_length = 0  # Steps after these that R2D2 learns from.
+    config.priority_eta = 1.0  # Share of a sequence's largest error; the rest: mean.
     config.target_update_tau = 0.02  # Step of the target network to the Q-network.
     config.target_update_period = 1  # Updates between such steps.
     config.initial_epsilon = 1.0  # First probability of a random action.

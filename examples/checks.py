@@ -117,6 +117,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "checkpoint_interval": _COUNT,
     "clip_range": _FROM_0,
     "collect_episodes_per_iteration": _SIZE,
+    "burn_in_length": _SIZE_OR_0,
     "collect_steps_per_iteration": _SIZE,
     "collect_update_period": _SIZE,
     "conv_layer_params": _check_convolutions,
@@ -181,6 +182,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "ou_damping": _FRACTION,
     "ou_stddev": _FROM_0,
     "policy_learning_rate": _FROM_0,
+    "priority_eta": _FRACTION,
     "priority_exponent": _FROM_0,
     "replay_capacity": _SIZE,
     "pull_period": _SIZE,
@@ -191,6 +193,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "seed": _integer(0, 2**62),
     "sequence_length": _SIZE,
     "sigma": _FROM_0,
+    "stride_length": _SIZE,
     "target_entropy_fraction": _FRACTION,
     "target_entropy_per_dimension": _FINITE,
     "target_kl": _FROM_0,
@@ -198,6 +201,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "target_policy_noise_clip": _FROM_0,
     "target_update_period": _COUNT,
     "target_update_tau": _FRACTION,
+    "trace_length": _SIZE_OR_0,
     "train_steps_per_iteration": _SIZE,
     "value_clip_range": _FROM_0,
     "value_loss_weight": _FROM_0,
@@ -264,6 +268,19 @@ def _check_value_based(config: Mapping[str, Any]) -> None:
             f"got {config['max_q_value']}; set --config.max_q_value or "
             "--config.min_q_value."
         )
+    if config["agent"] == "r2d2":
+        for name in ("lstm_size", "trace_length"):
+            if not config.get(name):
+                raise ValueError(
+                    f"{name}: expected a positive number for R2D2, got "
+                    f"{config.get(name)}; set --config.{name}, or take "
+                    "configs/r2d2.py."
+                )
+        if not config["double_q"]:
+            raise ValueError(
+                "double_q: expected True for R2D2, got False; set "
+                "--config.double_q=True."
+            )
     if not config["munchausen"]:
         return
     if config["agent"] not in ("dqn", "qr_dqn", "iqn"):

@@ -22,7 +22,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from examples import checks, flag_help, interrupts, settings
+from examples import checks, flag_help, interrupts, settings, velocities
 from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
@@ -279,7 +279,8 @@ def make_environment(
 ) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
-    Tasks of dm_control have names such as dm_control/cartpole-balance.
+    Tasks of dm_control have names such as dm_control/cartpole-balance, and environments
+    without velocities such as CartPoleNoVel-v1; see `velocities`.
 
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
@@ -287,6 +288,7 @@ def make_environment(
     their signs.
     """
     environment: tfrl.environments.PyEnvironment
+    name, positions = velocities.split(name)
     if tfrl.environments.suite_atari.is_game(name):
         environment = tfrl.environments.suite_atari.load_batch(
             name,
@@ -302,6 +304,10 @@ def make_environment(
         environment = tfrl.environments.suite_gym.load(name)
     else:
         environment = tfrl.environments.vector_py_environment.load(name, num_envs)
+    if positions is not None:
+        environment = tfrl.environments.wrappers.ObservationFilterWrapper(
+            environment, positions
+        )
     if num_action_bins:
         try:
             environment = tfrl.environments.wrappers.ActionDiscretizeWrapper(
@@ -332,7 +338,7 @@ def make_video_environment(
         return make_environment(name, 1, 1)
     if tfrl.environments.suite_dm_control.is_task(name):
         return None
-    spec = tfrl.environments.suite_gym.find_spec(name)
+    spec = tfrl.environments.suite_gym.find_spec(velocities.split(name)[0])
     kwargs = {**spec.kwargs, **tfrl.environments.suite_gym.make_kwargs(spec)}
     if kwargs.get("render_mode") != "rgb_array":
         return None

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from examples import checks, cli, dqn, impala, ppo, runs, sac
+from examples import checks, cli, dqn, impala, off_policy, ppo, runs, sac
 from tfrl import agents, distribute, environments, replay_service
 
-ALGORITHMS = {"dqn": "DQN", "sac": "SAC", "ppo": "PPO", "impala": "IMPALA"}
+ALGORITHMS = {
+    "dqn": "DQN",
+    "r2d2": "R2D2",
+    "sac": "SAC",
+    "ppo": "PPO",
+    "impala": "IMPALA",
+}
 
 _MakeAgent = Callable[[environments.TFEnvironment], agents.TFAgent]
 _MakeTable = Callable[[str, Any], replay_service.Table]
@@ -32,8 +38,8 @@ def make_experiment(
     config = cli.Config(config)
     agent = cli.agent_name(config, ALGORITHMS)
     periods = {"push_period": config.push_period, "pull_period": config.pull_period}
-    if agent in ("dqn", "sac"):
-        make = dqn.make_agent if agent == "dqn" else sac.make_agent
+    if agent in ("dqn", "r2d2", "sac"):
+        make = sac.make_agent if agent == "sac" else dqn.make_agent
         return of_replay(
             config,
             ALGORITHMS[agent],
@@ -94,7 +100,7 @@ def of_replay(
     samples_per_insert: float,
     **settings: Any,
 ) -> distribute.Experiment:
-    """Makes an experiment whose learner samples uniform replay.
+    """Makes an experiment whose learner samples uniform or prioritized replay.
 
     Actors and learner wait for each other, so that there are as many updates for each
     step as in one process. The actors follow the policy from the first step on.
@@ -103,17 +109,19 @@ def of_replay(
       config: See `of_queue`.
       algorithm: See there.
       make_agent: See there.
-      samples_per_insert: How often each transition is sampled on average.
+      samples_per_insert: How often each transition, or sequence, is sampled on
+        average.
       **settings: See there.
 
     Raises:
-      ValueError: The configuration asks for prioritized replay, or for more first
+      ValueError: The configuration asks for another kind of replay, or for more first
         steps than the buffer holds.
     """
-    if config.replay != "uniform":
+    is_prioritized = config.replay == "prioritized"
+    if not is_prioritized and config.replay != "uniform":
         raise ValueError(
-            f"replay: got {config.replay!r} with actors, expected 'uniform'; leave it "
-            "out, or train in one process."
+            f"replay: got {config.replay!r} with actors, expected 'uniform' or "
+            "'prioritized'; set --config.replay."
         )
     checks.check_at_most(config, "initial_collect_steps", "replay_capacity")
     min_size = config.initial_collect_steps
@@ -121,7 +129,9 @@ def of_replay(
     def make_table(name: str, signature: Any) -> replay_service.Table:
         return replay_service.Table(
             name,
-            sampler=replay_service.selectors.Uniform(),
+            sampler=replay_service.selectors.Prioritized(config.priority_exponent)
+            if is_prioritized
+            else replay_service.selectors.Uniform(),
             remover=replay_service.selectors.Fifo(),
             max_size=config.replay_capacity,
             rate_limiter=replay_service.rate_limiters.SampleToInsertRatio(
@@ -142,8 +152,10 @@ def of_replay(
         algorithm,
         make_agent,
         make_table,
-        sequence_length=config.n_step_update + 1,
-        stride_length=1,
+        sequence_length=off_policy.sequence_length(config) or config.n_step_update + 1,
+        stride_length=config.get("stride_length", 1),
+        importance_exponent=config.importance_exponent if is_prioritized else None,
+        priority_fn=off_policy.priority_fn(config),
         **settings,
     )
 

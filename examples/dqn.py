@@ -13,6 +13,7 @@ ALGORITHMS = {
     "qr_dqn": "QR-DQN",
     "iqn": "IQN",
     "rainbow": "Rainbow",
+    "r2d2": "R2D2",
 }
 
 
@@ -58,8 +59,9 @@ def make_agent(
         "dqn": agents.DdqnAgent if config.double_q else agents.DqnAgent,
         "qr_dqn": agents.QrDqnAgent,
         "iqn": agents.IqnAgent,
+        "r2d2": agents.R2d2Agent,
     }.get(agent, agents.CategoricalDqnAgent)
-    if agent == "dqn":
+    if agent in ("dqn", "r2d2"):
         losses = {
             "squared": utils.common.element_wise_squared_loss,
             "huber": utils.common.element_wise_huber_loss,
@@ -67,6 +69,8 @@ def make_agent(
         arguments["td_errors_loss_fn"] = losses[config.loss]
     else:
         arguments["double_q"] = config.double_q
+    if agent == "r2d2":
+        arguments["burn_in_length"] = config.burn_in_length
     if agent == "iqn":
         arguments["num_quantiles"] = config.num_quantiles
         arguments["num_target_quantiles"] = config.num_quantiles
@@ -89,8 +93,21 @@ def _make_network(
     """Makes the Q-network of an agent.
 
     A dueling network has the last hidden layer twice, for values and for advantages.
+    R2D2's has an LSTM after the hidden layers.
     """
     units = tuple(config.fc_layer_params)
+    if agent == "r2d2":
+        return networks.QRnnNetwork(
+            environment.observation_spec(),
+            environment.action_spec(),
+            input_fc_layer_params=units,
+            lstm_size=(config.lstm_size,),
+            output_fc_layer_params=None,
+            dueling_layer_params=units[-1:] if config.dueling else None,
+            noisy_stddev=config.noisy_stddev or None,
+            seed=config.seed,
+            **training.network_arguments(config, environment),
+        )
     kind: Any = networks.QNetwork
     numbers = {}
     if agent in ("c51", "rainbow"):

@@ -5,8 +5,12 @@ The configurations have the same fields for replay and for the loop.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 from examples import cli
-from tfrl import agents, environments, replay_buffers, train
+from tfrl import agents, environments, losses, replay_buffers, train
 
 
 def make_replay_buffer(
@@ -60,6 +64,20 @@ def make_loop(
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,
         sample_batch_size=config.batch_size,
+        sequence_length=sequence_length(config),
         seed=config.seed,
         jit_compile="auto" if config.jit_compile else False,
+        priority_fn=priority_fn(config),
     )
+
+
+def sequence_length(config: cli.Config) -> int | None:
+    """Returns the number of frames in a sequence; None without a `trace_length`."""
+    trace = config.get("trace_length", 0)
+    return config.burn_in_length + trace + 1 if trace else None
+
+
+def priority_fn(config: cli.Config) -> Callable[[Any], Any]:
+    """Returns the function that turns TD errors into priorities."""
+    eta = config.get("priority_eta", 1.0)
+    return functools.partial(losses.sequence_priorities, eta=eta)

@@ -11,6 +11,7 @@ import runpy
 LATER_FIELDS = {
     "adam_epsilon": 1e-7,
     "agent": "dqn",
+    "burn_in_length": 0,
     "dtype": "float32",
     "dueling": False,
     "max_gradient_norm": 0.0,
@@ -24,6 +25,8 @@ LATER_FIELDS = {
     "num_action_bins": 0,
     "num_atoms": 51,
     "num_quantiles": 32,
+    "priority_eta": 1.0,
+    "trace_length": 0,
 }
 
 # The environments that a file `..._FAMILY.py` is made for, beside its own.

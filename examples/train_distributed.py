@@ -1,4 +1,4 @@
-"""Trains DQN, SAC, PPO or IMPALA with actors, replay servers and learners.
+"""Trains DQN, R2D2, SAC, PPO or IMPALA with actors, replay servers and learners.
 
     python -m examples.train_distributed
     python -m examples.train_distributed --num_actors=4 --num_shards=2
@@ -9,10 +9,10 @@
 
 Each is a process of its own: on this host, on a cluster of Ray, or wherever you start
 the commands that --launcher=command prints. The settings are in
-configs/distributed_dqn.py, distributed_sac.py, distributed_ppo.py and
-distributed_impala.py; an iteration is an update. To resume a run that was interrupted
-or killed, run the same command again. Watch it with `tensorboard --logdir=logs`, and
-play the best policy with
+configs/distributed_dqn.py, distributed_r2d2.py, distributed_sac.py, distributed_ppo.py
+and distributed_impala.py; an iteration is an update. To resume a run that was
+interrupted or killed, run the same command again. Watch it with
+`tensorboard --logdir=logs`, and play the best policy with
 `python -m examples.play --logdir=logs/dqn_distributed_CartPole-v1_0`. On one host one
 process is often faster: see docs/distributed.md.
 """

@@ -1,4 +1,4 @@
-"""Trains DQN, C51, QR-DQN, IQN or Rainbow on an environment with one action.
+"""Trains DQN, C51, QR-DQN, IQN, Rainbow or R2D2 on an environment with one action.
 
     python -m examples.train_dqn
     python -m examples.train_dqn --config.agent=rainbow

@@ -585,6 +585,7 @@ SLOW = (
     "agent-PPOAgent",
     "agent-PPOClipAgent-recurrent",
     "agent-PPOKLPenaltyAgent",
+    "agent-R2d2Agent-recurrent",
     "agent-SacAgent-ensemble",
     "agent-SacAgent-recurrent",
     "agent-TqcAgent",

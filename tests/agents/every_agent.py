@@ -262,6 +262,13 @@ KINDS = {
             munchausen=agents.dqn.Munchausen(),
         ),
     ),
+    "R2d2Agent-recurrent": Kind(
+        agents.R2d2Agent,
+        lambda p: [p.recurrent_q()],
+        1,
+        CHOICE,
+        _always(burn_in_length=1, n_step_update=2, target_update_tau=0.5),
+    ),
     "ReinforceAgent": Kind(
         agents.ReinforceAgent,
         lambda p: [p.distributions()],

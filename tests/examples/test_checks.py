@@ -29,6 +29,7 @@ FORBIDDEN = {
     "adam_epsilon": NOT_POSITIVE,
     "alpha_learning_rate": NEGATIVE,
     "batch_size": COUNTS,
+    "burn_in_length": COUNTS_OR_0,
     "checkpoint_interval": COUNTS,
     "clip_range": NEGATIVE,
     "collect_episodes_per_iteration": COUNTS,
@@ -96,6 +97,7 @@ FORBIDDEN = {
     "ou_damping": NO_FRACTION,
     "ou_stddev": NEGATIVE,
     "policy_learning_rate": NEGATIVE,
+    "priority_eta": NO_FRACTION,
     "priority_exponent": NEGATIVE,
     "replay_capacity": COUNTS,
     "pull_period": COUNTS,
@@ -105,6 +107,7 @@ FORBIDDEN = {
     "seed": COUNTS_OR_0,
     "sequence_length": COUNTS,
     "sigma": NEGATIVE,
+    "stride_length": COUNTS,
     "target_entropy_fraction": NO_FRACTION,
     "target_entropy_per_dimension": NOT_FINITE,
     "target_kl": NEGATIVE,
@@ -112,6 +115,7 @@ FORBIDDEN = {
     "target_policy_noise_clip": NEGATIVE,
     "target_update_period": COUNTS,
     "target_update_tau": NO_FRACTION,
+    "trace_length": COUNTS_OR_0,
     "train_steps_per_iteration": COUNTS,
     "value_clip_range": NEGATIVE,
     "value_loss_weight": NEGATIVE,
@@ -234,6 +238,22 @@ def test_munchausen_names_everything_that_has_to_change():
         checks.check({**config, "double_q": True, "n_step_update": 3})
     with pytest.raises(ValueError, match=r"^munchausen: expected agent to be .* 'c51'"):
         checks.check({**config, "agent": "c51"})
+
+
+def test_r2d2_needs_memory_and_steps_to_learn_from():
+    config = {
+        "agent": "r2d2",
+        "double_q": True,
+        "lstm_size": 8,
+        "munchausen": False,
+        "trace_length": 5,
+    }
+    checks.check(config)
+    for name in ("lstm_size", "trace_length"):
+        with pytest.raises(ValueError, match=f"^{name}: expected a positive number"):
+            checks.check({**config, name: 0})
+    with pytest.raises(ValueError, match=r"^double_q: expected True for R2D2"):
+        checks.check({**config, "double_q": False})
 
 
 @pytest.mark.parametrize(

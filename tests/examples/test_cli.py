@@ -105,7 +105,7 @@ def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
 
 def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_order():
     _, output, _ = run("train_dqn", "-h")
-    assert output.startswith("Trains DQN, C51, QR-DQN, IQN or Rainbow on an")
+    assert output.startswith("Trains DQN, C51, QR-DQN, IQN, Rainbow or R2D2 on an")
     fields = re.findall(r"--config\.(\w+)=", output.partition("\nFields of")[2])
     source = (REPOSITORY / "configs" / "dqn.py").read_text()
     assert fields == re.findall(r"^    config\.(\w+) = ", source, re.MULTILINE)

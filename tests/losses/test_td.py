@@ -88,3 +88,11 @@ def test_the_largest_of_several_errors_keeps_its_sign():
     np.testing.assert_array_equal(losses.largest_error(errors), [-3, -2, 0.5])
     with pytest.raises(ValueError, match="expected"):
         losses.largest_error([[1.0], [1.0, 2.0]])
+
+
+def test_priorities_of_sequences():
+    errors = np.array([[-2.0, 1.0, 0.0, 0.0], [0.5, 0.5, -0.5, 0.5]])
+    # 0.9 * 2 + 0.1 * 3 / 4, and 0.5 in any mixture.
+    np.testing.assert_allclose(losses.sequence_priorities(errors), [1.875, 0.5])
+    np.testing.assert_allclose(losses.sequence_priorities(errors, eta=0.0), [0.75, 0.5])
+    np.testing.assert_allclose(losses.sequence_priorities([-3.0, 2.0]), [3.0, 2.0])

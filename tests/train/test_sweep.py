@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import train
-from tfrl.agents import DdqnAgent, DqnAgent, ReinforceAgent
+from tfrl import losses, train
+from tfrl.agents import DdqnAgent, DqnAgent, R2d2Agent, ReinforceAgent
 from tfrl.environments import TFPyEnvironment, native, suite_gym
 from tfrl.eval import evaluate
 from tfrl.networks import ActorDistributionNetwork, QNetwork, QRnnNetwork
@@ -21,6 +21,11 @@ from tfrl.system import directory_lock, file_lock
 from tfrl.utils import common, variables
 
 ITERATIONS = 30
+RECURRENT = {
+    "input_fc_layer_params": (4,),
+    "lstm_size": (4,),
+    "output_fc_layer_params": None,
+}
 
 
 def make_loop(
@@ -317,19 +322,18 @@ def test_several_environments_collect_steps_and_train_steps(buffer_class):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("network_class", "layers", "agent_settings", "loop_settings"),
+    ("agent_class", "network_class", "layers", "agent_settings", "loop_settings"),
     [
+        (DqnAgent, QRnnNetwork, RECURRENT, {}, {"sequence_length": 4}),
         (
+            R2d2Agent,
             QRnnNetwork,
-            {
-                "input_fc_layer_params": (4,),
-                "lstm_size": (4,),
-                "output_fc_layer_params": None,
-            },
-            {},
-            {"sequence_length": 4},
+            RECURRENT,
+            {"burn_in_length": 1, "n_step_update": 2, "target_update_period": 2},
+            {"sequence_length": 5, "priority_fn": losses.sequence_priorities},
         ),
         (
+            DqnAgent,
             QNetwork,
             {"fc_layer_params": (4,)},
             {
@@ -341,13 +345,20 @@ def test_several_environments_collect_steps_and_train_steps(buffer_class):
             {},
         ),
     ],
-    ids=["recurrent", "n steps and Boltzmann"],
+    ids=["recurrent", "R2D2", "n steps and Boltzmann"],
 )
-def test_other_agents_of_its_kin(network_class, layers, agent_settings, loop_settings):
+def test_other_agents_of_its_kin(
+    agent_class, network_class, layers, agent_settings, loop_settings
+):
+    is_prioritized = "priority_fn" in loop_settings
+    buffer_class = (
+        TFPrioritizedReplayBuffer if is_prioritized else TFUniformReplayBuffer
+    )
+
     def make(seed):
         environment = native.load("CartPole-v1", 2, seed, max_episode_steps=30)
         specs = environment.observation_spec(), environment.action_spec()
-        agent = DqnAgent(
+        agent = agent_class(
             environment.time_step_spec(),
             environment.action_spec(),
             q_network=network_class(*specs, seed=seed, **layers),
@@ -355,7 +366,7 @@ def test_other_agents_of_its_kin(network_class, layers, agent_settings, loop_set
             seed=seed,
             **agent_settings,
         )
-        replay_buffer = TFUniformReplayBuffer(
+        replay_buffer = buffer_class(
             agent.collect_data_spec, batch_size=2, max_length=50, seed=seed
         )
         return train.OffPolicyLoop(

@@ -25,6 +25,7 @@ from . import part_losses as part_losses
 from . import ppo as ppo
 from . import pqn as pqn
 from . import qr_dqn as qr_dqn
+from . import r2d2 as r2d2
 from . import random as random
 from . import reinforce as reinforce
 from . import replay_agent as replay_agent
@@ -54,6 +55,7 @@ from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
 from .pqn import PqnAgent as PqnAgent
 from .qr_dqn import QrDqnAgent as QrDqnAgent
+from .r2d2 import R2d2Agent as R2d2Agent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent

@@ -42,7 +42,9 @@ class TdOptions:
       gradient_clipping: The largest norm of each variable's gradient; None does not
         clip.
       n_step_update: The number `n` of steps in the return; `train` then takes
-        experience with `T = n + 1`. It must be 1 if a network is recurrent.
+        experience with `T = n + 1`. With a recurrent network, `T` is any number: the
+        returns of the last steps have fewer than `n` steps. It must be 1 for an actor
+        and critics that are recurrent.
     """
 
     target_update_tau: float = 1.0

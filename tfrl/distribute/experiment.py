@@ -36,6 +36,10 @@ class Experiment:
         newer weights. Larger ones bound what large weights take of the network.
       make_run_settings: Makes further arguments of `train.Run` from the learner's
         agent, such as `evaluate`.
+      importance_exponent: Beta, how much of the bias of a prioritized table the weights
+        of examples correct; None if the table is not prioritized. The learner then sets
+        the priorities of the sequences that it trains on. New ones have priority 1.
+      priority_fn: Returns the priorities of sequences; see `train.OffPolicyLoop`.
       max_in_flight: The number of items that are sent to the learner ahead of their
         use; three batches if None.
       jit_compile: Whether actors compile their loops, and the learner the updates
@@ -53,6 +57,8 @@ class Experiment:
     pull_period: int = 20
     pull_seconds: float = 0.02
     make_run_settings: Callable[[tf_agent.TFAgent], Mapping[str, Any]] = lambda _: {}
+    importance_exponent: float | None = None
+    priority_fn: Callable[[tf.Tensor], tf.Tensor] | None = None
     max_in_flight: int | None = None
     jit_compile: bool = True
     seed: int = 0
@@ -81,6 +87,13 @@ class Experiment:
         )
         number_checks.check_number(
             "pull_seconds", self.pull_seconds, 0, remedy="0 looks all the time"
+        )
+        number_checks.check_number(
+            "importance_exponent",
+            self.importance_exponent,
+            0,
+            remedy="1 corrects all of the bias",
+            optional=True,
         )
 
     def build(

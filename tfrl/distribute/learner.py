@@ -102,13 +102,15 @@ def learn(
 
     with replay_buffer.reraise():
         if strategy is None:
-            period = experiment.push_period if experiment.jit_compile else None
+            # Each update changes the priorities by which the next batch is drawn.
+            compiles = experiment.jit_compile and not replay_buffer.is_prioritized
             result = run(
                 _LearnerLoop(
                     agent,
                     lambda: _dataset(replay_buffer, experiment.batch_size),
                     replay_buffer,
-                    compiled_updates=period,
+                    compiled_updates=experiment.push_period if compiles else None,
+                    priority_fn=experiment.priority_fn,
                     collected=collected,
                     take=take,
                 )
@@ -178,7 +180,7 @@ def make_replay_buffer(
       agent: The agent, whose `collect_data_spec` is that of a frame without its stamp.
       num_environments: The number of environments of each actor.
     """
-    if len(servers.addresses()) > 1:
+    if len(servers.addresses()) > 1 or experiment.importance_exponent is not None:
         client = sharded_client.ShardedClient(
             servers.addresses,
             tables.SEQUENCES,
@@ -191,6 +193,7 @@ def make_replay_buffer(
             experiment.sequence_length,
             "mass" if client.is_prioritized else "size",
             experiment.max_in_flight,
+            importance_exponent=experiment.importance_exponent,
         )
     return replay_buffers.ReverbReplayBuffer(
         stamps.spec(agent.collect_data_spec),
@@ -271,6 +274,7 @@ def _settings_of_replicas(
         "batch_size": experiment.batch_size,
         "seed": experiment.seed,
         "replay_buffer": replay_buffer,
+        "priority_fn": experiment.priority_fn,
     }
 
 

@@ -129,9 +129,15 @@ def make_round(
       agent: The agent.
 
     Raises:
-      ValueError: The agent cannot learn in lockstep, or the sequences or batches do not
-        divide a round.
+      ValueError: The agent cannot learn in lockstep, the experiment has priorities, or
+        the sequences or batches do not divide a round.
     """
+    if experiment.importance_exponent is not None:
+        raise ValueError(
+            f"importance_exponent: got {experiment.importance_exponent} for "
+            "schedule='lockstep', expected None, because a round's sequences are "
+            "trained on once; leave it out, or take schedule='free'."
+        )
     parts = experiment.pull_period // experiment.stride_length
     _check_agent(agent, parts)
     _check_lengths(experiment)

@@ -84,6 +84,7 @@ from .td import action_value as action_value
 from .td import best_action_value as best_action_value
 from .td import double_q_learning as double_q_learning
 from .td import largest_error as largest_error
+from .td import sequence_priorities as sequence_priorities
 from .td import td_error as td_error
 from .td import td_target as td_target
 from .v_trace import VTraceReturns as VTraceReturns

@@ -67,6 +67,22 @@ def largest_error(errors: Any) -> tf.Tensor:
     return largest
 
 
+def sequence_priorities(td_errors: Any, eta: float = 0.9) -> tf.Tensor:
+    """Returns `eta max_t |delta_t| + (1 - eta) mean_t |delta_t|`, the priorities `[B]`.
+
+    Kapturowski et al., "Recurrent experience replay in distributed reinforcement
+    learning" (2019, R2D2), section 2.3.
+
+    Args:
+      td_errors: The TD errors of sequences, `[B, T]`, or of single transitions, `[B]`.
+      eta: The weight of the largest error, in [0, 1].
+    """
+    sizes = tf.abs(td_errors)
+    time = list(range(1, sizes.shape.rank))
+    largest = tf.reduce_max(sizes, axis=time)
+    return eta * largest + (1 - eta) * tf.reduce_mean(sizes, axis=time)
+
+
 def action_value(q: Any, a: Any) -> tf.Tensor:
     """Returns `q(a)`, the values of the given actions.
 

@@ -21,6 +21,7 @@ from . import random_py_policy as random_py_policy
 from . import random_tf_policy as random_tf_policy
 from . import scripted_py_policy as scripted_py_policy
 from . import state_dependent_noise_policy as state_dependent_noise_policy
+from . import state_recording_policy as state_recording_policy
 from . import temporal_action_smoothing as temporal_action_smoothing
 from . import tf_policy as tf_policy
 from . import tf_py_policy as tf_py_policy
@@ -52,6 +53,7 @@ from .scripted_py_policy import ScriptedPyPolicy as ScriptedPyPolicy
 from .state_dependent_noise_policy import (
     StateDependentNoisePolicy as StateDependentNoisePolicy,
 )
+from .state_recording_policy import StateRecordingPolicy as StateRecordingPolicy
 from .temporal_action_smoothing import (
     TemporalActionSmoothing as TemporalActionSmoothing,
 )

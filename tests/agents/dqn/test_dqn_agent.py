@@ -363,11 +363,6 @@ def test_recurrent_policies_carry_the_state():
     np.testing.assert_array_equal(result.state, 2 * FRAMES.observation[:, 0])
 
 
-def test_recurrent_network_learns_from_one_step_targets_only():
-    with pytest.raises(NotImplementedError, match="n_step_update: expected 1 with a r"):
-        recurrent(n_step_update=2)
-
-
 # --- Masks.
 
 MASKED = {

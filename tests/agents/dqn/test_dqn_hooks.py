@@ -218,7 +218,7 @@ class SameLoss(dqn_agent.DqnAgent):
 
     def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
         values = self._apply_network(self._target_q_network, transition.next_time_step)
-        best = tf.reduce_max(self._at_next_steps(values), axis=-1)
+        best = tf.reduce_max(self._at_next_steps(values, transition), axis=-1)
         targets = tf.stop_gradient(rewards + discounts * best)
         return td_errors_loss_fn(targets, predictions), targets - predictions
 
@@ -304,7 +304,8 @@ class Spread(dqn_agent.DqnAgent):
         following = self._at_next_steps(
             self._compute_next_q_values(
                 transition.next_time_step, transition.action_step.info
-            )
+            ),
+            transition,
         )
         targets = rewards[..., None] + discounts[..., None] * following
         errors = tf.stop_gradient(targets) - predictions

@@ -5,63 +5,29 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.agents.dqn.recurrent_by_hand import (
+    ACTION,
+    FIRST,
+    LAST,
+    MID,
+    NEXT_STEP_TYPE,
+    OBSERVATION,
+    STEP_TYPE,
+    frames,
+    network,
+    q_by_hand,
+    returns_by_hand,
+)
 from tfrl.agents.dqn import dqn_agent
-from tfrl.networks import QRnnNetwork, Sequential
-from tfrl.specs import tensor_spec
+from tfrl.networks import Sequential
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import common
 
-FIRST, MID, LAST = 0, 1, 2
-OBSERVATION = tf.TensorSpec([2], tf.float32)
-ACTION = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
 GAMMA = 0.8
 
 
-def frames(step_type, next_step_type, seed=0):
-    rng = np.random.default_rng(seed)
-    shape = np.shape(step_type)
-    result = trajectory.Trajectory(
-        step_type=np.array(step_type, np.int32),
-        observation=rng.normal(size=[*shape, 2]).astype(np.float32),
-        action=rng.integers(2, size=shape).astype(np.int32),
-        policy_info=(),
-        next_step_type=np.array(next_step_type, np.int32),
-        reward=rng.normal(size=shape).astype(np.float32),
-        discount=np.where(np.array(next_step_type) == LAST, 0, 0.9).astype(np.float32),
-    )
-    return tf.nest.map_structure(tf.constant, result)
-
-
-# A row in one episode, one across a boundary, one that ends at the window's end.
-STEP_TYPE = [
-    [FIRST, MID, MID, MID, MID],
-    [MID, MID, LAST, FIRST, MID],
-    [MID, MID, MID, MID, MID],
-]
-NEXT_STEP_TYPE = [
-    [MID, MID, MID, MID, MID],
-    [MID, LAST, FIRST, MID, MID],
-    [MID, MID, MID, MID, LAST],
-]
-
-
-def make(kind=dqn_agent.DqnAgent, seed=0, **kwargs):
-    def network(seed):
-        net = QRnnNetwork(
-            OBSERVATION,
-            ACTION,
-            input_fc_layer_params=None,
-            lstm_size=(3,),
-            output_fc_layer_params=None,
-            seed=seed,
-        )
-        net.create_variables()
-        rng = np.random.default_rng(seed)
-        for v in net.trainable_variables:
-            v.assign(rng.normal(size=v.shape) / 2)
-        return net
-
+def make(kind=dqn_agent.DqnAgent, **kwargs):
     return kind(
         ts.time_step_spec(OBSERVATION),
         ACTION,
@@ -74,39 +40,15 @@ def make(kind=dqn_agent.DqnAgent, seed=0, **kwargs):
     )
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def q_by_hand(network, observations, begins):
-    """An LSTM and a linear layer; the state is zero where an episode begins."""
-    kernel, recurrent, bias, q_kernel, q_bias = (
-        v.numpy() for v in network.trainable_variables
-    )
-    batch, time, _ = observations.shape
-    h, c = np.zeros([2, batch, 3])
-    values = []
-    for t in range(time):
-        h, c = (np.where(begins[:, t, None], 0, s) for s in (h, c))
-        gates = observations[:, t] @ kernel + h @ recurrent + bias
-        i, f, g, o = np.split(gates, 4, axis=1)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        values.append(h @ q_kernel + q_bias)
-    return np.stack(values, axis=1)
-
-
-def errors_by_hand(agent, data, begins, valid, double=False):
+def errors_by_hand(agent, data, begins, valid, double=False, n=1):
     data = tf.nest.map_structure(np.asarray, data)
-    online = q_by_hand(agent._q_network, data.observation, begins)
-    target = q_by_hand(agent._target_q_network, data.observation, begins)
+    online, _ = q_by_hand(agent._q_network, data.observation, begins)
+    target, _ = q_by_hand(agent._target_q_network, data.observation, begins)
     best = (online if double else target)[:, 1:].argmax(-1)
     following = np.take_along_axis(target[:, 1:], best[..., None], -1)[..., 0]
     taken = np.take_along_axis(online, data.action[..., None], -1)[..., 0]
-    errors = (
-        data.reward[:, :-1] + GAMMA * data.discount[:, :-1] * following - taken[:, :-1]
-    )
-    return np.where(valid, errors, 0)
+    returns = returns_by_hand(data, following, valid, GAMMA, n)
+    return np.where(valid, returns - taken[:, :-1], 0)
 
 
 @pytest.mark.parametrize("kind", [dqn_agent.DqnAgent, dqn_agent.DdqnAgent])
@@ -128,6 +70,20 @@ def test_loss_matches_numpy(kind):
     weighted = agent.loss(data, weights=tf.constant([1.0, 0.0, 2.0]))
     expected = ((errors**2).sum(1) * [1, 0, 2]).mean()
     np.testing.assert_allclose(weighted.loss, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_n_step_returns_end_with_episodes_cuts_and_the_sequence(n):
+    # The last row has a cut after its second frame.
+    step_type = [*STEP_TYPE, [MID, MID, FIRST, MID, MID]]
+    next_step_type = [*NEXT_STEP_TYPE, [MID, MID, MID, MID, MID]]
+    agent = make(n_step_update=n)
+    data = frames(step_type, next_step_type)
+    valid = np.array(step_type)[:, :-1] != LAST
+    valid[3, 1] = False
+    begins = np.array(step_type) == FIRST
+    errors = errors_by_hand(agent, data, begins, valid, n=n)
+    np.testing.assert_allclose(agent.loss(data).extra.td_error, errors, atol=1e-5)
 
 
 @pytest.mark.parametrize("after", [FIRST, MID])

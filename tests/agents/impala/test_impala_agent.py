@@ -144,7 +144,10 @@ def test_recurrent_networks_go_on_from_the_recorded_state(recurrent):
     agent, frames = recurrent
     part = tf.nest.map_structure(lambda leaf: leaf[:, 2:], frames)
     state = part.policy_info["policy_state"]
-    first = tf.nest.map_structure(lambda leaf: leaf[:, 0], state)
+    first = tf.nest.pack_sequence_as(
+        agent.collect_policy.policy_state_spec,
+        [leaf[:, 0] for leaf in tf.nest.flatten(state)],
+    )
     assert np.any(first["actor_network_state"][0])
     loss = agent.loss(part).loss
     given = agent.loss(part, policy_state=first).loss

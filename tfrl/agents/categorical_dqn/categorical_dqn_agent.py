@@ -103,7 +103,6 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
           TypeError: The network has no `num_atoms`.
           ValueError: The atoms are none, the target network has another number of them,
             or an argument of `DqnAgent` is wrong.
-          NotImplementedError: N-step updates with a recurrent network.
         """
         del td_errors_loss_fn
         networks = (categorical_q_network, target_categorical_q_network)

@@ -168,7 +168,6 @@ class DqnAgent(tf_agent.TFAgent):
             exactly one kind of exploration is given, the target network shares
             variables with the network or does not match it, or `munchausen` meets
             n-step updates or double Q-learning.
-          NotImplementedError: N-step updates with a recurrent network.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
@@ -190,7 +189,7 @@ class DqnAgent(tf_agent.TFAgent):
         self._check_network_output(self._q_network, "q_network")
         self._check_network_output(self._target_q_network, "target_q_network")
         self._recurrent = bool(tf.nest.flatten(self._q_network.state_spec))
-        checks.check_n_step_update(td.n_step_update, self._recurrent, "q_network")
+        self._n_step_update = td.n_step_update
         self._set_untracked("_munchausen", munchausen)
         if munchausen is not None:
             self._check_munchausen(td.n_step_update)
@@ -234,7 +233,7 @@ class DqnAgent(tf_agent.TFAgent):
             td.target_update_tau, td.target_update_period
         )
         # A recurrent network keeps the time dimension; otherwise the n steps are folded
-        # into one, and nothing below depends on n.
+        # into one.
         self._as_transition = (
             data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
             if self._recurrent
@@ -385,7 +384,7 @@ class DqnAgent(tf_agent.TFAgent):
             gamma = self._gamma
         if reward_scale_factor is None:
             reward_scale_factor = self._reward_scale_factor
-        transition = self._as_transition(experience)
+        transition = self._to_transition(experience)
         # Boundaries count in the mean with a loss of zero. Dividing by the number of
         # valid transitions would give more weight to batches with many boundaries.
         valid = ~transition.time_step.is_last()
@@ -395,12 +394,14 @@ class DqnAgent(tf_agent.TFAgent):
         rewards = masking.masked(reward_scale_factor * reached.reward, valid)
         discounts = masking.masked(gamma * reached.discount, valid)
         if self._recurrent:
+            if self._n_step_update > 1:
+                rewards, discounts = sequences.n_step_sums(
+                    rewards, discounts, valid, self._n_step_update
+                )
             transition = sequences.unroll(transition)
         if self._munchausen is not None:
             rewards += masking.masked(self._munchausen_bonus(transition), valid)
-        predictions = self._compute_q_values(
-            transition.time_step, transition.action_step.action, training=training
-        )
+        predictions = self._predictions(transition, training)
         # Read before the network is applied to another input, because the losses may
         # include penalties on the activations.
         regularization_losses = self._q_network.losses
@@ -436,7 +437,8 @@ class DqnAgent(tf_agent.TFAgent):
 
         With a recurrent network, all shapes are `[B, T - 1]` instead of `[B]`, except
         that `transition.next_time_step` holds all `T` steps. Apply a network to all of
-        them and pass its output to `_at_next_steps`.
+        them and pass its output to `_at_next_steps`. Rewards and discounts are those of
+        n-step returns.
 
         Args:
           predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`,
@@ -526,35 +528,60 @@ class DqnAgent(tf_agent.TFAgent):
         return losses.action_value(output, tf.argmax(values, -1, tf.int32))
 
     def _apply_network(
-        self, network: Any, time_step: ts.TimeStep, training: bool = False
+        self,
+        network: Any,
+        time_step: ts.TimeStep,
+        training: bool = False,
+        state: Any = (),
     ) -> tf.Tensor:
         """Returns a network's output for a time step, `[B, n]` or `[B, n, m]`.
 
-        The network sees the observation without the mask of valid actions.
+        The network sees the observation without the mask of valid actions. A recurrent
+        network starts from `state`, `[B, ...]`; `()` stands for the initial state.
         """
         observation, _ = self._split(time_step.observation)
         output, _ = network(
-            observation, step_type=time_step.step_type, training=training
+            observation,
+            step_type=time_step.step_type,
+            network_state=state,
+            training=training,
         )
         return output
 
-    def _at_next_steps(self, output: tf.Tensor) -> tf.Tensor:
-        """Returns the part of a network's output that belongs to the next steps.
+    def _at_next_steps(
+        self, output: tf.Tensor, transition: trajectory.Transition
+    ) -> tf.Tensor:
+        """Returns a network's output for the states that the returns end with.
 
         A recurrent network is unrolled over all steps, `[B, T, ...]`. The first of
-        these is not a next step, so its output is dropped.
+        these is not a next step, so its output is dropped. The others move by `n - 1`
+        steps, for n-step returns.
         """
-        return output[:, 1:] if self._recurrent else output
+        if not self._recurrent:
+            return output
+        valid = ~transition.time_step.is_last()
+        return sequences.after_n_steps(output[:, 1:], valid, self._n_step_update)
+
+    def _predictions(
+        self, transition: trajectory.Transition, training: bool = False
+    ) -> tf.Tensor:
+        """Returns `_compute_q_values` of the actions taken, `[B]` or `[B, m]`."""
+        return self._compute_q_values(
+            transition.time_step, transition.action_step.action, training=training
+        )
 
     def _next_output(self, transition: trajectory.Transition) -> tf.Tensor:
         """Returns `_compute_next_q_values` of the next steps, `[B]` or `[B, m]`."""
-        return self._at_next_steps(
-            self._compute_next_q_values(
-                transition.next_time_step, transition.action_step.info
-            )
+        output = self._compute_next_q_values(
+            transition.next_time_step, transition.action_step.info
         )
+        return self._at_next_steps(output, transition)
 
     # Plumbing.
+
+    def _to_transition(self, experience: Any) -> trajectory.Transition:
+        """Returns the transitions to learn from, `[B]`, or `[B, T - 1]`."""
+        return self._as_transition(experience)
 
     def _munchausen_bonus(self, transition: trajectory.Transition) -> tf.Tensor:
         """Returns what the target network's policy adds to the rewards, `[B]`."""
@@ -633,13 +660,11 @@ class DqnAgent(tf_agent.TFAgent):
         with tf.summary.record_if(False), tf.GradientTape() as tape:
             loss, extra = self.loss(experience)
         gradients = tape.gradient(loss, self._q_network.trainable_variables)
-        transition = self._as_transition(experience)
+        transition = self._to_transition(experience)
         valid = ~transition.time_step.is_last()
         if self._recurrent:
             transition = sequences.unroll(transition)
-        q_values = self._values_of(
-            self._compute_q_values(transition.time_step, transition.action_step.action)
-        )
+        q_values = self._values_of(self._predictions(transition))
         if q_values.shape.rank == valid.shape.rank:
             numbers["q_value"] = losses.masked_mean(q_values, valid)
         return {

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import options, tf_agent
+from tfrl.agents import options, sequences, tf_agent
 from tfrl.agents.on_policy import (
     on_policy_agent,
     on_policy_options,
-    ppo_policy,
     training_data,
 )
 from tfrl.trajectories import time_step as ts
@@ -177,10 +176,9 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
         self, experience: Any, weights: tf.Tensor | None = None, policy_state: Any = ()
     ) -> training_data.TrainingData:
         info = self._as_training_data(experience).policy_info
-        if ppo_policy.POLICY_STATE in info and not tf.nest.flatten(policy_state):
-            policy_state = tf.nest.map_structure(
-                lambda states: states[:, 0], info[ppo_policy.POLICY_STATE]
-            )
+        if not tf.nest.flatten(policy_state):
+            spec = self.collect_policy.policy_state_spec
+            policy_state = sequences.first_state(info, spec)
         return super()._prepare(experience, weights, policy_state)
 
     def _estimate(

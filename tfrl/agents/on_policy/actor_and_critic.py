@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfrl.agents import normalization, target_networks, updates
 from tfrl.agents.on_policy import distribution_params, ppo_policy
 from tfrl.networks import network as network_lib
+from tfrl.policies import state_recording_policy, tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -92,12 +93,15 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
                 **kwargs,
             )
 
-        self.collect_policy = make_policy(
-            collect_net,
-            clip=False,
-            compute_value_and_advantage_in_train=True,
-            records_state=records_policy_state,
+        self.collect_policy: tf_policy.TFPolicy = make_policy(
+            collect_net, clip=False, compute_value_and_advantage_in_train=True
         )
+        if records_policy_state and tf.nest.flatten(
+            self.collect_policy.policy_state_spec
+        ):
+            self.collect_policy = state_recording_policy.StateRecordingPolicy(
+                self.collect_policy, seed=agent.seed
+            )
         self.policy = make_policy(self.actor_net, collect=False)
         self._train_policy = make_policy(self.actor_net, collect=False, training=True)
         self._set_untracked("_action_spec", action_spec)
@@ -124,7 +128,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         The arguments are as for `distribution`.
         """
         state = policy_state.get(ppo_policy.VALUE_STATE, ()) if policy_state else ()
-        values, _ = self.collect_policy.apply_value_network(
+        values, _ = self.policy.apply_value_network(
             time_steps.observation, time_steps.step_type, state, training=training
         )
         return values

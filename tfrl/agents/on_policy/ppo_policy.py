@@ -19,8 +19,6 @@ from tfrl.typing import types
 from tfrl.utils import nest_utils, variables
 
 ACTOR_STATE, VALUE_STATE = "actor_network_state", "value_network_state"
-# The entry of the info for the state before the action.
-POLICY_STATE = "policy_state"
 
 
 class PPOPolicy(actor_policy.ActorPolicy):
@@ -28,8 +26,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
 
     With `collect`, `PolicyStep.info` is a dictionary with the entry `dist_params`: for
     each action a dictionary of the tensors that its distribution depends on. A masked
-    distribution is recorded with its masked logits. With `records_state`, and if there
-    is a state, it has the entry `policy_state`: the state before the action.
+    distribution is recorded with its masked logits.
 
     The state is a dictionary of the states of both networks, without that of a network
     that has none, and `()` if both have none. Only a policy that collects keeps the
@@ -48,7 +45,6 @@ class PPOPolicy(actor_policy.ActorPolicy):
         compute_value_and_advantage_in_train: bool = False,
         *,
         training: bool = False,
-        records_state: bool = False,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         name: str | None = None,
         seed: int | None = None,
@@ -68,8 +64,6 @@ class PPOPolicy(actor_policy.ActorPolicy):
           compute_value_and_advantage_in_train: Whether to leave out the entry
             `value_prediction` of the info, float32 `[B]`, of a policy that collects.
           training: Whether the actor is called in training mode.
-          records_state: Whether a policy that collects records its state, so that
-            learners can start from it in the middle of an episode.
           observation_and_action_constraint_splitter: See `ActorPolicy`. The value
             network is given the first part of the observation.
           name: The module's name.
@@ -109,9 +103,6 @@ class PPOPolicy(actor_policy.ActorPolicy):
         if self._emits_value:
             info_spec["value_prediction"] = tf.TensorSpec([], tf.float32)
         state_spec = _without_empty(state_spec)
-        self._records_state = collect and records_state and bool(state_spec)
-        if self._records_state:
-            info_spec[POLICY_STATE] = state_spec
         super().__init__(
             time_step_spec,
             action_spec,
@@ -190,8 +181,6 @@ class PPOPolicy(actor_policy.ActorPolicy):
             info["dist_params"] = distribution_params.get_distribution_params(
                 step.action
             )
-        if self._records_state:
-            info[POLICY_STATE] = policy_state
         if self._uses_value_network():
             value, new_states[VALUE_STATE] = self.apply_value_network(
                 time_step.observation,

@@ -57,7 +57,6 @@ class QrDqnAgent(dqn_agent.DqnAgent):
         Raises:
           ValueError: The network's output is not `[B, n, N]`, or an argument of
             `DqnAgent` is wrong or has no meaning here.
-          NotImplementedError: N-step updates with a recurrent network.
         """
         checks.check_no_td_loss(
             settings.get("td_errors_loss_fn"),

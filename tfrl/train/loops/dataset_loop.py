@@ -50,6 +50,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         *,
         update_normalizers: bool = True,
         compiled_updates: int | None = None,
+        priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -68,6 +69,7 @@ class DatasetLoop(training_loop.TrainingLoop):
             The results agree with those of the plain graph to float32's accuracy. The
             updates of a call that are left over run in the plain graph, and so do all,
             with a warning, where XLA cannot compile them. None compiles nothing.
+          priority_fn: See `OffPolicyLoop`.
 
         Raises:
           ValueError: The agent's reward normalizer follows the steps of environments,
@@ -89,6 +91,7 @@ class DatasetLoop(training_loop.TrainingLoop):
             replay_buffer=replay_buffer,
             update_normalizers=update_normalizers,
             strategy=self._strategy,
+            priority_fn=priority_fn,
         )
         self._compiled_updates = compiled_updates
         if compiled_updates is None:
@@ -220,6 +223,7 @@ class DatasetStep:
         train_settings: Mapping[str, Any] | None = None,
         strategy: tf.distribute.Strategy | None = None,
         options: tf.distribute.RunOptions | None = None,
+        priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
         """Keeps the parts.
 
@@ -233,6 +237,7 @@ class DatasetStep:
           train_settings: Further keyword arguments of `agent.train`.
           strategy: The strategy of the replicas; None takes the current one.
           options: See `tf.distribute.Strategy.run`.
+          priority_fn: See `OffPolicyLoop`.
 
         Raises:
           ValueError: The agent's reward normalizer follows the steps of environments.
@@ -244,6 +249,7 @@ class DatasetStep:
         self._train_settings = dict(train_settings or {})
         self._strategy = strategy or tf.distribute.get_strategy()
         self._options = options
+        self._priority_fn = priority_fn
         self._counts_frames = update_normalizers and _counts_frames(agent)
 
     def __call__(self, element: tuple[Any, Any]) -> tf_agent.LossInfo:
@@ -271,7 +277,11 @@ class DatasetStep:
             train = functools.partial(self._agent.train, **self._train_settings)
             return self._apply(train, experience)
         return replay_updates.train_on(
-            self._agent, self._replay_buffer, experience, info
+            self._agent,
+            self._replay_buffer,
+            experience,
+            info,
+            priority_fn=self._priority_fn,
         )
 
     def _apply(self, method: Callable[..., Any], experience: Any) -> tf_agent.LossInfo:

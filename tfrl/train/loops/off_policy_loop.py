@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -13,8 +13,13 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.compilation import accelerators, fast_dataset, trace_counts
 from tfrl.environments import tf_environment
-from tfrl.policies import random_tf_policy, tf_policy
+from tfrl.policies import (
+    policy_info_updater_wrapper,
+    random_tf_policy,
+    tf_policy,
+)
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+from tfrl.specs import tensor_spec
 from tfrl.train.loops import (
     collecting_loop,
     loop_checks,
@@ -42,7 +47,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
     From a prioritized buffer, the batches are drawn one by one, because each update
     changes the priorities. The agent trains with the importance weights of the sample.
     The new priorities are the absolute TD errors, or the losses if the agent returns no
-    TD errors. Of errors `[B, T]`, the largest over time is used.
+    TD errors. Of errors `[B, T]`, the largest over time is used, unless `priority_fn`
+    says otherwise.
     """
 
     supports_sweep = True
@@ -63,6 +69,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         sequence_length: int | None = None,
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
+        priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -94,6 +101,10 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             None takes the agent's `train_sequence_length`.
           seed: See `CollectingLoop`.
           jit_compile: See `CollectingLoop`.
+          priority_fn: A function of the TD errors, `[B]` or `[B, T]`, that returns the
+            priorities `[B]` of a prioritized buffer, such as R2D2's
+            `losses.sequence_priorities`; None takes the largest absolute error over
+            time.
 
         Raises:
           ValueError: A number is not positive, `sampling` is unknown or cannot be
@@ -139,6 +150,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             trace_counts.of_one_object(self._collect_initially), autograph=False
         )
         self._prioritized = replay_buffer.is_prioritized
+        self._priority_fn = priority_fn
         self._drawn_at_once = (
             sample_batch_size
             if self._prioritized
@@ -360,7 +372,12 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         del i
         experience, info = self._sample(done)
         loss = replay_updates.train_on(
-            self._agent, self._replay_buffer, experience, info, self._at_replay_buffer
+            self._agent,
+            self._replay_buffer,
+            experience,
+            info,
+            self._at_replay_buffer,
+            self._priority_fn,
         ).loss
         with tf.control_dependencies([loss]):
             return loss_sum + loss, tf.identity(done)
@@ -380,13 +397,32 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             return next(self._iterator)
 
 
-def _random_policy(environment: Any, policy: tf_policy.TFPolicy) -> tf_policy.TFPolicy:
-    """Returns a random policy with the constraints and the info of `policy`."""
-    return random_tf_policy.RandomTFPolicy(
+def _random_policy(
+    environment: tf_environment.TFEnvironment, policy: tf_policy.TFPolicy
+) -> tf_policy.TFPolicy:
+    """Returns a random policy with the constraints and the info of `policy`.
+
+    What it does not know of the info is zero, such as the state of a network.
+    """
+    has_entries = isinstance(policy.info_spec, Mapping)
+    random = random_tf_policy.RandomTFPolicy(
         environment.time_step_spec(),
         environment.action_spec(),
+        info_spec={} if has_entries and policy.emit_log_probability else (),
         emit_log_probability=policy.emit_log_probability,
         observation_and_action_constraint_splitter=(
             policy.observation_and_action_constraint_splitter
         ),
+    )
+    if not has_entries:
+        return random
+    unknown = {
+        name: spec
+        for name, spec in policy.info_spec.items()
+        if name not in random.info_spec
+    }
+    return policy_info_updater_wrapper.PolicyInfoUpdaterWrapper(
+        random,
+        policy.info_spec,
+        lambda _: tensor_spec.zero_spec_nest(unknown, [environment.batch_size]),
     )

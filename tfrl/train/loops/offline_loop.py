@@ -42,6 +42,7 @@ class OfflineLoop(training_loop.TrainingLoop):
         sequence_length: int | None = None,
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
+        priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -59,6 +60,7 @@ class OfflineLoop(training_loop.TrainingLoop):
             None draws a seed.
           jit_compile: Whether XLA compiles the whole call into one program; see
             `CollectingLoop`.
+          priority_fn: See `OffPolicyLoop`.
 
         Raises:
           ValueError: A number is not positive, the buffer cannot draw by a seed or
@@ -94,6 +96,7 @@ class OfflineLoop(training_loop.TrainingLoop):
         )
         self._train_steps = train_steps_per_iteration
         self._batch_size = sample_batch_size
+        self._priority_fn = priority_fn
         if agent.observation_normalizer or agent.reward_normalizer:
             agent.update_normalizers(replay_buffer.gather_all())
 
@@ -130,7 +133,9 @@ class OfflineLoop(training_loop.TrainingLoop):
         """Draws a batch and trains with it; sets its priorities if there are any."""
         del i
         sample = self._draw(self._step_seed())
-        loss_info = replay_updates.train_on(self._agent, self._replay_buffer, *sample)
+        loss_info = replay_updates.train_on(
+            self._agent, self._replay_buffer, *sample, priority_fn=self._priority_fn
+        )
         return (loss_sum + loss_info.loss,)
 
 

@@ -11,6 +11,9 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 
+# Returns the priorities `[B]` of examples from their TD errors, `[B]` or `[B, T]`.
+PriorityFn = Callable[[tf.Tensor], tf.Tensor]
+
 
 def train_on(
     agent: tf_agent.TFAgent,
@@ -20,6 +23,7 @@ def train_on(
     at_buffer: Callable[
         [], contextlib.AbstractContextManager[Any]
     ] = contextlib.nullcontext,
+    priority_fn: PriorityFn | None = None,
 ) -> tf_agent.LossInfo:
     """Trains on a batch; sets its priorities if the buffer has any.
 
@@ -29,6 +33,7 @@ def train_on(
       experience: The examples of the batch.
       info: What the buffer knows of them.
       at_buffer: Returns the device scope of the buffer.
+      priority_fn: See `priorities_of`.
 
     Returns:
       The `LossInfo`, whose loss is computed after the priorities are set.
@@ -36,7 +41,7 @@ def train_on(
     if replay_buffer is None or not replay_buffer.is_prioritized:
         return agent.train(experience)
     loss_info = agent.train(experience, weights=info.weights)
-    priorities = priorities_of(loss_info, agent)
+    priorities = priorities_of(loss_info, agent, priority_fn)
     # The next draw may read the train step too, for an annealed exponent.
     counted = tf.control_dependencies([agent.train_step_counter.read_value()])
     with counted, at_buffer():
@@ -45,19 +50,42 @@ def train_on(
         return loss_info._replace(loss=tf.identity(loss_info.loss))
 
 
-def priorities_of(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
-    """Returns the absolute TD errors of the examples, or their absolute losses, `[B]`.
+def priorities_of(
+    loss_info: tf_agent.LossInfo,
+    agent: tf_agent.TFAgent,
+    priority_fn: PriorityFn | None = None,
+) -> tf.Tensor:
+    """Returns the priorities of the examples, `[B]`.
 
-    Of errors `[B, T]`, the largest over time is taken.
+    Args:
+      loss_info: What the agent's `train` returned.
+      agent: The agent, for the error.
+      priority_fn: A function of the TD errors, `[B]` or `[B, T]`, or of the losses if
+        the agent returns no TD errors, that returns the priorities `[B]`, such as
+        `losses.sequence_priorities`. None takes the largest absolute error over time.
 
     Raises:
-      ValueError: The agent returns neither.
+      ValueError: The agent returns neither errors nor losses of each example, or the
+        function does not return one priority per example.
     """
+    errors = _errors_of(loss_info, agent)
+    if priority_fn is None:
+        return tf.reduce_max(tf.abs(errors), axis=list(range(1, errors.shape.rank)))
+    priorities = tf.convert_to_tensor(priority_fn(errors))
+    if not priorities.shape.is_compatible_with(errors.shape[:1]):
+        raise ValueError(
+            f"priority_fn: expected one priority for each example, shape "
+            f"{errors.shape[:1]}, got shape {priorities.shape}; reduce over time, as "
+            "losses.sequence_priorities does."
+        )
+    return priorities
+
+
+def _errors_of(loss_info: tf_agent.LossInfo, agent: tf_agent.TFAgent) -> tf.Tensor:
     for name in ("td_error", "td_loss"):
         errors: Any = getattr(loss_info.extra, name, None)
         if tf.is_tensor(errors) and errors.shape.rank:
-            sizes = tf.abs(errors)
-            return tf.reduce_max(sizes, axis=list(range(1, errors.shape.rank)))
+            return errors
     raise ValueError(
         f"replay_buffer: got a prioritized one, but {type(agent).__name__} returns "
         "neither td_error nor td_loss of each example in LossInfo.extra, "

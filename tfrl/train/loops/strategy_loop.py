@@ -29,7 +29,7 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution, worker_group
-from tfrl.train.loops import dataset_loop, loop_checks
+from tfrl.train.loops import dataset_loop, loop_checks, replay_updates
 from tfrl.utils import number_checks, seeds
 
 _Result = TypeVar("_Result")
@@ -53,6 +53,7 @@ class StrategyLoop(dataset_loop.DatasetLoop):
         seed: int | None = None,
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         update_normalizers: bool = True,
+        priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -68,6 +69,7 @@ class StrategyLoop(dataset_loop.DatasetLoop):
           replay_buffer: See `DatasetLoop`. Each replica sets the priorities of its own
             examples.
           update_normalizers: See `DatasetLoop`.
+          priority_fn: See `OffPolicyLoop`.
 
         Raises:
           ValueError: The batch cannot be divided among the replicas, they cannot train
@@ -95,6 +97,7 @@ class StrategyLoop(dataset_loop.DatasetLoop):
             experience_dataset_fn,
             replay_buffer,
             update_normalizers=update_normalizers,
+            priority_fn=priority_fn,
         )
         self._messages = worker_group.messages_of(strategy, agent.variables())
         self._has_raised = False

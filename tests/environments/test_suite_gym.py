@@ -178,3 +178,24 @@ def test_python_environments_import_without_tensorflow():
         "assert 'tensorflow' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_robotics_without_its_extra_names_it(monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda *modules: False)
+    with pytest.raises(ImportError, match=r"tfrl\[robotics\]"):
+        suite_gym.load("FetchReach-v4")
+
+
+@pytest.mark.skipif(
+    not extras.is_installed("gymnasium_robotics"), reason="needs tfrl[robotics]"
+)
+def test_fetch_reach_has_goals_and_their_rewards():
+    environment = suite_gym.load("FetchReach-v4")
+    environment.seed(0)
+    assert environment.duration == 50
+    step = environment.reset()
+    assert sorted(step.observation) == ["achieved_goal", "desired_goal", "observation"]
+    for _ in range(3):
+        step = environment.step(np.ones(4, np.float32))
+    goals = step.observation["achieved_goal"], step.observation["desired_goal"]
+    assert environment.gym.unwrapped.compute_reward(*goals, {}) == step.reward

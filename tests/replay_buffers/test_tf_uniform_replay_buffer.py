@@ -40,6 +40,7 @@ def test_the_constructor_takes_tf_agents_arguments_in_their_order():
         "dataset_window_shift",
         "stateful_dataset",
         "seed",
+        "row_format",
     ]
     assert _filled().scope == "TFUniformReplayBuffer"
 

@@ -54,6 +54,7 @@ _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
 _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
+_REGISTRATION = "tensorflow.python.saved_model.registration"
 _AUTOGRAPH = "tensorflow.python.autograph.core.config"
 _MISSING = (ImportError, AttributeError)
 
@@ -166,6 +167,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_serialize_to_tensors": _variable,
     "_restore_from_tensors": _variable,
     "_copy_trackable_to_cpu": _variable,
+    "register_checkpoint_saver": lambda: _REGISTRATION,
     "_function_captures": lambda: _function(),
     "_function_type": lambda: _function(),
     "_default_values": lambda: _function(),
@@ -474,6 +476,32 @@ def _int32_in_checkpoints(kind: Any) -> Any:
 def _read_int32(lazy: Any) -> tf.Tensor | None:
     words = lazy.tensor
     return None if words is None else tf.bitcast(words, tf.int32)
+
+
+def register_checkpoint_saver(
+    name: str,
+    applies: Callable[[Any], bool],
+    save: Callable[[Any, Any], Any],
+    restore: Callable[[Any, Any], None],
+) -> bool:
+    """Makes checkpoints save and restore some objects by functions.
+
+    Args:
+      name: A name for these functions, which checkpoints hold.
+      applies: Whether an object is saved by them.
+      save: Takes a dict of objects by their names in the checkpoint, and a prefix of
+        files. Writes files, and returns their prefixes, a list of string tensors.
+      restore: Takes such a dict, and the prefix of the checkpoint.
+
+    Returns:
+      Whether it could; otherwise the objects are saved as TensorFlow saves them.
+    """
+    try:
+        register = look_up(_REGISTRATION, "register_checkpoint_saver")
+    except _MISSING:
+        return False
+    register("tfrl", name, applies, save, restore)
+    return True
 
 
 class TracksMore:

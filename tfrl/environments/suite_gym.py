@@ -28,6 +28,11 @@ _EXTRAS = {
     "gymnasium.envs.box2d": ("box2d", "Box2D"),
     "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
 }
+# How names of Gymnasium-Robotics begin, which registers them when it is imported.
+_ROBOTICS = (
+    *("Adroit", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate", "HandReach"),
+    "PointMaze",
+)
 
 
 def load(
@@ -145,6 +150,10 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     module, _, name = environment_name.rpartition(":")
     if module:
         _import_registrations(environment_name, module)
+    elif name.startswith(_ROBOTICS):
+        install = "pip install 'tfrl[robotics]'"
+        extras.require(environment_name, install, "gymnasium_robotics")
+        _import_registrations(environment_name, "gymnasium_robotics")
     spec = gymnasium.registry.get(name) or gymnasium.registry.get(_newest_version(name))
     if spec is None:
         raise ValueError(

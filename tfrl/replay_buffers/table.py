@@ -18,6 +18,7 @@ from tfrl.compilation import (
     stored_values,
     variable_substitution,
 )
+from tfrl.savers import sliced_variables
 from tfrl.utils import tracking
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Table(tf.Module, tracking.Untracked):
             )
             for name, spec in specs.items()
         }
+        for variable in self._storage.values():
+            sliced_variables.save_in_slices(variable)
         self._set_untracked("_dtypes", {name: s.dtype for name, s in specs.items()})
 
     @property

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.compilation import accelerators
-from tfrl.replay_buffers.ring import packed_table, ring_replay_buffer, sum_tree
+from tfrl.replay_buffers.ring import (
+    packed_table,
+    ring_replay_buffer,
+    sum_tree,
+)
+from tfrl.replay_buffers.ring import (
+    row_format as row_formats,
+)
 from tfrl.typing import types
 from tfrl.utils import number_checks, schedules, seeds
 
@@ -102,6 +109,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         max_weight: float = 10.0,
         step: tf.Variable | None = None,
         seed: int | None = None,
+        row_format: row_formats.RowFormat | None = None,
     ) -> None:
         """Creates the storage.
 
@@ -131,6 +139,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
           step: The variable that a schedule given as `importance_exponent` follows,
             such as an agent's `train_step_counter`.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
+          row_format: What is stored of a frame and made of stored rows, such as
+            `FrameStacking`; None stores frames as they are.
 
         Raises:
           ValueError: If a size or `max_weight` is not positive, an exponent or
@@ -161,6 +171,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
             dataset_window_shift,
             stateful_dataset,
             seed=seed,
+            row_format=row_format,
         )
         self._alpha = float(priority_exponent)
         self._beta = schedules.follow("importance_exponent", importance_exponent, step)

@@ -41,15 +41,15 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         self.check_fits(num_frames)
         with self._placed(), tf.name_scope("gather_first"):
             ids = tf.range(num_frames, dtype=tf.int64)
-            columns = tf.range(self._batch_size, dtype=tf.int64)
-            first, count = self._valid_starts(self._last_id.read_value(), 1)
+            newest = self._last_id.read_value()
+            first, count = self._valid_starts(newest, 1)
             held = (ids >= first) & (ids < first + count)
 
             def blank(leaf: tf.Tensor) -> tf.Tensor:
                 shape = [1, num_frames, *[1] * (leaf.shape.rank - 2)]
                 return tf.where(tf.reshape(held, shape), leaf, tf.zeros([], leaf.dtype))
 
-            items = self._table.read(self._rows(columns[:, None], ids))
+            items = self._read_columns(ids, newest)
             return tf.nest.map_structure(blank, items)
 
     def _choose(

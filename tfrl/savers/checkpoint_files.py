@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.savers import checkpoint_names, finite
+from tfrl.savers import checkpoint_names, finite, sliced_variables
 
 # The exceptions of TensorFlow's reader; it raises an IndexError for a short data file.
 READING_ERRORS = (
@@ -27,7 +27,7 @@ READING_ERRORS = (
 
 _VARIABLE = (tf.Variable, keras.Variable)
 _TRAINED = (keras.Layer, keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
-VARIABLE_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+VARIABLE_VALUE = sliced_variables.VARIABLE_VALUE
 
 
 def repair_state(directory: str) -> None:
@@ -70,7 +70,8 @@ def read_whole(path: str) -> Any:
     """
     reader = tf.train.load_checkpoint(path)
     for name in reader.get_variable_to_shape_map():
-        reader.get_tensor(name)
+        for _ in sliced_variables.read_tensor(reader, path, name):
+            pass  # One slice at a time, for a large replay buffer.
     return reader
 
 

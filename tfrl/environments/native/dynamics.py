@@ -50,6 +50,10 @@ class Dynamics:
       max_episode_steps: After how many steps an episode is truncated; None for never.
       render: `render(state) -> uint8 [height, width, 3]` draws one member, whose state
         is passed as NumPy arrays without the batch; None if there is no picture.
+      compute_reward: `compute_reward(achieved_goal, desired_goal) -> reward`, for a
+        replay buffer that relabels goals (`replay_buffers.Hindsight`): the reward of a
+        step after which the goal `achieved_goal` holds, goals `[N, ...]` and float32
+        `[N]`; None without goals.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -65,10 +69,13 @@ class Dynamics:
     observe: Callable[[Any], Any] | None = None
     max_episode_steps: int | None = None
     render: Callable[[Any], Any] | None = None
+    compute_reward: Callable[[Any, Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("initial", "step", "observe", "render"):
-            self._check_callable(name, is_optional=name in ("observe", "render"))
+        for name in ("initial", "step"):
+            self._check_callable(name, is_optional=False)
+        for name in ("observe", "render", "compute_reward"):
+            self._check_callable(name, is_optional=True)
         for name in ("observation_spec", "action_spec"):
             self._check_spec(name)
         for name in ("num_initial_randoms", "num_step_randoms"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
     def dynamics(self) -> Dynamics:
         """The dynamics of this environment."""
         return self._dynamics
+
+    @property
+    def compute_reward(self) -> Callable[[Any, Any], Any] | None:
+        """The dynamics' reward of goals, a function of tensors; None without goals."""
+        return self._dynamics.compute_reward
 
     @property
     def is_seeded(self) -> bool:

@@ -8,6 +8,9 @@ sampled. Only then does the head advance, which adds the new frame and removes t
 oldest one.
 
 A window of frames is identified by the *key* of its first frame: `i * B + b`.
+
+What is stored of a frame, and what is made of stored rows, is the buffer's `RowFormat`.
+A format that reads frames before a window has as many blocks more in its ring.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import tensorflow as tf
 from tfrl.compilation import accelerators, fast_function, trace_counts
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
+from tfrl.replay_buffers.ring import row_format as row_formats
 from tfrl.utils import number_checks, seeds
 
 if TYPE_CHECKING:
@@ -58,6 +62,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         stateful_dataset: bool = False,
         *,
         seed: int | None = None,
+        row_format: row_formats.RowFormat | None = None,
     ) -> None:
         """Creates the storage.
 
@@ -76,6 +81,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
           stateful_dataset: The value of the property of this name; it changes nothing
             else, because all datasets read variables.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
+          row_format: What is stored of a frame and made of stored rows, such as
+            `FrameStacking`; None stores frames as they are.
 
         Raises:
           ValueError: If a size is not positive, or a spec cannot be stored.
@@ -87,14 +94,17 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         super().__init__(data_spec, batch_size * max_length, stateful_dataset)
         self._batch_size = int(batch_size)
         self._max_length = int(max_length)
-        self._ring = self._max_length + 1
+        self._format = row_format or row_formats.RowFormat()
+        self._ring = self._max_length + 1 + self._format.context_frames
         self._scope = type(self).__name__ if scope is None else scope
         self._device = device
         self._table_fn = table_fn
         self._drop_remainder = dataset_drop_remainder
         self._window_shift = dataset_window_shift
         with self._placed(), tf.name_scope(self._scope):
-            self._table = table_fn(data_spec, self._batch_size * self._ring)
+            self._table = table_fn(
+                self._format.stored_spec(data_spec), self._batch_size * self._ring
+            )
             # The number of the newest frame.
             self._last_id = tf.Variable(
                 -1, dtype=tf.int64, trainable=False, name="last_id"
@@ -116,8 +126,12 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def supports_xla(self) -> bool:
-        """Whether XLA can compile the calls: always, as all state is in variables."""
-        return True
+        """Whether XLA can compile the calls: yes, unless the row format forbids it."""
+        return self._format.supports_xla
+
+    def reraise(self) -> contextlib.AbstractContextManager[None]:
+        """Raises the exceptions of the row format's calls of Python as they are."""
+        return self._format.reraise()
 
     @property
     def draws_by_seed(self) -> bool:
@@ -212,8 +226,10 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _write(self, items: Any) -> tf.Tensor:
         with self._placed(), tf.name_scope("add_batch"):
-            new_id = self._last_id + 1
-            write = self._table.write_block(new_id % self._ring, items)
+            last_id = self._last_id.read_value()
+            new_id = last_id + 1
+            rows = self._format.encode(items, new_id, lambda: self._read_block(last_id))
+            write = self._table.write_block(new_id % self._ring, rows)
             enter = self._enter(new_id)
             # Only a complete frame becomes visible.
             with tf.control_dependencies([write, enter]):
@@ -242,10 +258,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _read_all(self) -> Any:
         with self._placed(), tf.name_scope("gather_all"):
-            first, count = self._valid_starts(self._last_id.read_value(), 1)
-            ids = tf.range(first, first + count)
-            columns = tf.range(self._batch_size, dtype=tf.int64)
-            return self._table.read(self._rows(columns[:, None], ids))
+            newest = self._last_id.read_value()
+            first, count = self._valid_starts(newest, 1)
+            return self._read_columns(tf.range(first, first + count), newest)
 
     def _clear(self) -> None:
         self._last_id.assign(-1)
@@ -286,12 +301,13 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             with tf.control_dependencies(checks):
                 keys, info = self._choose(seed, shape, first, tf.identity(count))
             starts, columns = self._places(keys)
-            ids = starts
+            ids = first_ids = starts
             if num_steps is not None:
-                ids = tf.expand_dims(ids, -1) + tf.range(num_steps, dtype=tf.int64)
+                first_ids = tf.expand_dims(starts, -1)
+                ids = first_ids + tf.range(num_steps, dtype=tf.int64)
                 if tf.is_tensor(columns):
                     columns = tf.expand_dims(columns, -1)
-            items = self._table.read(self._rows(columns, ids))
+            items = self._decode(columns, ids, head, first_ids, seed)
             with tf.control_dependencies(tf.nest.flatten(items)):
                 head_after = self._last_id.read_value()
             # The head falls if the buffer is cleared.
@@ -414,13 +430,13 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 else None,
                 steps if full else None,
             ]
-            rows = tf.ensure_shape(self._rows(columns, ids), static)
-            ids = tf.ensure_shape(ids, static)
+            columns = tf.broadcast_to(columns, tf.shape(ids))
+            columns, ids = (tf.ensure_shape(x, static) for x in (columns, ids))
             if num_steps is None:
-                rows, ids = rows[:, 0], ids[:, 0]
+                columns, ids = columns[:, 0], ids[:, 0]
             if sample_batch_size is None:
-                rows, ids = rows[0], ids[0]
-            items = self._table.read(rows)
+                columns, ids = columns[0], ids[0]
+            items = self._decode(columns, ids, self._last_id.read_value())
             if sequence_preprocess_fn is not None:
                 items = sequence_preprocess_fn(items)
             return items, BufferInfo(ids, ())
@@ -453,6 +469,44 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         if self._batch_size == 1:
             return keys, 0
         return keys // self._batch_size, keys % self._batch_size
+
+    def _decode(
+        self,
+        columns: tf.Tensor | int,
+        ids: tf.Tensor,
+        newest: tf.Tensor,
+        first: tf.Tensor | None = None,
+        seed: tf.Tensor | None = None,
+    ) -> Any:
+        """Returns the frames `ids`, `[...]`, of the environments `columns`."""
+
+        def read(others: tf.Tensor) -> Any:
+            at = columns
+            if tf.is_tensor(at) and at.shape.rank:
+                more = others.shape.rank - ids.shape.rank
+                at = at[(..., *[tf.newaxis] * more)]
+            return self._table.read(self._rows(at, others))
+
+        return self._format.decode(
+            row_formats.Window(
+                ids,
+                ids if first is None else first,
+                newest,
+                self._max_length,
+                seed,
+                read,
+            )
+        )
+
+    def _read_columns(self, ids: tf.Tensor, newest: tf.Tensor) -> Any:
+        """Returns the frames `ids`, `[T]`, of all environments, `[B, T, ...]`."""
+        columns = tf.range(self._batch_size, dtype=tf.int64)[:, None]
+        return self._decode(columns, ids + tf.zeros_like(columns), newest)
+
+    def _read_block(self, frame: tf.Tensor) -> Any:
+        """Returns the stored rows of one frame of all environments, `[B, ...]`."""
+        columns = tf.range(self._batch_size, dtype=tf.int64)
+        return self._table.read(self._rows(columns, frame))
 
     def _rows(self, columns: tf.Tensor | int, ids: tf.Tensor) -> tf.Tensor:
         return ids % self._ring * self._batch_size + columns

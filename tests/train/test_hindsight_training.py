@@ -1,0 +1,184 @@
+"""Agents that learn from relabelled goals, in plain and in compiled loops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents import every_agent
+from tfrl import environments, train
+from tfrl.environments import native
+from tfrl.replay_buffers import (
+    Hindsight,
+    TFPrioritizedReplayBuffer,
+    TFUniformReplayBuffer,
+)
+from tfrl.specs import array_spec, tensor_spec
+from tfrl.train.loops import off_policy_loop
+from tfrl.trajectories import time_step as ts
+
+BITS = 4
+
+
+def flip_reward(achieved_goal, desired_goal):
+    same = tf.reduce_all(tf.equal(achieved_goal, desired_goal), axis=-1)
+    return tf.cast(same, tf.float32) - 1.0
+
+
+def flipped_bits():
+    """Bits to flip, one at a step, until they are the goal."""
+    spec = tf.TensorSpec([BITS], tf.float32)
+
+    def initial(random):
+        bits = tf.cast(random > 0.5, tf.float32)
+        return {"bits": bits[:, :BITS], "goal": bits[:, BITS:]}
+
+    def step(state, action, random):
+        flip = tf.one_hot(action, BITS)
+        bits = tf.abs(state["bits"] - flip)
+        reward = flip_reward(bits, state["goal"])
+        state = {"bits": bits, "goal": state["goal"]}
+        return native.Outcome(state, reward, reward >= 0)
+
+    return native.Dynamics(
+        initial,
+        step,
+        {"achieved_goal": spec, "desired_goal": spec},
+        tensor_spec.BoundedTensorSpec([], tf.int64, 0, BITS - 1),
+        num_initial_randoms=2 * BITS,
+        observe=lambda s: {"achieved_goal": s["bits"], "desired_goal": s["goal"]},
+        max_episode_steps=BITS,
+        compute_reward=flip_reward,
+    )
+
+
+class Reach(environments.PyEnvironment):
+    """A point on a line that steps towards a goal."""
+
+    def __init__(self):
+        super().__init__()
+        self._rng = np.random.default_rng(0)
+        self._place = self._goal = np.zeros(1, np.float32)
+        self._steps = 0
+
+    def observation_spec(self):
+        spec = array_spec.ArraySpec((1,), np.float32)
+        return {"achieved_goal": spec, "desired_goal": spec}
+
+    def action_spec(self):
+        return array_spec.BoundedArraySpec((1,), np.float32, -1, 1)
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -np.abs(achieved_goal - desired_goal)[..., 0]
+
+    def _observation(self):
+        return {"achieved_goal": self._place, "desired_goal": self._goal}
+
+    def _reset(self):
+        self._place = np.zeros(1, np.float32)
+        self._goal = self._rng.normal(size=1).astype(np.float32)
+        self._steps = 0
+        return ts.restart(self._observation())
+
+    def _step(self, action):
+        self._place = self._place + action
+        self._steps += 1
+        reward = self.compute_reward(self._place, self._goal, {})
+        if self._steps == 5:
+            return ts.truncation(self._observation(), reward)
+        return ts.transition(self._observation(), reward)
+
+    def get_state(self):
+        return self._rng.bit_generator.state, self._place, self._goal, self._steps
+
+    def set_state(self, state):
+        self._rng.bit_generator.state, self._place, self._goal, self._steps = state
+
+
+DISCRETE = [
+    "DqnAgent",
+    "DiscreteSacAgent",
+    "CategoricalDqnAgent-rainbow",
+    "QrDqnAgent",
+    "IqnAgent",
+]
+CONTINUOUS = ["SacAgent", "TqcAgent", "Td3Agent", "DdpgAgent", "D4pgAgent", "DmpoAgent"]
+# Each kind of buffer, of loop and of reward, and both kinds of actions.
+FAST = [
+    ("DqnAgent", TFUniformReplayBuffer, True),
+    ("SacAgent", TFPrioritizedReplayBuffer, False),
+]
+CASES = [
+    *FAST,
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for name in [*DISCRETE, *CONTINUOUS]
+        for jit_compile in (False, True)
+        for kind in (TFUniformReplayBuffer, TFPrioritizedReplayBuffer)
+        if (case := (name, kind, jit_compile)) not in FAST
+    ),
+]
+
+
+def make_loop(name, kind, jit_compile, seed=1):
+    if name in DISCRETE:
+        environment = native.NativeEnvironment(flipped_bits(), batch_size=2, seed=seed)
+    else:
+        environment = environments.TFPyEnvironment(Reach())
+    agent = every_agent.KINDS[name].make(
+        environment.time_step_spec(), environment.action_spec(), (8,), seed, 1e-2
+    )
+    row_format = Hindsight.of(environment)
+    replay_buffer = kind(
+        agent.collect_data_spec,
+        environment.batch_size,
+        50,
+        seed=seed,
+        row_format=row_format,
+    )
+    loop = off_policy_loop.OffPolicyLoop(
+        environment,
+        agent,
+        replay_buffer,
+        initial_collect_steps=30,
+        sample_batch_size=8,
+        seed=seed,
+        jit_compile=jit_compile,
+    )
+    return loop, [agent, replay_buffer]
+
+
+def state_of(parts):
+    return [v.numpy() for part in parts for v in part.variables()]
+
+
+@pytest.mark.parametrize(("name", "kind", "jit_compile"), CASES)
+def test_it_trains_and_goes_on_bit_for_bit(tmp_path, name, kind, jit_compile):
+    loop, parts = make_loop(name, kind, jit_compile)
+    loop.run(10)
+    path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "c"))
+    loop.run(5)
+    resumed, resumed_parts = make_loop(name, kind, jit_compile)
+    tf.train.Checkpoint(**resumed.checkpoint_items()).read(path)
+    resumed.run(5)
+    for one, other in zip(state_of(parts), state_of(resumed_parts), strict=True):
+        np.testing.assert_array_equal(one, other)
+        if one.dtype.kind == "f":
+            assert np.isfinite(one).all()
+
+
+@pytest.mark.slow
+def test_the_runs_of_a_sweep_relabel_as_alone():
+    def make(seed):
+        return make_loop("DqnAgent", TFPrioritizedReplayBuffer, True, seed)[0]
+
+    result = train.sweep(
+        make, [1, 2], num_iterations=10, eval_interval=10, num_eval_episodes=1
+    )
+    for run, seed in enumerate([1, 2]):
+        loop, parts = make_loop("DqnAgent", TFPrioritizedReplayBuffer, True, seed)
+        loop.run(10)
+        items = result.restore(run).checkpoint_items()
+        swept = [items["agent"], items["replay_buffer"]]
+        for one, other in zip(state_of(swept), state_of(parts), strict=True):
+            # XLA may add in another order.
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)

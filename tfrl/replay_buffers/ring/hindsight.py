@@ -311,8 +311,8 @@ class HostReward(_HostFunction):
     def __call__(self, achieved_goal: tf.Tensor, desired_goal: tf.Tensor) -> tf.Tensor:
         """Returns the rewards for goals `[N, *shape]`, float32 `[N]`."""
 
-        def compute(*goals: np.ndarray) -> list[Any]:
-            return [self._compute(*goals, {})]
+        def compute(achieved: np.ndarray, desired: np.ndarray) -> list[Any]:
+            return [self._compute(achieved, desired, {})]
 
         spec = tf.TensorSpec(desired_goal.shape[:1], tf.float32)
         return self._call(compute, [achieved_goal, desired_goal], [spec])[0]

@@ -16,7 +16,7 @@ A format that reads frames before a window has as many blocks more in its ring.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -129,9 +129,11 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """Whether XLA can compile the calls: yes, unless the row format forbids it."""
         return self._format.supports_xla
 
-    def reraise(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def reraise(self) -> Iterator[None]:
         """Raises the exceptions of the row format's calls of Python as they are."""
-        return self._format.reraise()
+        with self._format.reraise():
+            yield
 
     @property
     def draws_by_seed(self) -> bool:
@@ -482,7 +484,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
         def read(others: tf.Tensor) -> Any:
             at = columns
-            if tf.is_tensor(at) and at.shape.rank:
+            if isinstance(at, tf.Tensor) and at.shape.rank:
                 more = others.shape.rank - ids.shape.rank
                 at = at[(..., *[tf.newaxis] * more)]
             return self._table.read(self._rows(at, others))

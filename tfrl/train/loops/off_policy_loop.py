@@ -404,25 +404,25 @@ def _random_policy(
 
     What it does not know of the info is zero, such as the state of a network.
     """
-    has_entries = isinstance(policy.info_spec, Mapping)
+    info_spec = policy.info_spec
+    entries = info_spec if isinstance(info_spec, Mapping) else None
+    has_logs = entries is not None and policy.emit_log_probability
     random = random_tf_policy.RandomTFPolicy(
         environment.time_step_spec(),
         environment.action_spec(),
-        info_spec={} if has_entries and policy.emit_log_probability else (),
+        info_spec={} if has_logs else (),
         emit_log_probability=policy.emit_log_probability,
         observation_and_action_constraint_splitter=(
             policy.observation_and_action_constraint_splitter
         ),
     )
-    if not has_entries:
+    if entries is None:
         return random
     unknown = {
-        name: spec
-        for name, spec in policy.info_spec.items()
-        if name not in random.info_spec
+        name: spec for name, spec in entries.items() if name not in random.info_spec
     }
     return policy_info_updater_wrapper.PolicyInfoUpdaterWrapper(
         random,
-        policy.info_spec,
+        info_spec,
         lambda _: tensor_spec.zero_spec_nest(unknown, [environment.batch_size]),
     )

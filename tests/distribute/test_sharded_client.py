@@ -4,6 +4,7 @@ import collections
 import contextlib
 import math
 import os
+import pathlib
 import signal
 import time
 
@@ -274,3 +275,29 @@ def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
         server.stop()
     with pytest.raises(tf.errors.OpError, match="None of the 2 shards"):
         collections.deque(iterator, maxlen=0)
+
+
+def test_a_server_that_stops_while_it_writes_a_checkpoint_is_not_waited_for(
+    monkeypatch, caplog
+):
+    table = make_table("t", replay_service.selectors.Uniform())
+    servers = [replay_service.Server([table]) for _ in range(2)]
+    addresses = [f"localhost:{server.port}" for server in servers]
+    client = ShardedClient(addresses, "t", patience=0.1, timeout=0.3)
+    write_checkpoint = replay_service.Client.checkpoint
+
+    def stop_and_write(self):
+        if self.server_address == addresses[1]:
+            os.kill(servers[1].pid, signal.SIGSTOP)
+        return write_checkpoint(self)
+
+    monkeypatch.setattr(replay_service.Client, "checkpoint", stop_and_write)
+    written = client.checkpoint()
+    assert pathlib.Path(written[0]).exists()
+    assert written[1] is None
+    assert "Shard 1 at" in caplog.text
+    os.kill(servers[1].pid, signal.SIGCONT)
+    monkeypatch.undo()
+    assert all(client.checkpoint())
+    for server in servers:
+        server.stop()

@@ -8,7 +8,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from tfrl.replay_service.writing.stream import BATCH
 if TYPE_CHECKING:
     import tensorflow as tf
 
+_T = TypeVar("_T")
 _LOGGER = logging.getLogger("tfrl.distribute")
 _PERIOD = 1.0  # Seconds between questions to each shard.
 
@@ -282,12 +284,17 @@ class ShardedClient:
                 shard.client.reset(self._table)
 
     def checkpoint(self) -> list[str | None]:
-        """Makes each living server write a checkpoint.
+        """Makes all living servers write a checkpoint at the same time.
 
         Returns:
-          The paths on the servers' hosts; None for a shard that does not answer.
+          The paths on the servers' hosts; None for a shard that does not answer, or no
+          longer while it writes.
         """
-        return [self._checkpoint(shard) for shard in self._shards]
+        written = [
+            _call(shard.client.checkpoint) if self._info_of(shard) is not None else None
+            for shard in self._shards
+        ]
+        return list(map(self._checkpoint_of, self._shards, written))
 
     def close(self) -> None:
         """Ends the thread that asks the servers. Streams are closed by their users."""
@@ -341,10 +348,17 @@ class ShardedClient:
             )
         return numbers, own
 
-    def _checkpoint(self, shard: Shard) -> str | None:
-        if self._info_of(shard) is not None:
-            with contextlib.suppress(*SILENCE):
-                return shard.client.checkpoint()
+    def _checkpoint_of(
+        self, shard: Shard, written: futures.Future[str] | None
+    ) -> str | None:
+        """Waits for a checkpoint as long as its server answers; returns its path."""
+        while written is not None:
+            if futures.wait([written], _PERIOD).done:
+                with contextlib.suppress(*SILENCE):
+                    return written.result()
+                break
+            if self._info_of(shard) is None:
+                break
         _LOGGER.warning(
             "Shard %d at %s does not answer: it writes no checkpoint.",
             shard.number,
@@ -419,6 +433,20 @@ def _watch(
             shard.is_alive = False
             _LOGGER.warning("Shard %d cannot be used: %s", shard.number, error)
         del client
+
+
+def _call(function: Callable[[], _T]) -> futures.Future[_T]:
+    """Calls a function in a thread that does not keep the process from ending."""
+    future: futures.Future[_T] = futures.Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return future
 
 
 def _check_tables(infos: Sequence[table_info.TableInfo]) -> None:

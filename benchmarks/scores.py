@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchmarks import processors, score_table
 from benchmarks.score_table import LOGS, ROOT, Entry
+from examples import cli
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -110,6 +111,7 @@ ENTRIES = (
         Entry(f"Rainbow without {it}", "train_dqn", "configs/rainbow.py", 5, flags=off)
         for it, off in _WITHOUT.items()
     ),
+    Entry("R2D2", "train_dqn", "configs/r2d2.py", 3),
     Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
     Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
     Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
@@ -249,14 +251,8 @@ def score(run: Run, commit: str) -> dict[str, str]:
         episodes = 1000
         environment = environments.native.load(name, episodes, seed=123_456)
     else:
-        if environments.suite_dm_control.is_task(name):
-            episodes = 20
-            pyenv = environments.suite_dm_control.load_batch(name, episodes)
-        else:
-            episodes = 50
-            pyenv = environments.vector_py_environment.load(name, episodes)
-        pyenv.seed(123_456)
-        environment = environments.TFPyEnvironment(pyenv)
+        episodes = 20 if environments.suite_dm_control.is_task(name) else 50
+        environment = cli.make_environment(name, episodes, 123_456)
     policy = tf.saved_model.load(str(run.folder / "final_policy"))
     result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
     with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:

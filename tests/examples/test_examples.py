@@ -909,7 +909,7 @@ def test_train_distributed_trains_and_resumes(run, arguments, tmp_path):
         ),
         (("--num_shards=3",), "num_shards: got 3 with 2 actors"),
         (("--schedule=lockstep",), "got 'lockstep' for a DdqnAgent"),
-        (("--config.agent=c51",), "agent: got 'c51', expected one of 'dqn', 'sac'"),
+        (("--config.agent=c51",), "agent: got 'c51', expected one of 'dqn', 'r2d2'"),
     ],
 )
 def test_train_distributed_refuses_what_cannot_run(run, arguments, message, tmp_path):

@@ -50,7 +50,7 @@ class Hindsight(row_format.RowFormat):
     with its strategy "future": with the probability k / (k + 1), a sampled window gets
     the goal that a step after its first one reached, drawn uniformly from the rest of
     the episode, as far as the buffer holds it. All rewards in the window are computed
-    anew, so n-step returns are right. Nothing is taken from, or written into, another
+    again, so n-step returns are right. Nothing is taken from, or written into, another
     episode. Goals are relabelled in random samples alone; `gather_all` and passes in
     order return what was written.
 

@@ -28,6 +28,7 @@ def get_config() -> ConfigDict:
     config.conv_layer_params = ()  # For images; none for other observations.
     config.fc_layer_params = (64, 64)  # Units of the hidden layers of each network.
     config.lstm_size = 0  # Units of an LSTM after these layers; 0: none.
+    config.output_fc_layer_params = ()  # Units of the hidden layers after the LSTM.
     config.activation = "tanh"  # Of the hidden layers, such as relu.
     config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.

@@ -158,6 +158,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "log_interval": _COUNT,
     "loss": _one_of(("squared", "huber")),
     "lstm_size": _SIZE_OR_0,
+    "output_fc_layer_params": _check_layers,
     "max_abs_reward": _FROM_0,
     "max_gradient_norm": _FROM_0,
     "max_q_value": _FINITE,

@@ -34,6 +34,7 @@ def make_agent(
         fc_layer_params=tuple(config.fc_layer_params),
         conv_layer_params=tuple(config.conv_layer_params) or None,
         lstm_size=(lstm_size,) if lstm_size else None,
+        output_fc_layer_params=config.get("output_fc_layer_params"),
         activation_fn=keras.activations.get(config.activation),
         dtype=config.dtype,
         seed=config.seed,

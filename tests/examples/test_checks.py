@@ -96,6 +96,7 @@ FORBIDDEN = {
     "num_samples": COUNTS,
     "ou_damping": NO_FRACTION,
     "ou_stddev": NEGATIVE,
+    "output_fc_layer_params": NO_LAYERS,
     "policy_learning_rate": NEGATIVE,
     "priority_eta": NO_FRACTION,
     "priority_exponent": NEGATIVE,

@@ -92,15 +92,29 @@ def test_the_sequential_actor_gives_actions_of_batches_and_sequences():
     assert isinstance(network.layers[0], keras.layers.Dense)
 
 
-def test_recurrent_networks_have_an_lstm_between_the_same_layers():
+@pytest.mark.parametrize("after", [(), (5,)])
+def test_recurrent_networks_have_an_lstm_between_the_same_layers(after):
     actor, critic = ppo_networks.create_networks(
-        OBSERVATION, FORCE, fc_layer_params=(8,), lstm_size=(6,), seed=1
+        OBSERVATION,
+        FORCE,
+        fc_layer_params=(8,),
+        lstm_size=(6,),
+        output_fc_layer_params=after,
+        seed=1,
     )
     for network, last in ((actor, 0.01), (critic, 1.0)):
-        first, lstm, end = kernels(network)
-        check_orthogonal(first, 2**0.5)
+        first, lstm, *others, end = kernels(network)
+        for kernel in (first, *others):
+            check_orthogonal(kernel, 2**0.5)
         check_orthogonal(end, last)
-        assert (first.shape, lstm.shape, len(end)) == ((4, 8), (8, 24), 6)
+        assert (first.shape, lstm.shape) == ((4, 8), (8, 24))
+        assert [kernel.shape for kernel in others] == [(6, units) for units in after]
+        assert len(end) == (*after, 6)[0]
         assert [tuple(spec.shape) for spec in network.state_spec] == [(6,), (6,)]
     distribution, _ = actor(tf.constant([[1.0, -2, 30, 4]]))
     np.testing.assert_allclose(distribution.stddev(), np.ones([1, 3]), rtol=1e-6)
+
+
+def test_layers_after_an_lstm_need_one():
+    with pytest.raises(ValueError, match="output_fc_layer_params: got"):
+        ppo_networks.create_networks(OBSERVATION, FORCE, output_fc_layer_params=(5,))

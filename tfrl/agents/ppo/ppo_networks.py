@@ -30,6 +30,7 @@ def create_networks(
     *,
     conv_layer_params: Sequence[Any] | None = None,
     lstm_size: Sequence[int] | None = None,
+    output_fc_layer_params: Sequence[int] | None = None,
     activation_fn: Any = keras.activations.tanh,
     dtype: Any = tf.float32,
     seed: int | None = None,
@@ -52,6 +53,7 @@ def create_networks(
         observations that are one image; integers are divided by 255.
       lstm_size: The units of each LSTM cell after the dense layers; actor and critic
         have their own, and a state. None for networks without a state.
+      output_fc_layer_params: The units of each dense layer after the LSTM cells.
       activation_fn: The activation of all hidden layers.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
@@ -60,7 +62,15 @@ def create_networks(
 
     Returns:
       The actor and the critic.
+
+    Raises:
+      ValueError: There are `output_fc_layer_params`, but no LSTM.
     """
+    if output_fc_layer_params and lstm_size is None:
+        raise ValueError(
+            f"output_fc_layer_params: got {tuple(output_fc_layer_params)} without "
+            "lstm_size, expected none; add the layers to fc_layer_params."
+        )
     seeds = seeding.SeedStream(seed)
     if conv_layer_params is None:
         layers, combiner = preprocessing.default_preprocessing(observation_spec)
@@ -84,7 +94,7 @@ def create_networks(
         make_critic = value_rnn_network.ValueRnnNetwork
         encoder["input_fc_layer_params"] = fc_layer_params
         encoder["lstm_size"] = lstm_size
-        encoder["output_fc_layer_params"] = None
+        encoder["output_fc_layer_params"] = output_fc_layer_params
     actor = make_actor(
         observation_spec,
         action_spec,

@@ -121,6 +121,9 @@ ENTRIES = (
     Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
     Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
     Entry("Recurrent PPO", "train_ppo", "configs/ppo_cartpole_memory.py", 3, 500, _ZOO),
+    Entry(
+        "Recurrent PPO", "train_ppo", "configs/ppo_pendulum_memory.py", 3, -217.9, _ZOO
+    ),
     Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
     Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
     Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),

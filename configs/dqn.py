@@ -31,10 +31,12 @@ def get_config() -> ConfigDict:
     # in a loop that is not compiled.
     config.replay = "uniform"  # Or prioritized, with its exponents.
     config.replay_capacity = 50_000  # Frames in the buffer.
+    config.frame_stack = 0  # Frames of an observation, to store each once; 0: whole.
     config.priority_exponent = 0.6  # 0 samples uniformly.
     config.importance_exponent = 0.4  # First one; changes linearly over the run.
     config.final_importance_exponent = 1.0  # Last exponent.
 
+    config.conv_layer_params = ()  # For images; none for other observations.
     config.fc_layer_params = (100, 100)  # Units of the hidden layers.
     config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.

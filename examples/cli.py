@@ -276,6 +276,7 @@ def make_environment(
     num_action_bins: int = 0,
     *,
     is_training: bool = False,
+    emulator: str | None = None,
 ) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
@@ -285,7 +286,8 @@ def make_environment(
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
     preprocessing; with `is_training`, a lost life ends an episode, and rewards become
-    their signs.
+    their signs. They run on ale-py, or on the `emulator` of
+    `suite_atari.load_batch`.
     """
     environment: tfrl.environments.PyEnvironment
     name, positions = velocities.split(name)
@@ -297,6 +299,7 @@ def make_environment(
             fire_on_reset=True,
             terminal_on_life_loss=is_training,
             clip_rewards=is_training,
+            emulator=emulator or "ale-py",
         )
     elif tfrl.environments.suite_dm_control.is_task(name):
         environment = tfrl.environments.suite_dm_control.load_batch(name, num_envs)
@@ -331,11 +334,11 @@ def make_observation_normalizer(
 
 
 def make_video_environment(
-    name: str, num_action_bins: int = 0
+    name: str, num_action_bins: int = 0, emulator: str | None = None
 ) -> tfrl.environments.TFPyEnvironment | None:
     """Makes an environment to film; None if it cannot be rendered as pictures."""
     if tfrl.environments.suite_atari.is_game(name):
-        return make_environment(name, 1, 1)
+        return make_environment(name, 1, 1, emulator=emulator)
     if tfrl.environments.suite_dm_control.is_task(name):
         return None
     spec = tfrl.environments.suite_gym.find_spec(velocities.split(name)[0])
@@ -350,8 +353,8 @@ def refuse_games(name: str) -> None:
     if tfrl.environments.suite_atari.is_game(name):
         raise ValueError(
             f"env: got {name!r}, an Atari game, but the networks of this configuration "
-            "have dense layers alone; train PPO: python -m examples.train_ppo "
-            f"--config=configs/ppo_atari.py --env={name}"
+            "have dense layers alone; train DQN: python -m examples.train_dqn "
+            f"--config=configs/dqn_atari.py --env={name}"
         )
 
 

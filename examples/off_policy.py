@@ -19,8 +19,10 @@ def make_replay_buffer(
     agent: agents.TFAgent,
 ) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
     """Makes the buffer, which samples uniformly or by the TD errors."""
+    frame_stack = config.get("frame_stack", 0)
     arguments = {
         "data_spec": agent.collect_data_spec,
+        "row_format": replay_buffers.FrameStacking(frame_stack) if frame_stack else None,
         "batch_size": environment.batch_size,
         "max_length": config.replay_capacity // environment.batch_size,
         "seed": config.seed,

@@ -116,10 +116,13 @@ def settings(
     """
     bins = config.get("num_action_bins", 0)
     # All episodes of an evaluation run side by side, from different starts.
-    environment = cli.make_environment(config.env, config.num_eval_episodes, 0, bins)
+    emulator = config.get("emulator")
+    environment = cli.make_environment(
+        config.env, config.num_eval_episodes, 0, bins, emulator=emulator
+    )
     video_environment = None
     if films:
-        video_environment = cli.make_video_environment(config.env, bins)
+        video_environment = cli.make_video_environment(config.env, bins, emulator)
     evaluator = evaluation.Evaluator(
         environment, agent.policy, config.num_eval_episodes, seed=config.seed
     )

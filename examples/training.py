@@ -13,9 +13,19 @@ def network_arguments(
 ) -> dict[str, Any]:
     """Returns the arguments that all networks of observations have.
 
-    They say how observations become vectors, and in which precision layers compute.
+    They say how observations become vectors, and in which precision layers compute. A
+    picture that convolutions take stays one; its bytes are scaled to [0, 1].
     """
-    layers, combiner = networks.default_preprocessing(environment.observation_spec())
+    spec = environment.observation_spec()
+    if config.get("conv_layer_params"):
+        import keras  # Not at the top: --help does not wait for TensorFlow.
+
+        return {
+            "preprocessing_layers": keras.layers.Rescaling(1 / 255),
+            "conv_layer_params": tuple(config.conv_layer_params),
+            "dtype": config.dtype,
+        }
+    layers, combiner = networks.default_preprocessing(spec)
     return {
         "preprocessing_layers": layers,
         "preprocessing_combiner": combiner,
@@ -37,6 +47,7 @@ def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
         config.seed,
         config.get("num_action_bins", 0),
         is_training=True,
+        emulator=config.get("emulator"),
     )
 
 

@@ -20,7 +20,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = dqn.get_config()
     config.env = "PongNoFrameskip-v4"
-    config.emulator = "ale-py"  # Of Atari's games; or envpool.
+    config.emulator = "ale-py"  # Of Atari games; or envpool.
     config.jit_compile = False  # On a CPU, XLA's convolutions are slower.
 
     config.num_iterations = 12_487_500  # 4 steps and an update each.

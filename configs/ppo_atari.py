@@ -1,6 +1,7 @@
 """PPO on an Atari game, for 10,000,000 steps of four frames.
 
-It needs `pip install 'tfrl[envpool]'`, or `'tfrl[atari]'`, whose emulator is slower.
+It needs `pip install 'tfrl[atari]'`, or `'tfrl[envpool]'` for
+`--config.emulator=envpool`, a faster emulator with other episodes for the same seed.
 While it learns, a lost life ends an episode and rewards become their signs; evaluations
 play whole games for all their points. The settings are those that rl-zoo3 publishes,
 but actor and critic share no layers.
@@ -15,6 +16,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ppo.get_config()
     config.env = "PongNoFrameskip-v4"
+    config.emulator = "ale-py"  # Of Atari games; or envpool.
     config.jit_compile = False  # On a CPU, XLA's convolutions are slower.
     config.num_iterations = 9_765
     config.collect_steps_per_iteration = 128

@@ -12,9 +12,10 @@ if sys.argv[:1] == ["-m"]:
 
 import tfrl  # noqa: F401  Keeps TensorFlow's start-up messages away.
 
-# The networks here are small: handing an operation to another thread, or starting one
+# Most networks here are small: handing an operation to another thread, or starting one
 # of oneDNN's kernels, takes longer than computing it. Set these variables yourself for
 # large networks on many cores.
+HAS_USERS_KERNELS = "TF_ENABLE_ONEDNN_OPTS" in os.environ
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

@@ -126,6 +126,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "critic_learning_rate": _FROM_0,
     "dtype": _one_of(_DTYPES),
     "dual_learning_rate": _FROM_0,
+    "emulator": _one_of(("ale-py", "envpool")),
     "entropy_regularization": _FROM_0,
     "epsilon": _FROM_0,
     "epsilon_decay_iterations": _COUNT,
@@ -139,6 +140,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "final_epsilon": _FRACTION,
     "final_importance_exponent": _FROM_0,
     "final_learning_rate": _FROM_0,
+    "frame_stack": _SIZE_OR_0,
     "gae_lambda": _FRACTION,
     "gamma": _FRACTION,
     "gradient_clipping": _number(low=0.0, excludes_low=True, optional=True),
@@ -282,6 +284,12 @@ def _check_value_based(config: Mapping[str, Any]) -> None:
                 "double_q: expected True for R2D2, got False; set "
                 "--config.double_q=True."
             )
+    if config.get("frame_stack") and config["replay"] == "service":
+        raise ValueError(
+            "frame_stack: expected 0 with replay in a server, which stores whole "
+            f"observations, got {config['frame_stack']}; set --config.frame_stack=0, "
+            "or run train_dqn."
+        )
     if not config["munchausen"]:
         return
     if config["agent"] not in ("dqn", "qr_dqn", "iqn"):

@@ -21,6 +21,7 @@ import ml_collections
 from absl import app, flags
 from ml_collections import config_flags
 
+import examples
 import tfrl
 from examples import checks, flag_help, interrupts, settings, velocities
 from tfrl.savers import checkpoint_names
@@ -36,6 +37,7 @@ _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 _ORIGINS = {
     "environment_name": "--env",
     "max_length": "--config.replay_capacity",
+    "num_frames": "--config.frame_stack",
     "max_sequence_length": "--config.replay_capacity",
 }
 
@@ -144,6 +146,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     checks.check(config, _PLAIN)
     if steps is not None:
         config.num_iterations = _least_iterations(config)
+    if config.get("conv_layer_params") and not examples.HAS_USERS_KERNELS:
+        # Its kernels halve the time of an update with convolutions.
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     return config
 
 
@@ -276,7 +281,7 @@ def make_environment(
     num_action_bins: int = 0,
     *,
     is_training: bool = False,
-    emulator: str | None = None,
+    emulator: str = "ale-py",
 ) -> tfrl.environments.TFPyEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
@@ -286,8 +291,7 @@ def make_environment(
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
     preprocessing; with `is_training`, a lost life ends an episode, and rewards become
-    their signs. They run on ale-py, or on the `emulator` of
-    `suite_atari.load_batch`.
+    their signs. For `emulator`, see `suite_atari.load_batch`.
     """
     environment: tfrl.environments.PyEnvironment
     name, positions = velocities.split(name)
@@ -299,7 +303,7 @@ def make_environment(
             fire_on_reset=True,
             terminal_on_life_loss=is_training,
             clip_rewards=is_training,
-            emulator=emulator or "ale-py",
+            emulator=emulator,
         )
     elif tfrl.environments.suite_dm_control.is_task(name):
         environment = tfrl.environments.suite_dm_control.load_batch(name, num_envs)
@@ -334,7 +338,7 @@ def make_observation_normalizer(
 
 
 def make_video_environment(
-    name: str, num_action_bins: int = 0, emulator: str | None = None
+    name: str, num_action_bins: int = 0, emulator: str = "ale-py"
 ) -> tfrl.environments.TFPyEnvironment | None:
     """Makes an environment to film; None if it cannot be rendered as pictures."""
     if tfrl.environments.suite_atari.is_game(name):

@@ -6,7 +6,7 @@ The configurations have the same fields for replay and for the loop.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from examples import cli
@@ -19,13 +19,12 @@ def make_replay_buffer(
     agent: agents.TFAgent,
 ) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
     """Makes the buffer, which samples uniformly or by the TD errors."""
-    frame_stack = config.get("frame_stack", 0)
     arguments = {
         "data_spec": agent.collect_data_spec,
-        "row_format": replay_buffers.FrameStacking(frame_stack) if frame_stack else None,
         "batch_size": environment.batch_size,
         "max_length": config.replay_capacity // environment.batch_size,
         "seed": config.seed,
+        "row_format": row_format(config, environment),
     }
     if config.replay == "uniform":
         return replay_buffers.TFUniformReplayBuffer(**arguments)
@@ -71,6 +70,18 @@ def make_loop(
         jit_compile="auto" if config.jit_compile else False,
         priority_fn=priority_fn(config),
     )
+
+
+def row_format(
+    config: Mapping[str, Any], environment: environments.TFEnvironment
+) -> replay_buffers.RowFormat | None:
+    """Returns what the buffer stores of a frame; None for frames as they are.
+
+    With `frame_stack`, it stores each frame of a stacked observation once.
+    """
+    del environment
+    frame_stack = config.get("frame_stack", 0)
+    return replay_buffers.FrameStacking(frame_stack) if frame_stack else None
 
 
 def sequence_length(config: cli.Config) -> int | None:

@@ -33,12 +33,12 @@ _VIDEO_EPISODES = flags.DEFINE_integer(
 
 def main() -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed, bins = saved_policy.find()
+    path, name, seed, own = saved_policy.find()
     quiet.quieten_tensorflow()
     policy = saved_policy.load(path)
     num_episodes = _NUM_EPISODES.value
     # All episodes run side by side.
-    environment = cli.make_environment(name, num_episodes, seed, bins)
+    environment = cli.make_environment(name, num_episodes, seed, **own)
     evaluator = evaluation.Evaluator(environment, policy, num_episodes, seed)
     result = evaluator.run(max_steps=_MAX_STEPS.value)
     for episode, value in enumerate(result.returns, start=1):
@@ -51,7 +51,7 @@ def main() -> None:
     video = path.parent / "play.mp4" if _VIDEO.value is None else _VIDEO.value
     if video:
         train.runs.video.record_video(
-            cli.make_environment(name, 1, seed, bins),
+            cli.make_environment(name, 1, seed, **own),
             policy,
             video,
             num_episodes=_VIDEO_EPISODES.value,

@@ -18,7 +18,7 @@ from typing import Any
 
 from absl import flags
 
-from examples import cli, saved_policy
+from examples import cli, off_policy, saved_policy
 from tfrl import datasets, environments, replay_buffers
 from tfrl.system import quiet
 from tfrl.train.runs import run_config
@@ -36,9 +36,9 @@ _REPLAY = flags.DEFINE_bool(
 
 def main() -> None:
     """Writes the file, and prints the returns of the whole episodes in it."""
-    path, name, seed, bins = saved_policy.find()
+    path, name, seed, own = saved_policy.find()
     quiet.quieten_tensorflow()
-    environment = cli.make_environment(name, 1, seed, bins)
+    environment = cli.make_environment(name, 1, seed, **own)
     output = _OUTPUT.value
     if _REPLAY.value:
         run = pathlib.Path(cli.LOGDIR.value or path.parent)
@@ -117,7 +117,10 @@ def copy_replay(
         )
     spec = frame_spec(environment)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(
-        spec, batch_size=1, max_length=settings["replay_capacity"]
+        spec,
+        batch_size=1,
+        max_length=settings["replay_capacity"],
+        row_format=off_policy.row_format(settings, environment),
     )
     checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
     whole_checkpoints.restore_latest(checkpoint, run / "checkpoints")

@@ -116,7 +116,7 @@ def settings(
     """
     bins = config.get("num_action_bins", 0)
     # All episodes of an evaluation run side by side, from different starts.
-    emulator = config.get("emulator")
+    emulator = config.get("emulator", "ale-py")
     environment = cli.make_environment(
         config.env, config.num_eval_episodes, 0, bins, emulator=emulator
     )

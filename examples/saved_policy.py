@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 
@@ -13,6 +13,9 @@ from tfrl.train.runs import run_config
 POLICY = flags.DEFINE_string(
     "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
 )
+
+# The settings of a run that its environments are made with.
+_OF_ENVIRONMENT = ("num_action_bins", "emulator")
 
 
 def load(path: pathlib.Path) -> Any:
@@ -30,12 +33,25 @@ def load(path: pathlib.Path) -> Any:
         ) from error
 
 
-def find() -> tuple[pathlib.Path, str, int, int]:
-    """Returns the policy's folder, the environment's name, the seed, and the bins.
+class Saved(NamedTuple):
+    """A saved policy, and the environment that it is for.
 
-    The bins are `num_action_bins` of the run's configuration: with bins, the policy
-    returns the number of one.
+    Attributes:
+      path: The policy's folder.
+      env: The environment's name.
+      seed: The seed to play with.
+      environment: The further arguments of `cli.make_environment`, as the run had them:
+        with `num_action_bins`, the policy returns the number of a bin.
     """
+
+    path: pathlib.Path
+    env: str
+    seed: int
+    environment: dict[str, Any]
+
+
+def find() -> Saved:
+    """Returns the policy that the flags name."""
     if not POLICY.value and not cli.LOGDIR.value:
         raise ValueError(
             "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
@@ -58,4 +74,5 @@ def find() -> tuple[pathlib.Path, str, int, int]:
         )
     seed = 123_456 if cli.SEED.value is None else cli.SEED.value
     checks.CHECKS["seed"]("seed", seed, remedy="set --seed")
-    return path, name, seed, settings.get("num_action_bins", 0)
+    own = {key: settings[key] for key in _OF_ENVIRONMENT if key in settings}
+    return Saved(path, name, seed, own)

@@ -16,7 +16,6 @@ def network_arguments(
     They say how observations become vectors, and in which precision layers compute. A
     picture that convolutions take stays one; its bytes are scaled to [0, 1].
     """
-    spec = environment.observation_spec()
     if config.get("conv_layer_params"):
         import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -25,7 +24,7 @@ def network_arguments(
             "conv_layer_params": tuple(config.conv_layer_params),
             "dtype": config.dtype,
         }
-    layers, combiner = networks.default_preprocessing(spec)
+    layers, combiner = networks.default_preprocessing(environment.observation_spec())
     return {
         "preprocessing_layers": layers,
         "preprocessing_combiner": combiner,
@@ -47,7 +46,7 @@ def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
         config.seed,
         config.get("num_action_bins", 0),
         is_training=True,
-        emulator=config.get("emulator"),
+        emulator=config.get("emulator", "ale-py"),
     )
 
 

@@ -326,14 +326,13 @@ def test_sticky_actions_are_those_of_the_name():
         ("PongNoFrameskip-v0", 0.25),
         ("PongNoFrameskip-v4", 0.0),
     ):
-        environment = suite_atari.load_batch(name, 2)
+        environment = suite_atari.load_batch(name, 2, emulator="envpool")
         options = environment.gym._options
         assert options["repeat_action_probability"] == probability
         assert environment.spec.id == "Pong-v5"
 
 
-def test_without_envpool_several_games_run_in_processes(monkeypatch, capfd):
-    monkeypatch.setitem(sys.modules, "envpool", None)
+def test_several_games_run_in_processes(capfd):
     with suite_atari.load_batch("ALE/Pong-v5", 2, max_episode_steps=3) as environment:
         assert isinstance(environment, parallel_py_environment.ParallelPyEnvironment)
         environment.seed(0)

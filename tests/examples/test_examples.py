@@ -419,7 +419,11 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
             ["--config.num_action_bins=5"],
             "num_action_bins for 'CartPole-v1': env: got the action spec",
         ),
-        ("train_dqn", ["--env=ALE/Pong-v5"], "train_ppo --config=configs/ppo_atari.py"),
+        (
+            "train_dqn",
+            ["--config=configs/c51.py", "--env=ALE/Pong-v5"],
+            "train_dqn --config=configs/dqn_atari.py",
+        ),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer in"),
         ("train_dqn", ["--config.replay_capacity=1"], "(num_envs, n_step_update)"),
@@ -727,16 +731,40 @@ def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
 
 
 @pytest.mark.slow
-def test_ppo_plays_an_atari_game(run, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "flags"),
+    [
+        (
+            "train_ppo",
+            [
+                "--config=configs/ppo_atari.py",
+                "--config.num_envs=2",
+                "--config.collect_steps_per_iteration=8",
+                "--config.minibatch_size=8",
+            ],
+        ),
+        *(
+            (
+                "train_dqn",
+                [
+                    f"--config=configs/{agent}_atari.py",
+                    f"--config.emulator={emulator}",
+                    "--config.initial_collect_steps=50",
+                    "--config.replay_capacity=1000",
+                ],
+            )
+            for agent, emulator in (("dqn", "ale-py"), ("rainbow", "envpool"))
+        ),
+    ],
+    ids=["ppo", "dqn", "rainbow"],
+)
+def test_an_agent_plays_an_atari_game(run, tmp_path, script, flags):
     code, output, errors = run(
-        "train_ppo",
+        script,
         f"--logdir={tmp_path}",
-        "--config=configs/ppo_atari.py",
         "--num_iterations=2",
-        "--config.num_envs=2",
-        "--config.collect_steps_per_iteration=8",
-        "--config.minibatch_size=8",
         "--config.num_eval_episodes=1",
+        *flags,
     )
     assert code == 0, errors
     assert "Finished 2 iterations" in output

@@ -16,7 +16,12 @@ from tfrl.agents import DdqnAgent, DqnAgent, R2d2Agent, ReinforceAgent
 from tfrl.environments import TFPyEnvironment, native, suite_gym
 from tfrl.eval import evaluate
 from tfrl.networks import ActorDistributionNetwork, QNetwork, QRnnNetwork
-from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
+from tfrl.replay_buffers import (
+    FrameStacking,
+    TFPrioritizedReplayBuffer,
+    TFUniformReplayBuffer,
+)
+from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock, file_lock
 from tfrl.utils import common, variables
 
@@ -291,6 +296,47 @@ def test_the_plot_is_a_picture_with_a_curve_for_each_value(
 def test_curves_are_grouped_by_hyperparameters_only(result, tmp_path):
     with pytest.raises(ValueError, match=r"group_by: got 'tau', expected.*'gamma'"):
         result.plot(tmp_path / "curves.png", group_by="tau")
+
+
+def stacked_walk(batch_size, seed):
+    """A random walk of which the last three places are seen; an episode has 9 steps."""
+    return native.NativeEnvironment(
+        native.Dynamics(
+            initial=lambda random: tf.tile(random, [1, 3]),
+            step=lambda places, action, random: native.Outcome(
+                state=tf.concat([places[:, 1:], places[:, 2:] + random - 0.5], 1),
+                reward=places[:, 2] * tf.cast(2 * action - 1, tf.float32),
+                terminated=tf.zeros_like(action, tf.bool),
+            ),
+            observation_spec=tensor_spec.TensorSpec([3], tf.float32),
+            action_spec=tensor_spec.BoundedTensorSpec([], tf.int64, 0, 1),
+            num_initial_randoms=1,
+            num_step_randoms=1,
+            max_episode_steps=9,
+        ),
+        batch_size,
+        seed,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [TFUniformReplayBuffer, TFPrioritizedReplayBuffer])
+def test_buffers_that_store_each_frame_once(kind):
+    def make(seed):
+        return make_loop(
+            seed,
+            batch_size=2,
+            environment=stacked_walk(2, seed),
+            buffer_class=functools.partial(kind, row_format=FrameStacking(3)),
+        )
+
+    result = train.sweep(
+        make, [1, 2], num_iterations=10, eval_interval=10, num_eval_episodes=1
+    )
+    for run, seed in enumerate([1, 2]):
+        alone = make(seed)
+        alone.run(10)
+        assert_as_alone(result, run, alone)
 
 
 @pytest.mark.slow

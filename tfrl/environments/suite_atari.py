@@ -1,8 +1,7 @@
 """Loads Atari 2600 games with the usual preprocessing.
 
 Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
-`load_batch` steps several games at once, by EnvPool (the extra `envpool`) if that is
-installed.
+`load_batch` steps several games at once, on request by EnvPool (the extra `envpool`).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _REPEATED_BY_US = re.compile(
     r"ALE/(?P<game>\w+)-v5$|(?P<old>[A-Za-z0-9]+?)NoFrameskip-v(?P<version>[04])$"
 )
 _MODES = ("NoFrameskip", "Deterministic")
-_EMULATORS = ("envpool", "ale-py")
+_EMULATORS = ("ale-py", "envpool")
 _MODULES = ("ale_py", "cv2")
 
 
@@ -172,13 +171,13 @@ def load_batch(
     fire_on_reset: bool = False,
     terminal_on_life_loss: bool = False,
     clip_rewards: bool = False,
-    emulator: str | None = None,
+    emulator: str = "ale-py",
 ) -> py_environment.PyEnvironment:
     """Makes a batch of a game with stacked pictures, uint8 `[B, 84, 84, 4]`.
 
     Actions are repeated for four frames, and the maximum of the last two is shown, as
-    `AtariPreprocessing` and `FrameStack4` do. EnvPool (`suite_envpool`) steps all
-    members by threads in C++; ale-py has a process for each of several members.
+    `AtariPreprocessing` and `FrameStack4` do. ale-py has a process for each of several
+    members; EnvPool (`suite_envpool`) steps all of them by threads in C++, faster.
 
     Played from the same frame, the two emulators show the same pictures and rewards.
     What differs in EnvPool is how episodes begin:
@@ -204,21 +203,18 @@ def load_batch(
       terminal_on_life_loss: Whether a lost life terminates the episode, while the game
         goes on.
       clip_rewards: Whether rewards become their signs.
-      emulator: "envpool" or "ale-py"; None for EnvPool if it is installed and has the
-        game.
+      emulator: "ale-py" or "envpool".
 
     Raises:
       ImportError: If the extra of the emulator is not installed.
       ValueError: If there is no such game or emulator, or a number is too small.
     """
-    if emulator not in (None, *_EMULATORS):
+    if emulator not in _EMULATORS:
         raise ValueError(
             f"emulator: got {emulator!r}, expected one of {_EMULATORS}; leave it out "
-            "for what is installed."
+            "for ale-py."
         )
     number_checks.check_sizes(num_envs=num_envs)
-    if emulator is None:
-        emulator = "envpool" if _envpool_has(environment_name) else "ale-py"
     if emulator == "envpool":
         return suite_envpool.load(
             _envpool_task(environment_name),
@@ -262,14 +258,6 @@ def load_batch(
 def is_game(environment_name: str) -> bool:
     """Whether a name is a game's, as `load_batch` takes it."""
     return _REPEATED_BY_US.match(environment_name) is not None
-
-
-def _envpool_has(environment_name: str) -> bool:
-    if not (suite_envpool.is_available() and is_game(environment_name)):
-        return False
-    import envpool
-
-    return _envpool_task(environment_name) in envpool.list_all_envs()
 
 
 def _envpool_task(environment_name: str) -> str:

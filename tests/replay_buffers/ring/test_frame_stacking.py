@@ -37,6 +37,9 @@ class Pictures(gymnasium.Env):
     def step(self, action):
         return self._picture(), 0.0, False, False, {}
 
+    def flips_coin(self):
+        return self._rng.random() < 0.5
+
     def _picture(self):
         return self._rng.integers(0, 256, (2, 3, 1), np.uint8)
 
@@ -51,6 +54,18 @@ class First(atari_wrappers.FrameStack4):
 
     def go_on(self):
         return self.step(0)[0]
+
+
+class Kept(First):
+    """EnvPool's rule: half of the episodes go on from the stack before."""
+
+    has_stack = False
+
+    def start(self):
+        if self.has_stack and self.unwrapped.flips_coin():
+            return self.go_on()
+        self.has_stack = True
+        return super().start()
 
 
 class Zeros:
@@ -110,7 +125,7 @@ def make_buffer(kind, wrapper, axis=-1, max_length=37, **kwargs):
         row_format=FrameStacking(
             FRAMES,
             axis=axis,
-            padding="first" if wrapper is First else "zeros",
+            padding="zeros" if wrapper is Zeros else "first",
             is_stacked={"stack": True, "number": False},
         ),
         **kwargs,
@@ -141,7 +156,7 @@ def check_same(given, expected):
 
 @pytest.mark.parametrize(
     ("wrapper", "axis", "jit_compile"),
-    [(First, -1, False), (Zeros, 0, False), (First, -1, True)],
+    [(First, -1, False), (Zeros, 0, False), (Kept, -1, True)],
 )
 def test_frames_are_the_wrappers_over_a_thousand_episodes(wrapper, axis, jit_compile):
     kind = KINDS[axis]  # Both kinds occur.
@@ -168,6 +183,39 @@ def test_frames_are_the_wrappers_over_a_thousand_episodes(wrapper, axis, jit_com
         starts += int(tf.reduce_sum(tf.cast(items.is_first(), tf.int32)))
     assert starts > 100
     assert sample.experimental_get_tracing_count() == 1
+
+
+def test_frames_are_those_of_envpool_after_a_lost_life():
+    pytest.importorskip("envpool")
+    game = environments.suite_atari.load_batch(
+        "BreakoutNoFrameskip-v4", 2, terminal_on_life_loss=True, emulator="envpool"
+    )
+    game.seed(1)
+    spec = tf.TensorSpec([84, 84, 4], tf.uint8)
+    buffer = TFUniformReplayBuffer(
+        spec_of(next(episodes(First, 0)))._replace(observation=spec),
+        2,
+        300,
+        row_format=FrameStacking(4),
+    )
+    time_step, written = game.reset(), []
+    for i in range(300):
+        following = game.step(np.full([2], 1 + i % 3))
+        frame = trajectory.Trajectory(
+            time_step.step_type,
+            time_step.observation,
+            np.zeros([2], np.int64),
+            (),
+            following.step_type,
+            np.zeros([2], np.float32),
+            np.ones([2], np.float32),
+        )
+        buffer.add_batch(frame)
+        written.append(frame.observation)
+        time_step = following
+    held = buffer.gather_all()
+    np.testing.assert_array_equal(held.observation, np.stack(written, 1))
+    assert np.sum(held.step_type == ts.StepType.FIRST) > 4
 
 
 def test_every_way_of_reading_gives_the_stacks():

@@ -18,8 +18,7 @@ class StackedRow(NamedTuple):
 
     Attributes:
       step: A `Trajectory` with the newest frame in place of each stack.
-      age: How many frames of its episode lie before it, at most what a stack holds
-        beside the newest; int64.
+      age: How many rows before it hold older frames of its stack; int64.
     """
 
     step: Any
@@ -34,7 +33,8 @@ class FrameStacking(row_format.RowFormat):
     frame once, so a million transitions with observations of uint8 `[84, 84, 4]` take 7
     GB in place of 28. Users write and sample the same observations as without it: a
     sampled stack is, byte for byte, what the wrapper returned, at the start of an
-    episode as well.
+    episode as well. There it may be filled with the padding, or go on from the stack
+    before, as EnvPool's does after a lost life.
 
     ```python
     replay_buffer = TFUniformReplayBuffer(
@@ -130,24 +130,26 @@ class FrameStacking(row_format.RowFormat):
     def encode(self, items: Any, new_id: tf.Tensor, previous: Any) -> StackedRow:
         """Returns rows of the newest frames; checks the frames before the newest."""
         step_type = tf.convert_to_tensor(items.step_type)
-        begins = accelerators.equal(step_type, ts.StepType.FIRST) | (new_id == 0)
+        starts = accelerators.equal(step_type, ts.StepType.FIRST) | (new_id == 0)
         before = previous()
+
+        def all_of(function: Any) -> tf.Tensor:
+            """Whether `function` of each stack and the row before is True, `[B]`."""
+            each = self._map_stacks(function, items, before.step, only_stacks=True)
+            return tf.reduce_all(tf.stack(each), 0)
+
+        begins = starts & all_of(lambda stack, _: self._is_padded(stack))
+        follows = (new_id > 0) & all_of(
+            lambda stack, last: _same(self._frame(stack, -2), last)
+        )
         age = tf.where(
             begins,
             tf.zeros_like(before.age),
             tf.minimum(before.age + 1, self._num_frames - 1),
         )
         rows = self._map_stacks(lambda stack: self._frame(stack, -1), items)
-        follow = tf.nest.flatten(
-            self._map_stacks(
-                lambda stack, last: self._follows(stack, last, begins),
-                items,
-                before.step,
-                only_stacks=True,
-            )
-        )
         check = accelerators.assert_true(
-            tf.reduce_all(tf.stack(follow)),
+            tf.reduce_all(begins | follows),
             [
                 "observation: got a stack whose last frame but one is not the newest "
                 f"frame of the step before, or, where an episode starts, not what "
@@ -183,16 +185,12 @@ class FrameStacking(row_format.RowFormat):
         """Returns one of the frames of stacks `[B, ...]`."""
         return stack[:, number] if self._axis == 0 else stack[..., number]
 
-    def _follows(
-        self, stack: tf.Tensor, last: tf.Tensor, begins: tf.Tensor
-    ) -> tf.Tensor:
-        """Whether the frames before the newest are those of the row before, bool."""
-        padding = self._frame(stack, -1)
-        if self._padding == "zeros":
-            padding = tf.zeros_like(padding)
-        mask = tf.reshape(begins, [-1, *[1] * (padding.shape.rank - 1)])
-        expected = tf.where(mask, padding, last)
-        return tf.reduce_all(tf.equal(self._frame(stack, -2), expected))
+    def _is_padded(self, stack: tf.Tensor) -> tf.Tensor:
+        """Whether all frames before the newest are the padding, bool `[B]`."""
+        axis = 1 if self._axis == 0 else -1
+        *older, newest = tf.unstack(stack, self._num_frames, axis)
+        padding = newest if self._padding == "first" else tf.zeros_like(newest)
+        return tf.reduce_all(tf.stack([_same(x, padding) for x in older]), 0)
 
     def _map_stacks(
         self, function: Any, step: Any, *others: Any, only_stacks: bool = False
@@ -215,6 +213,11 @@ class FrameStacking(row_format.RowFormat):
             return [result for is_stack, result in pairs if is_stack]
         observation = tf.nest.pack_sequence_as(step.observation, mapped)
         return step._replace(observation=observation)
+
+
+def _same(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """Whether tensors `[B, ...]` are the same, bool `[B]`."""
+    return tf.reduce_all(tf.equal(left, right), list(range(1, left.shape.rank)))
 
 
 def _last_axis(parts: tf.Tensor, axis: int) -> tf.Tensor:

@@ -5,6 +5,7 @@
     python -m examples.train_dqn --env=Acrobot-v1 --seed=3 --config.learning_rate=5e-4
     python -m examples.train_dqn --env=Pendulum-v1 --config.num_action_bins=11
     python -m examples.train_dqn --replay=prioritized
+    python -m examples.train_dqn --config=configs/dqn_atari.py --env=ALE/Breakout-v5
 
 The settings are in configs/dqn.py, or in c51.py, qr_dqn.py and so on, and dqn.py makes
 the agent. To resume a run that was interrupted or killed, run the same command again.

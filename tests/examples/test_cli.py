@@ -74,6 +74,38 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
     assert max(map(len, output.splitlines())) <= 88
 
 
+READ = """
+import os, sys
+from absl import flags
+from examples import cli, train_dqn
+flags.FLAGS(sys.argv)
+cli.read_config(train_dqn.CONFIG)
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "expected"),
+    [
+        ("dqn", {}, "0"),
+        ("dqn_atari", {}, "1"),
+        ("dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0"),
+    ],
+)
+def test_convolutions_take_onednns_kernels(config, given, expected):
+    environment = {**os.environ}
+    environment.pop("TF_ENABLE_ONEDNN_OPTS", None)
+    result = subprocess.run(
+        [sys.executable, "-c", READ, f"--config=configs/{config}.py"],
+        cwd=REPOSITORY,
+        env=environment | given,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stdout == f"{expected}\n"
+
+
 @pytest.mark.parametrize("name", ["d4pg", "mpo", "sac", "td3"])
 def test_settings_for_other_environments_have_the_fields_of_the_main_file(name):
     fields = set(get_config(name))

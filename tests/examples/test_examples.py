@@ -762,9 +762,9 @@ def test_an_agent_plays_an_atari_game(run, tmp_path, script, flags):
     code, output, errors = run(
         script,
         f"--logdir={tmp_path}",
+        *flags,
         "--num_iterations=2",
         "--config.num_eval_episodes=1",
-        *flags,
     )
     assert code == 0, errors
     assert "Finished 2 iterations" in output

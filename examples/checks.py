@@ -141,6 +141,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "final_learning_rate": _FROM_0,
     "gae_lambda": _FRACTION,
     "gamma": _FRACTION,
+    "goals_per_step": _SIZE_OR_0,
     "gradient_clipping": _number(low=0.0, excludes_low=True, optional=True),
     "gsde_initial_log_std": _FINITE,
     "gsde_sample_freq": _SIZE_OR_0,
@@ -234,6 +235,12 @@ def check(config: Mapping[str, Any], plain_flags: Collection[str] = ()) -> None:
         _check_episodes(config)
     if "munchausen" in config:
         _check_value_based(config)
+    if config.get("goals_per_step") and config["replay"] == "service":
+        raise ValueError(
+            "goals_per_step: expected 0 with replay in a server, which relabels no "
+            f"goals, got {config['goals_per_step']}; set --config.goals_per_step=0, or "
+            "run train_dqn."
+        )
 
 
 def _check_capacity(config: Mapping[str, Any]) -> None:

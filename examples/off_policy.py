@@ -24,6 +24,7 @@ def make_replay_buffer(
         "batch_size": environment.batch_size,
         "max_length": config.replay_capacity // environment.batch_size,
         "seed": config.seed,
+        "row_format": row_format(config, environment),
     }
     if config.replay == "uniform":
         return replay_buffers.TFUniformReplayBuffer(**arguments)
@@ -69,6 +70,14 @@ def make_loop(
         jit_compile="auto" if config.jit_compile else False,
         priority_fn=priority_fn(config),
     )
+
+
+def row_format(
+    config: cli.Config, environment: environments.TFEnvironment
+) -> replay_buffers.RowFormat | None:
+    """Returns the format that relabels goals; None without `goals_per_step`."""
+    goals = config.get("goals_per_step", 0)
+    return replay_buffers.Hindsight.of(environment, goals) if goals else None
 
 
 def sequence_length(config: cli.Config) -> int | None:

@@ -14,6 +14,7 @@ LATER_FIELDS = {
     "burn_in_length": 0,
     "dtype": "float32",
     "dueling": False,
+    "goals_per_step": 0,
     "max_gradient_norm": 0.0,
     "loss": "squared",
     "max_q_value": 200.0,

@@ -153,9 +153,9 @@ def as_arrays(items):
     [
         (TFUniformReplayBuffer, "tensors", False),
         (TFPrioritizedReplayBuffer, "tensors", True),
-        (TFPrioritizedReplayBuffer, "host", False),
+        pytest.param(TFPrioritizedReplayBuffer, "host", False, marks=pytest.mark.slow),
         (TFUniformReplayBuffer, "host", True),
-        (TFUniformReplayBuffer, "wrapper", False),
+        pytest.param(TFUniformReplayBuffer, "wrapper", False, marks=pytest.mark.slow),
         (TFPrioritizedReplayBuffer, "wrapper", True),
         (TFUniformReplayBuffer, "wrapper of one", False),
     ],

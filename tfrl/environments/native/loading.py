@@ -36,7 +36,7 @@ def load(
 ) -> native_environment.NativeEnvironment:
     """Makes a native environment, with Gymnasium's dynamics and specs.
 
-    "BitFlipping10-v0" is none of Gymnasium's; see `bit_flipping.from_name`.
+    Gymnasium has no "BitFlipping10-v0"; see `bit_flipping.from_name`.
 
     Args:
       environment_name: One of `names()`, "CartPole" for the newest version, or

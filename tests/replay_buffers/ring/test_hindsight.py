@@ -157,7 +157,9 @@ def as_arrays(items):
         (TFUniformReplayBuffer, "host", True),
         pytest.param(TFUniformReplayBuffer, "wrapper", False, marks=pytest.mark.slow),
         (TFPrioritizedReplayBuffer, "wrapper", True),
-        (TFUniformReplayBuffer, "wrapper of one", False),
+        pytest.param(
+            TFUniformReplayBuffer, "wrapper of one", False, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_goals_and_rewards_are_those_of_a_loop(kind, reward, jit_compile):

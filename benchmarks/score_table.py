@@ -73,6 +73,11 @@ QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 ste
 sb3-contrib reports 168, give or take 39, over 5 runs, and rl-zoo3's own run has 70.2,
 give or take 225 over its episodes.
 
+An episode of bit flipping that fails has minus the number of bits as its return. The
+shortest episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6.5 on
+BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight asks for 90 % of
+episodes without a failure, after as many steps and updates.
+
 Hopper-v5 is one run, and its evaluations of 10 episodes went up and down: 943.3 after
 19,432 steps, 296.3 after 24,399. Stable-Baselines3's SAC (2.9.2, its defaults, as many
 random steps first, one run) had 210.8 after 20,000 steps, over 50 greedy episodes:

@@ -64,6 +64,7 @@ HALF_TRAINED = (
 _ZOO = "rl-zoo3, one run"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
+_ZOO_REACH = "rl-zoo3, one run of FetchReach-v1"
 _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
 _CLEAN_RL = "CleanRL, 3 runs"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
@@ -81,6 +82,8 @@ _WITHOUT = {
     "n-step returns": ("--config.n_step_update=1",),
     "priorities": ("--config.replay=uniform",),
 }
+_HINDSIGHT = "DQN with hindsight"
+_NO_HINDSIGHT = ("--config.goals_per_step=0",)
 _CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
@@ -105,6 +108,9 @@ ENTRIES = (
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),
     Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2),
+    Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping_to_ones.py", 3),
+    Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping.py", 3),
+    Entry("DQN", "train_dqn", "configs/dqn_bit_flipping.py", 3, flags=_NO_HINDSIGHT),
     Entry("IQN", "train_dqn", "configs/iqn.py", 5),
     Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
     *(
@@ -135,6 +141,14 @@ ENTRIES = (
     Entry("MPO", "train_dmpo", "configs/mpo.py", 5),
     Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
     Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
+    Entry(
+        "TQC with hindsight",
+        "train_sac",
+        "configs/sac_fetch_reach.py",
+        3,
+        -1.66,
+        _ZOO_REACH,
+    ),
     Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
     Entry("IQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_DATA,)),
     Entry("CQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_CQL, _DATA)),
@@ -251,9 +265,10 @@ def score(run: Run, commit: str) -> dict[str, str]:
     from tfrl import eval as evaluation
 
     name = run.entry.settings()["env"]
-    if name in environments.native.names():
+    native = environments.native
+    if name in native.names() or native.bit_flipping.is_task(name):
         episodes = 1000
-        environment = environments.native.load(name, episodes, seed=123_456)
+        environment = native.load(name, episodes, seed=123_456)
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
         environment = cli.make_environment(name, episodes, 123_456)

@@ -35,6 +35,7 @@ def get_config() -> ConfigDict:
     config.priority_exponent = 0.6  # 0 samples uniformly.
     config.importance_exponent = 0.4  # First one; changes linearly over the run.
     config.final_importance_exponent = 1.0  # Last exponent.
+    config.goals_per_step = 0  # Goals in hindsight for each step; 0: none.
 
     config.conv_layer_params = ()  # For images; none for other observations.
     config.fc_layer_params = (100, 100)  # Units of the hidden layers.

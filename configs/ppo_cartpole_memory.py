@@ -13,9 +13,9 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
     config = ppo.get_config()
     config.env = "CartPoleNoVel-v1"
-    config.fc_layer_params = ()
+    config.fc_layer_params = (64,)
     config.lstm_size = 64
     config.output_fc_layer_params = (64,)
     config.activation = "relu"
-    config.learning_rate = 3e-3
+    config.learning_rate = 2e-3
     return config

@@ -25,6 +25,7 @@ def get_config() -> ConfigDict:
     config.priority_exponent = 0.6  # 0 samples uniformly.
     config.importance_exponent = 0.4  # First one; changes linearly over the run.
     config.final_importance_exponent = 1.0  # Last exponent.
+    config.goals_per_step = 0  # Goals in hindsight for each step; 0: none.
 
     config.fc_layer_params = (64, 64)  # Units of the hidden layers.
     config.normalize_observations = False  # By their running mean and variance.

@@ -143,6 +143,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "frame_stack": _SIZE_OR_0,
     "gae_lambda": _FRACTION,
     "gamma": _FRACTION,
+    "goals_per_step": _SIZE_OR_0,
     "gradient_clipping": _number(low=0.0, excludes_low=True, optional=True),
     "gsde_initial_log_std": _FINITE,
     "gsde_sample_freq": _SIZE_OR_0,
@@ -236,6 +237,7 @@ def check(config: Mapping[str, Any], plain_flags: Collection[str] = ()) -> None:
         _check_episodes(config)
     if "munchausen" in config:
         _check_value_based(config)
+    _check_row_format(config)
 
 
 def _check_capacity(config: Mapping[str, Any]) -> None:
@@ -247,6 +249,23 @@ def _check_capacity(config: Mapping[str, Any]) -> None:
             f"replay_capacity: expected at least {least:,}, {each:,} frames of each "
             f"environment (num_envs, n_step_update), got {config['replay_capacity']}; "
             "set --config.replay_capacity, or edit the configuration file."
+        )
+
+
+def _check_row_format(config: Mapping[str, Any]) -> None:
+    """Raises a ValueError if no replay stores frames as the fields say."""
+    given = [name for name in ("frame_stack", "goals_per_step") if config.get(name)]
+    if given and config["replay"] == "service":
+        raise ValueError(
+            f"{given[0]}: expected 0 with replay in a server, which stores whole "
+            f"observations and relabels no goals, got {config[given[0]]}; set "
+            f"--config.{given[0]}=0, or run train_dqn."
+        )
+    if len(given) == 2:
+        raise ValueError(
+            "frame_stack: expected 0 with goals_per_step, since replay stores frames "
+            f"once or relabels goals, got {config['frame_stack']}; set one of them "
+            "to 0."
         )
 
 
@@ -284,12 +303,6 @@ def _check_value_based(config: Mapping[str, Any]) -> None:
                 "double_q: expected True for R2D2, got False; set "
                 "--config.double_q=True."
             )
-    if config.get("frame_stack") and config["replay"] == "service":
-        raise ValueError(
-            "frame_stack: expected 0 with replay in a server, which stores whole "
-            f"observations, got {config['frame_stack']}; set --config.frame_stack=0, "
-            "or run train_dqn."
-        )
     if not config["munchausen"]:
         return
     if config["agent"] not in ("dqn", "qr_dqn", "iqn"):

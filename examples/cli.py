@@ -282,17 +282,20 @@ def make_environment(
     *,
     is_training: bool = False,
     emulator: str = "ale-py",
-) -> tfrl.environments.TFPyEnvironment:
+) -> tfrl.environments.TFEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
     Tasks of dm_control have names such as dm_control/cartpole-balance, and environments
-    without velocities such as CartPoleNoVel-v1; see `velocities`.
+    without velocities such as CartPoleNoVel-v1; see `velocities`. BitFlipping10-v0 is
+    written in TensorFlow; see `tfrl.environments.native.bit_flipping`.
 
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
     preprocessing; with `is_training`, a lost life ends an episode, and rewards become
     their signs. For `emulator`, see `suite_atari.load_batch`.
     """
+    if tfrl.environments.native.bit_flipping.is_task(name):
+        return make_native_environment(name, num_envs, seed, num_action_bins)
     environment: tfrl.environments.PyEnvironment
     name, positions = velocities.split(name)
     if tfrl.environments.suite_atari.is_game(name):
@@ -326,6 +329,18 @@ def make_environment(
     return tfrl.environments.TFPyEnvironment(environment)
 
 
+def make_native_environment(
+    name: str, num_envs: int, seed: int, num_action_bins: int = 0
+) -> tfrl.environments.native.NativeEnvironment:
+    """Makes an environment that is written in TensorFlow; see `make_environment`."""
+    native = tfrl.environments.native
+    environment = native.load(name, num_envs, seed)
+    if not num_action_bins:
+        return environment
+    dynamics = native.discretize_actions(environment.dynamics, num_action_bins)
+    return native.NativeEnvironment(dynamics, num_envs, seed)
+
+
 def make_observation_normalizer(
     config: Config, environment: tfrl.environments.TFEnvironment
 ) -> tfrl.utils.tensor_normalizer.TensorNormalizer | None:
@@ -339,9 +354,11 @@ def make_observation_normalizer(
 
 def make_video_environment(
     name: str, num_action_bins: int = 0, emulator: str = "ale-py"
-) -> tfrl.environments.TFPyEnvironment | None:
+) -> tfrl.environments.TFEnvironment | None:
     """Makes an environment to film; None if it cannot be rendered as pictures."""
-    if tfrl.environments.suite_atari.is_game(name):
+    if tfrl.environments.suite_atari.is_game(
+        name
+    ) or tfrl.environments.native.bit_flipping.is_task(name):
         return make_environment(name, 1, 1, emulator=emulator)
     if tfrl.environments.suite_dm_control.is_task(name):
         return None

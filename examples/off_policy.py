@@ -77,11 +77,14 @@ def row_format(
 ) -> replay_buffers.RowFormat | None:
     """Returns what the buffer stores of a frame; None for frames as they are.
 
-    With `frame_stack`, it stores each frame of a stacked observation once.
+    With `frame_stack`, it stores each frame of a stacked observation once; with
+    `goals_per_step`, it relabels goals.
     """
-    del environment
     frame_stack = config.get("frame_stack", 0)
-    return replay_buffers.FrameStacking(frame_stack) if frame_stack else None
+    if frame_stack:
+        return replay_buffers.FrameStacking(frame_stack)
+    goals = config.get("goals_per_step", 0)
+    return replay_buffers.Hindsight.of(environment, goals) if goals else None
 
 
 def sequence_length(config: cli.Config) -> int | None:

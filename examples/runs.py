@@ -30,9 +30,9 @@ _EVALUATE_UNTRAINED = flags.DEFINE_bool(
 def run(
     config: cli.Config,
     algorithms: Mapping[str, str],
-    make_agent: Callable[[cli.Config, environments.TFPyEnvironment], agents.TFAgent],
+    make_agent: Callable[[cli.Config, environments.TFEnvironment], agents.TFAgent],
     make_loop: Callable[
-        [cli.Config, environments.TFPyEnvironment, agents.TFAgent], train.TrainingLoop
+        [cli.Config, environments.TFEnvironment, agents.TFAgent], train.TrainingLoop
     ],
 ) -> None:
     """Builds the environment, the agent and the loop of a configuration, and trains.

@@ -13,7 +13,7 @@ ALGORITHMS = {"sac": "SAC", "tqc": "TQC", "discrete_sac": "Discrete SAC"}
 
 
 def make_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.SacAgent | agents.DiscreteSacAgent:
     """Makes the agent that the configuration names, for actions of its kind."""
     is_discrete = config.agent == "discrete_sac"
@@ -24,7 +24,7 @@ def make_agent(
 
 
 def make_continuous_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.SacAgent:
     """Makes SAC or TQC: a tanh-squashed normal policy, and an ensemble of critics."""
     import tensorflow as tf  # Not at the top: --help does not wait for it.
@@ -96,7 +96,7 @@ def add_noise(config: cli.Config, policy: policies.TFPolicy) -> policies.TFPolic
 
 
 def make_discrete_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.DiscreteSacAgent:
     """Makes discrete SAC: a categorical policy, and two Q-networks."""
     specs = environment.observation_spec(), environment.action_spec()
@@ -121,7 +121,7 @@ def make_discrete_agent(
 
 
 def make_arguments(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> dict[str, Any]:
     """Returns the arguments that all three agents have."""
     import keras  # Not at the top: --help does not wait for TensorFlow.

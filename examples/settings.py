@@ -16,6 +16,7 @@ LATER_FIELDS = {
     "dtype": "float32",
     "dueling": False,
     "frame_stack": 0,
+    "goals_per_step": 0,
     "max_gradient_norm": 0.0,
     "loss": "squared",
     "max_q_value": 200.0,

@@ -122,16 +122,14 @@ def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironmen
 
     Continuous actions are in `num_action_bins` bins.
     """
-    native = environments.native
     bins = config.num_action_bins
     environment: environments.TFEnvironment
-    if config.env not in native.names():
+    if config.env not in environments.native.names():
         environment = cli.make_environment(config.env, config.num_envs, seed, bins)
     else:
-        environment = native.load(config.env, config.num_envs, seed)
-        if bins:
-            dynamics = native.discretize_actions(environment.dynamics, bins)
-            environment = native.NativeEnvironment(dynamics, config.num_envs, seed)
+        environment = cli.make_native_environment(
+            config.env, config.num_envs, seed, bins
+        )
     cli.check_discrete_actions(config.env, environment.action_spec())
     return environment
 

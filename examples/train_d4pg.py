@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def make_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.D4pgAgent:
     """Makes the agent, an actor and a critic that predicts distributions."""
     import keras  # Not at the top: --help does not wait for TensorFlow.

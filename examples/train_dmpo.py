@@ -54,7 +54,7 @@ def train_with_actors(config: cli.Config) -> None:
 
 
 def make_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.MpoAgent:
     """Makes the agent: a policy of normal distributions, a critic and their losses."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
@@ -104,7 +104,7 @@ def make_agent(
 
 
 def make_distributional_critic(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> Any:
     """Makes DMPO's critic, which predicts the distribution of the return."""
     del environment  # The first layer joins any observations and actions.
@@ -119,7 +119,7 @@ def make_distributional_critic(
 
 
 def make_critic_of_values(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> Any:
     """Makes MPO's critic, which predicts the mean of the return."""
     return networks.CriticNetwork(

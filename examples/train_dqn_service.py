@@ -41,7 +41,7 @@ def main() -> None:
 
 def make_replay_buffer(
     config: cli.Config,
-    environment: environments.TFPyEnvironment,
+    environment: environments.TFEnvironment,
     agent: agents.DqnAgent,
     directory: train.RunDirectory,
 ) -> replay_buffers.ReverbReplayBuffer:

@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def make_agent(
-    config: cli.Config, environment: environments.TFPyEnvironment
+    config: cli.Config, environment: environments.TFEnvironment
 ) -> agents.Td3Agent | agents.DdpgAgent:
     """Makes the agent, an actor and one or two critics."""
     import keras  # Not at the top: --help does not wait for TensorFlow.

@@ -32,7 +32,7 @@ def network_arguments(
     }
 
 
-def make_environment(config: cli.Config) -> environments.TFPyEnvironment:
+def make_environment(config: cli.Config) -> environments.TFEnvironment:
     """Makes the environment to train in.
 
     Raises:

@@ -397,3 +397,35 @@ def test_a_call_in_an_outer_function_outlives_the_inner_one(call_count):
     program = make().get_concrete_function(tf.constant(0))
     assert call_count() == 1
     assert int(program(tf.constant(1))) == 5
+
+
+# --- Calls from any graph.
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_call_from_any_graph_converts_its_results(jit_compile):
+    @tf.function(jit_compile=jit_compile, autograph=False)
+    def run(x):
+        [y] = host_calls.call(lambda a: [a.astype(float)], [x], [NUMBER], CHANNEL)
+        return y + 1
+
+    assert run(tf.constant(3)) == 4
+    assert run.get_concrete_function(tf.constant(3)).output_shapes == []
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_calls_in_order_from_any_graph_are_made_in_order(jit_compile):
+    channel, seen = host_calls.Channel(), []
+
+    def see(x):
+        seen.append(int(x))
+        return []
+
+    @tf.function(jit_compile=jit_compile, autograph=False)
+    def run():
+        for i in range(20):
+            host_calls.call(see, [tf.constant(i)], [], channel, in_order=True)
+
+    run()
+    assert seen == [*range(20)]
+    assert not channel.has_failed()

@@ -59,6 +59,7 @@ FORBIDDEN = {
     "gae_lambda": NO_FRACTION,
     "gamma": NO_FRACTION,
     "gradient_clipping": (0.0, -1.0, NAN, INF, "two"),
+    "goals_per_step": COUNTS_OR_0,
     "gsde_initial_log_std": NOT_FINITE,
     "gsde_sample_freq": COUNTS_OR_0,
     "importance_exponent": NEGATIVE,
@@ -241,6 +242,13 @@ def test_munchausen_names_everything_that_has_to_change():
         checks.check({**config, "double_q": True, "n_step_update": 3})
     with pytest.raises(ValueError, match=r"^munchausen: expected agent to be .* 'c51'"):
         checks.check({**config, "agent": "c51"})
+
+
+def test_a_server_relabels_no_goals():
+    config = {"goals_per_step": 4, "replay": "uniform"}
+    checks.check(config)
+    with pytest.raises(ValueError, match=r"^goals_per_step: expected 0 .*, got 4"):
+        checks.check({**config, "replay": "service"})
 
 
 def test_r2d2_needs_memory_and_steps_to_learn_from():

@@ -64,3 +64,21 @@ def test_reinforce_solves_cart_pole_v0_within_250_iterations(tmp_path):
         scores.append(mean_return_of_policy(logdir, logdir / "final_policy", 50, 777))
     print(f"final policies {scores}")
     assert sum(score >= 195 for score in scores) >= 4
+
+
+def test_dqn_with_hindsight_flips_ten_bits_within_1_500_steps(tmp_path):
+    fractions = []
+    for seed in range(3):
+        logdir = tmp_path / str(seed)
+        env = "--env=BitFlippingToOnes10-v0"
+        run("train_dqn", env, f"--seed={seed}", f"--logdir={logdir}")
+        with open(logdir / "metrics.csv", newline="") as file:
+            last = list(csv.DictReader(file))[-1]
+        assert int(last["environment_steps"]) <= 1_500
+        policy = f"--policy={logdir / 'final_policy'}"
+        output = run("play", f"--logdir={logdir}", policy, "--num_episodes=200")
+        assert (logdir / "final_policy" / "play.mp4").exists()
+        returns = [float(x) for x in re.findall(r": return ([-\d.]+)", output)]
+        fractions.append(sum(x > -10 for x in returns) / len(returns))
+    print(f"episodes without a failure {fractions}")
+    assert min(fractions) > 0.9

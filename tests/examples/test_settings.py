@@ -21,6 +21,7 @@ CONFIGS = REPOSITORY / "configs"
         ("ppo", "MyWalker2d-v5", "ppo"),
         ("sac", "MountainCarContinuous-v0", "sac_mountain_car"),
         ("sac", "ALE/Breakout-v5", "sac"),
+        ("dqn", "BitFlippingToOnes10-v0", "dqn_bit_flipping_to_ones"),
         ("d4pg", "dm_control/cartpole-balance", "d4pg_cartpole"),
         ("dqn", "HalfCheetah-v5", "dqn"),
     ],

@@ -9,46 +9,13 @@ from tfrl import environments, train
 from tfrl.environments import native
 from tfrl.replay_buffers import (
     Hindsight,
+    HostReward,
     TFPrioritizedReplayBuffer,
     TFUniformReplayBuffer,
 )
-from tfrl.specs import array_spec, tensor_spec
+from tfrl.specs import array_spec
 from tfrl.train.loops import off_policy_loop
 from tfrl.trajectories import time_step as ts
-
-BITS = 4
-
-
-def flip_reward(achieved_goal, desired_goal):
-    same = tf.reduce_all(tf.equal(achieved_goal, desired_goal), axis=-1)
-    return tf.cast(same, tf.float32) - 1.0
-
-
-def flipped_bits():
-    """Bits to flip, one at a step, until they are the goal."""
-    spec = tf.TensorSpec([BITS], tf.float32)
-
-    def initial(random):
-        bits = tf.cast(random > 0.5, tf.float32)
-        return {"bits": bits[:, :BITS], "goal": bits[:, BITS:]}
-
-    def step(state, action, random):
-        flip = tf.one_hot(action, BITS)
-        bits = tf.abs(state["bits"] - flip)
-        reward = flip_reward(bits, state["goal"])
-        state = {"bits": bits, "goal": state["goal"]}
-        return native.Outcome(state, reward, reward >= 0)
-
-    return native.Dynamics(
-        initial,
-        step,
-        {"achieved_goal": spec, "desired_goal": spec},
-        tensor_spec.BoundedTensorSpec([], tf.int64, 0, BITS - 1),
-        num_initial_randoms=2 * BITS,
-        observe=lambda s: {"achieved_goal": s["bits"], "desired_goal": s["goal"]},
-        max_episode_steps=BITS,
-        compute_reward=flip_reward,
-    )
 
 
 class Reach(environments.PyEnvironment):
@@ -94,14 +61,12 @@ class Reach(environments.PyEnvironment):
         self._rng.bit_generator.state, self._place, self._goal, self._steps = state
 
 
-DISCRETE = [
-    "DqnAgent",
-    "DiscreteSacAgent",
-    "CategoricalDqnAgent-rainbow",
-    "QrDqnAgent",
-    "IqnAgent",
+# All whose updates are of single steps or of sequences drawn from replay.
+NAMES = [
+    name
+    for name, kind in every_agent.KINDS.items()
+    if not kind.without_td_error and not kind.without_weights
 ]
-CONTINUOUS = ["SacAgent", "TqcAgent", "Td3Agent", "DdpgAgent", "D4pgAgent", "DmpoAgent"]
 # Each kind of buffer, of loop and of reward, and both kinds of actions.
 FAST = [
     ("DqnAgent", TFUniformReplayBuffer, True),
@@ -111,29 +76,29 @@ CASES = [
     *FAST,
     *(
         pytest.param(*case, marks=pytest.mark.slow)
-        for name in [*DISCRETE, *CONTINUOUS]
-        for jit_compile in (False, True)
-        for kind in (TFUniformReplayBuffer, TFPrioritizedReplayBuffer)
-        if (case := (name, kind, jit_compile)) not in FAST
+        for name in NAMES
+        for case in (
+            (name, TFPrioritizedReplayBuffer, True),
+            (name, TFUniformReplayBuffer, False),
+        )
     ),
 ]
 
 
-def make_loop(name, kind, jit_compile, seed=1):
-    if name in DISCRETE:
-        environment = native.NativeEnvironment(flipped_bits(), batch_size=2, seed=seed)
+def make_loop(name, kind, jit_compile, seed=1, row_format=None):
+    if every_agent.KINDS[name].action_spec == every_agent.CHOICE:
+        environment = native.load("BitFlipping4-v0", batch_size=2, seed=seed)
     else:
         environment = environments.TFPyEnvironment(Reach())
     agent = every_agent.KINDS[name].make(
         environment.time_step_spec(), environment.action_spec(), (8,), seed, 1e-2
     )
-    row_format = Hindsight.of(environment)
     replay_buffer = kind(
         agent.collect_data_spec,
         environment.batch_size,
         50,
         seed=seed,
-        row_format=row_format,
+        row_format=row_format or Hindsight.of(environment),
     )
     loop = off_policy_loop.OffPolicyLoop(
         environment,
@@ -141,6 +106,7 @@ def make_loop(name, kind, jit_compile, seed=1):
         replay_buffer,
         initial_collect_steps=30,
         sample_batch_size=8,
+        sequence_length=4 if name.endswith("recurrent") else None,
         seed=seed,
         jit_compile=jit_compile,
     )
@@ -182,3 +148,15 @@ def test_the_runs_of_a_sweep_relabel_as_alone():
         for one, other in zip(state_of(swept), state_of(parts), strict=True):
             # XLA may add in another order.
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_rewards_on_the_host_are_refused_in_a_sweep():
+    def make(seed):
+        row_format = Hindsight(HostReward(Reach().compute_reward))
+        buffer = TFUniformReplayBuffer
+        return make_loop("DqnAgent", buffer, True, seed, row_format)[0]
+
+    with pytest.raises(TypeError, match=r"row_format whose .* are on the host"):
+        train.sweep(
+            make, [1, 2], num_iterations=1, eval_interval=1, num_eval_episodes=1
+        )

@@ -8,7 +8,8 @@ written in Python, answers all of these calls. Such a call takes a few microseco
 
 XLA must never see a call fail: when a program fails, XLA frees the variables that the
 program was about to update in place, and TensorFlow goes on using their memory. So an
-exception is kept, and raised after the program has ended.
+exception is kept, and raised after the program has ended. `call` chooses between the
+two kinds of calls.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import graph_calls, internals, xla_ffi
+from tfrl.compilation import context, graph_calls, internals, python_threads, xla_ffi
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -174,6 +175,68 @@ def host_call(
         )
         channel.state.assign(state)
     return outputs
+
+
+@tf.autograph.experimental.do_not_convert
+def call(
+    function: HostFunction,
+    inputs: Sequence[tf.Tensor],
+    output_specs: Sequence[tf.TensorSpec],
+    channel: Channel,
+    fallback: HostFunction | None = None,
+    name: str | None = None,
+    *,
+    in_order: bool = False,
+) -> list[tf.Tensor]:
+    """Calls a Python function from a graph, whether or not XLA compiles it.
+
+    Args:
+      function: See `host_call`. It may return arrays of other dtypes, which are
+        converted.
+      inputs: Tensors; of fully defined shapes under XLA.
+      output_specs: See `host_call`.
+      channel: See `host_call`. Its `raising` raises exceptions as they are.
+      fallback: See `host_call`; other graphs end at an exception.
+      name: See `host_call`.
+      in_order: Whether calls that share the channel are made in the program's order in
+        other graphs too, which takes longer. Under XLA they always are.
+
+    Returns:
+      A tensor for each of `output_specs`.
+
+    Raises:
+      NotImplementedError: See `host_call`.
+    """
+    if context.in_xla_graph():
+        return host_call(function, inputs, output_specs, channel, fallback, name)
+
+    dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
+
+    def kept(*arrays: np.ndarray) -> list[np.ndarray]:
+        python_threads.keep_thread_state()
+        state, arrays = arrays[: len(states)], arrays[len(states) :]
+        try:
+            # Copies, because TensorFlow may use the memory of an array that it gets.
+            results = [
+                np.array(result, dtype)
+                for result, dtype in zip(function(*arrays), dtypes, strict=True)
+            ]
+        except BaseException as error:
+            channel.keep(error)
+            raise
+        return [*state, *results]
+
+    # TensorFlow makes changes of a variable in the program's order, but not calls.
+    states = [channel.state.read_value()] if in_order else []
+    specs = [*map(_spec, states), *output_specs]
+    outputs = graph_calls.numpy_function(
+        kept, [*states, *inputs], [spec.dtype for spec in specs], name
+    )
+    for output, spec in zip(outputs, specs, strict=True):
+        output.set_shape(spec.shape)
+    if in_order:
+        channel.state.assign(outputs[0], read_value=False)
+    return outputs[len(states) :]
 
 
 def _spec(tensor: tf.Tensor) -> tf.TensorSpec:

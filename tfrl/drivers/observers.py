@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,13 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.compilation import (
-    context,
-    effects,
-    host_calls,
-    ordered_calls,
-    python_threads,
-)
+from tfrl.compilation import effects, host_calls
 
 
 def show(observers: Iterable[Callable[[Any], Any]], step: Any, name: str) -> None:
@@ -74,8 +67,6 @@ class HostObserver:
             )
         self._function = function
         self._channel = host_calls.Channel()
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._calls = ordered_calls.OrderedCalls()
 
     def __repr__(self) -> str:
         return f"host_observer({self._function!r})"
@@ -103,11 +94,11 @@ class HostObserver:
 
         if tf.executing_eagerly():
             call(*leaves)
-        elif context.in_xla_graph():
-            inputs = [tf.convert_to_tensor(leaf) for leaf in leaves]
-            host_calls.host_call(call, inputs, [], self._channel, name="host_observer")
-        else:
-            self._calls(functools.partial(self._kept, call), leaves, [])
+            return
+        inputs = [tf.convert_to_tensor(leaf) for leaf in leaves]
+        host_calls.call(
+            call, inputs, [], self._channel, name="host_observer", in_order=True
+        )
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
@@ -122,15 +113,6 @@ class HostObserver:
     def has_failed(self) -> tf.Tensor:
         """Returns a bool scalar, whether a compiled program's call has raised."""
         return self._channel.has_failed()
-
-    def _kept(self, call: Callable[..., list[Any]], *arrays: np.ndarray) -> list[Any]:
-        """Calls the function; keeps an exception for `reraise`."""
-        python_threads.keep_thread_state()
-        try:
-            return call(*arrays)
-        except BaseException as error:
-            self._channel.keep(error)
-            raise
 
 
 def calls_python(observer: Any) -> bool:

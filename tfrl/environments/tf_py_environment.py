@@ -21,7 +21,6 @@ from tfrl.compilation import (
     context,
     graph_calls,
     host_calls,
-    python_threads,
     words,
 )
 from tfrl.environments import (
@@ -240,35 +239,15 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             # tf.convert_to_tensor takes twice as long.
             outputs = [tf.constant(x) for x in self._latest.copies()]
         else:
+            specs = self._layout.stored_specs
             outputs = self._layout.from_words(
-                self._run_in_graph(function, inputs, name)
+                host_calls.call(
+                    function, inputs, specs, self._channel, self._truncation, name
+                )
             )
         if self._is_flat:
             return ts.TimeStep(*outputs)
         return tf.nest.pack_sequence_as(self._time_step_spec, outputs)
-
-    # A conversion would convert the Python environment, too, which runs as it is.
-    @tf.autograph.experimental.do_not_convert
-    def _run_in_graph(
-        self, function: _Advance, inputs: list[Any], name: str
-    ) -> list[tf.Tensor]:
-        """Calls `function` in the graph; returns the time step as it is stored."""
-        specs = self._layout.stored_specs
-        if context.in_xla_graph():
-            return host_calls.host_call(
-                function, inputs, specs, self._channel, self._truncation, name
-            )
-
-        def call_and_copy(*arguments: np.ndarray) -> list[np.ndarray]:
-            python_threads.keep_thread_state()
-            # TensorFlow may use the memory of an array that it gets.
-            return [array.copy() for array in function(*arguments)]
-
-        dtypes = [spec.dtype for spec in specs]
-        stored = graph_calls.numpy_function(call_and_copy, inputs, dtypes, name)
-        for tensor, spec in zip(stored, specs, strict=True):
-            tensor.set_shape(spec.shape)
-        return stored
 
     def _truncation(self) -> list[np.ndarray]:
         """Returns a truncated last time step, for a program that cannot stop."""
@@ -334,9 +313,6 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
                 raise
             self._num_steps += 1
             return self._latest.update(time_step, self._num_steps)
-        except BaseException as error:
-            self._channel.keep(error)
-            raise
         finally:
             if alone:
                 self._lock.release()

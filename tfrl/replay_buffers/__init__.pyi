@@ -26,9 +26,9 @@ from .reverb_utils import (
     ReverbTrajectorySequenceObserver as ReverbTrajectorySequenceObserver,
 )
 from .ring.frame_stacking import FrameStacking as FrameStacking
-from .ring.hindsight import GoalWrapperRelabeler as GoalWrapperRelabeler
 from .ring.hindsight import Hindsight as Hindsight
-from .ring.hindsight import HostReward as HostReward
+from .ring.relabelers import GoalWrapperRelabeler as GoalWrapperRelabeler
+from .ring.relabelers import HostReward as HostReward
 from .ring.row_format import RowFormat as RowFormat
 from .ring.row_format import Window as Window
 from .ring.sum_tree import SumTree as SumTree

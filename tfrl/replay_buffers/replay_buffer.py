@@ -81,6 +81,14 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         return False
 
     @property
+    def calls_python(self) -> bool:
+        """Whether a sample calls Python, which XLA's programs do on the CPU alone.
+
+        False unless a subclass says otherwise.
+        """
+        return False
+
+    @property
     def draws_by_seed(self) -> bool:
         """Whether there is `sample(sample_batch_size, num_steps, seed)`.
 

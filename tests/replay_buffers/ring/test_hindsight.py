@@ -153,11 +153,13 @@ def as_arrays(items):
     [
         (TFUniformReplayBuffer, "tensors", False),
         (TFPrioritizedReplayBuffer, "tensors", True),
-        (TFPrioritizedReplayBuffer, "host", False),
+        pytest.param(TFPrioritizedReplayBuffer, "host", False, marks=pytest.mark.slow),
         (TFUniformReplayBuffer, "host", True),
-        (TFUniformReplayBuffer, "wrapper", False),
+        pytest.param(TFUniformReplayBuffer, "wrapper", False, marks=pytest.mark.slow),
         (TFPrioritizedReplayBuffer, "wrapper", True),
-        (TFUniformReplayBuffer, "wrapper of one", False),
+        pytest.param(
+            TFUniformReplayBuffer, "wrapper of one", False, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_goals_and_rewards_are_those_of_a_loop(kind, reward, jit_compile):
@@ -280,6 +282,7 @@ def test_an_environments_own_functions_are_found():
         row_format = Hindsight.of(environment)
         buffer = TFUniformReplayBuffer(SPEC, BATCH, LENGTH, row_format=row_format)
         assert buffer.supports_xla
+        assert buffer.calls_python
     with pytest.raises(ValueError, match="expected a GoalReplayEnvWrapper or an"):
         Hindsight.of(testing.CorridorEnvironment())
 
@@ -296,6 +299,7 @@ def test_a_native_environments_reward_is_part_of_the_graph():
         buffer.add_batch(tf.nest.map_structure(lambda *x: np.stack(x), *frame))
         if int(buffer.num_frames()) == buffer.capacity:
             break
+    assert not buffer.calls_python
     graph = tf.function(lambda: buffer.sample(8, 2, 1)).get_concrete_function()
     assert not any("PyFunc" in op.type for op in graph.graph.get_operations())
 

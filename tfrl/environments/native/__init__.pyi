@@ -1,4 +1,5 @@
 from . import acrobot as acrobot
+from . import bit_flipping as bit_flipping
 from . import cart_pole as cart_pole
 from . import continuous_mountain_car as continuous_mountain_car
 from . import discretized as discretized

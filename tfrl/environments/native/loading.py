@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tfrl.environments.native import (
     acrobot,
+    bit_flipping,
     cart_pole,
     continuous_mountain_car,
     mountain_car,
@@ -35,12 +36,15 @@ def load(
 ) -> native_environment.NativeEnvironment:
     """Makes a native environment, with Gymnasium's dynamics and specs.
 
+    Gymnasium has no "BitFlipping10-v0"; see `bit_flipping.from_name`.
+
     Args:
-      environment_name: One of `names()`, or "CartPole" for the newest version.
+      environment_name: One of `names()`, "CartPole" for the newest version, or
+        "BitFlipping10-v0", with any number of bits.
       batch_size: The number of members.
       seed: The seed of the random numbers; None follows `tf.random.set_seed`.
       max_episode_steps: After how many steps an episode is truncated; None for
-        Gymnasium's limit, 0 for no limit.
+        Gymnasium's limit, or the number of bits; 0 for no limit.
 
     Raises:
       ValueError: If there is no environment of that name, `batch_size` is not
@@ -51,14 +55,15 @@ def load(
 
 
 def names() -> list[str]:
-    """The names that `load` knows."""
+    """The names of Gymnasium's environments that `load` knows."""
     return sorted(_DYNAMICS)
 
 
 # One object for all environments of a kind, so that its functions are checked once.
 @functools.lru_cache(maxsize=None, typed=True)
 def _dynamics(name: str, max_episode_steps: int | None) -> Dynamics:
-    dynamics = _DYNAMICS[name]()
+    make = _DYNAMICS.get(name) or functools.partial(bit_flipping.from_name, name)
+    dynamics = make()
     if max_episode_steps is None:
         return dynamics
     return dataclasses.replace(dynamics, max_episode_steps=max_episode_steps or None)
@@ -66,7 +71,7 @@ def _dynamics(name: str, max_episode_steps: int | None) -> Dynamics:
 
 def _find(environment_name: str) -> str:
     versions = [name for name in names() if name.startswith(f"{environment_name}-v")]
-    if environment_name in _DYNAMICS:
+    if environment_name in _DYNAMICS or bit_flipping.is_task(environment_name):
         return environment_name
     if versions:
         return versions[-1]

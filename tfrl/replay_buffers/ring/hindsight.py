@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
-import tree
 
-from tfrl.compilation import (
-    accelerators,
-    context,
-    graph_calls,
-    host_calls,
-    python_threads,
-)
-from tfrl.environments import py_environment, tf_py_environment, wrappers
-from tfrl.replay_buffers.ring import row_format
+from tfrl.compilation import accelerators, host_calls
+from tfrl.replay_buffers.ring import relabelers, row_format
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks, seeds
 
 # A search for an episode's end divides what is left by this number at each round.
 _FANOUT = 16
-_ACHIEVED, _DESIRED = "achieved_goal", "desired_goal"
-
-RewardFn = Callable[[Any, Any], Any]
 
 
 class HindsightRow(NamedTuple):
@@ -75,7 +61,9 @@ class Hindsight(row_format.RowFormat):
     """
 
     def __init__(
-        self, reward_fn: RewardFn | GoalWrapperRelabeler, goals_per_step: int = 4
+        self,
+        reward_fn: relabelers.RewardFn | relabelers.GoalWrapperRelabeler,
+        goals_per_step: int = 4,
     ) -> None:
         """Creates the format.
 
@@ -103,13 +91,14 @@ class Hindsight(row_format.RowFormat):
                 "and the desired goals; use Hindsight.of(environment) to take the "
                 "environment's."
             )
-        self._relabel: Any = (
+        self._relabel: relabelers.GoalRelabeler | relabelers.GoalWrapperRelabeler = (
             reward_fn
-            if isinstance(reward_fn, GoalWrapperRelabeler)
-            else functools.partial(_with_goal, reward_fn)
+            if isinstance(reward_fn, relabelers.GoalWrapperRelabeler)
+            else relabelers.GoalRelabeler(reward_fn)
         )
-        self._has_goal_keys = not isinstance(reward_fn, GoalWrapperRelabeler)
-        self._host = reward_fn if isinstance(reward_fn, _HostFunction) else None
+        # Of the calls on the host, if there are any.
+        self._channel: host_calls.Channel | None = getattr(reward_fn, "channel", None)
+        self.calls_python = self._channel is not None
         self._chance = goals_per_step / (goals_per_step + 1)
         # To know the reward of a window's first step, which is in the frame before.
         self.context_frames = 1
@@ -132,36 +121,13 @@ class Hindsight(row_format.RowFormat):
         Raises:
           ValueError: If the environment has no such functions.
         """
-        if not isinstance(environment, tf_py_environment.TFPyEnvironment) and not (
-            isinstance(environment, py_environment.PyEnvironment)
-        ):
-            compute = getattr(environment, "compute_reward", None)
-            if compute is not None:
-                return cls(compute, goals_per_step)
-        part: Any = getattr(environment, "pyenv", environment)
-        while part is not None:
-            if isinstance(part, wrappers.GoalReplayEnvWrapper):
-                return cls(GoalWrapperRelabeler(part), goals_per_step)
-            compute = getattr(part, "compute_reward", None)
-            if compute is not None:
-                return cls(HostReward(compute), goals_per_step)
-            members = getattr(part, "envs", None)
-            inner = getattr(part, "wrapped_env", lambda: None)
-            part = members[0] if members else inner()
-        raise ValueError(
-            f"environment: got {environment!r}, expected a GoalReplayEnvWrapper or an "
-            "environment with compute_reward, in this process; give Hindsight a "
-            "function of the achieved and the desired goals."
-        )
-
-    @property
-    def supports_xla(self) -> bool:
-        """Whether XLA can compile `decode`: not if it cannot call Python."""
-        return self._host is None or host_calls.obstacle() is None
+        return cls(relabelers.of_environment(environment), goals_per_step)
 
     def reraise(self) -> contextlib.AbstractContextManager[None]:
         """Raises the exceptions of functions on the host as they are."""
-        return contextlib.nullcontext() if self._host is None else self._host.reraise()
+        if self._channel is None:
+            return contextlib.nullcontext()
+        return self._channel.raising()
 
     def stored_spec(self, data_spec: Any) -> HindsightRow:
         """Returns the specs of a row: a frame and the number of its episode.
@@ -180,8 +146,7 @@ class Hindsight(row_format.RowFormat):
                 "whose step_type tells where episodes start; give "
                 "agent.collect_data_spec."
             )
-        if self._has_goal_keys:
-            _check_goals(data_spec.observation)
+        self._relabel.check(data_spec.observation)
         if (
             not isinstance(data_spec.reward, tf.TensorSpec)
             or data_spec.reward.shape.rank
@@ -245,204 +210,6 @@ class Hindsight(row_format.RowFormat):
             same &= at <= window.newest
             start += left * tf.reduce_sum(tf.cast(same, tf.int64), -1)
         return start
-
-
-class _HostFunction:
-    """Calls a function of arrays from graphs, compiled or not."""
-
-    def __init__(self) -> None:
-        self._channel = host_calls.Channel()
-
-    @contextlib.contextmanager
-    def reraise(self) -> Any:
-        """Raises the function's own exception instead of a `tf.errors.OpError`."""
-        with self._channel.raising():
-            yield
-
-    @tf.autograph.experimental.do_not_convert
-    def _call(
-        self,
-        function: Callable[..., Sequence[Any]],
-        inputs: Sequence[tf.Tensor],
-        specs: Sequence[tf.TensorSpec],
-    ) -> list[tf.Tensor]:
-        """Calls `function` in the graph; returns its results, one for each spec."""
-
-        def call(*arrays: np.ndarray) -> list[np.ndarray]:
-            # Copies, because TensorFlow uses the memory of its arrays again.
-            results = function(*(np.array(array) for array in arrays))
-            return [
-                np.array(np.broadcast_to(result, spec.shape), spec.dtype.as_numpy_dtype)
-                for result, spec in zip(results, specs, strict=True)
-            ]
-
-        if context.in_xla_graph():
-            return host_calls.host_call(
-                call, inputs, specs, self._channel, name="hindsight"
-            )
-
-        def kept(*arrays: np.ndarray) -> list[np.ndarray]:
-            python_threads.keep_thread_state()
-            try:
-                return call(*arrays)
-            except BaseException as error:
-                self._channel.keep(error)
-                raise
-
-        dtypes = [spec.dtype for spec in specs]
-        results = graph_calls.numpy_function(kept, list(inputs), dtypes, "hindsight")
-        for result, spec in zip(results, specs, strict=True):
-            result.set_shape(spec.shape)
-        return results
-
-
-class HostReward(_HostFunction):
-    """A reward function of arrays, such as Gymnasium-Robotics' `compute_reward`.
-
-    It is called on the host, once for a batch, with goals `[N, ...]` and an empty
-    `info`; it returns the rewards `[N]`. The episodes' own infos are not stored.
-    """
-
-    def __init__(self, compute_reward: Callable[[Any, Any, Any], Any]) -> None:
-        """Wraps `compute_reward(achieved_goal, desired_goal, info)`."""
-        super().__init__()
-        self._compute = compute_reward
-
-    def __call__(self, achieved_goal: tf.Tensor, desired_goal: tf.Tensor) -> tf.Tensor:
-        """Returns the rewards for goals `[N, *shape]`, float32 `[N]`."""
-
-        def compute(achieved: np.ndarray, desired: np.ndarray) -> list[Any]:
-            return [self._compute(achieved, desired, {})]
-
-        spec = tf.TensorSpec(desired_goal.shape[:1], tf.float32)
-        return self._call(compute, [achieved_goal, desired_goal], [spec])[0]
-
-
-class GoalWrapperRelabeler(_HostFunction):
-    """Relabels by the two functions of a `GoalReplayEnvWrapper`, on the host.
-
-    They are given the steps as agents see them, with the wrapper's observations:
-    batches `[N, ...]` if the environment is batched, else one after the other.
-    """
-
-    def __init__(self, environment: wrappers.GoalReplayEnvWrapper) -> None:
-        """Takes the functions of `environment`."""
-        super().__init__()
-        self._env = environment
-
-    def __call__(
-        self, reached: ts.TimeStep, steps: ts.TimeStep, following: ts.TimeStep
-    ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-        """Returns the observations of `steps`, the rewards and the discounts.
-
-        Args:
-          reached: The steps that reached the goals, tensors that can be broadcast to
-            the shape of the others, such as `[B, 1, ...]`.
-          steps: Steps `[B, T, ...]` of the same episodes.
-          following: The steps after them, `[B, T, ...]`; the rewards and discounts are
-            theirs.
-        """
-        rank = steps.step_type.shape.rank
-        # The graph keeps the function, which must not keep the graph's tensors.
-        structure = tf.nest.map_structure(lambda _: None, steps)
-        size = len(tf.nest.flatten(steps))
-
-        def batch(arrays: Sequence[np.ndarray], shapes: Sequence[Any]) -> Any:
-            leaves = [
-                np.broadcast_to(array, shape).reshape(-1, *shape[rank:])
-                for array, shape in zip(arrays, shapes, strict=True)
-            ]
-            return tree.unflatten_as(structure, leaves)
-
-        def relabel(*arrays: np.ndarray) -> list[Any]:
-            shapes = [array.shape for array in arrays[size : 2 * size]]
-            batches = [batch(arrays[i * size :][:size], shapes) for i in range(3)]
-            outer = shapes[0][:rank]
-            return [
-                np.reshape(leaf, (*outer, *np.shape(leaf)[1:]))
-                for leaf in tree.flatten(self._relabel(*batches))
-            ]
-
-        specs = [
-            tf.TensorSpec(x.shape, x.dtype)
-            for x in (
-                *tf.nest.flatten(steps.observation),
-                following.reward,
-                following.discount,
-            )
-        ]
-        inputs = tf.nest.flatten((reached, steps, following))
-        *observation, reward, discount = self._call(relabel, inputs, specs)
-        observation = tf.nest.pack_sequence_as(steps.observation, observation)
-        return observation, reward, discount
-
-    def _relabel(
-        self, reached: ts.TimeStep, steps: ts.TimeStep, following: ts.TimeStep
-    ) -> tuple[Any, Any, Any]:
-        """Returns observations, rewards and discounts, `[N, ...]` like the steps."""
-        find = self._env.get_goal_from_trajectory
-        rewrite = self._env.get_trajectory_with_goal
-        if self._env.batched:
-            goal = find(reached)
-            after = rewrite(following, goal)
-            return rewrite(steps, goal).observation, after.reward, after.discount
-        rows = []
-        for i in range(len(steps.step_type)):
-            parts = [
-                tree.map_structure(lambda x, i=i: x[i], part)
-                for part in (reached, steps, following)
-            ]
-            goal = find(parts[0])
-            after = rewrite(parts[2], goal)
-            rows.append(
-                (rewrite(parts[1], goal).observation, after.reward, after.discount)
-            )
-        return tree.map_structure(lambda *leaves: np.stack(leaves), *rows)
-
-
-def _with_goal(
-    reward_fn: RewardFn,
-    reached: ts.TimeStep,
-    steps: ts.TimeStep,
-    following: ts.TimeStep,
-) -> tuple[Any, tf.Tensor, tf.Tensor]:
-    """Writes the achieved goals of `reached` into dictionaries of observations."""
-    desired = steps.observation[_DESIRED]
-    goal = tf.broadcast_to(reached.observation[_ACHIEVED], tf.shape(desired))
-    goal = tf.ensure_shape(goal, desired.shape)
-    rank = following.reward.shape.rank
-    size = desired.shape[:rank].num_elements()
-    batches = [
-        tf.reshape(goals, [-1 if size is None else size, *desired.shape[rank:]])
-        for goals in (following.observation[_ACHIEVED], goal)
-    ]
-    reward = tf.convert_to_tensor(reward_fn(*batches))
-    if not reward.shape.is_compatible_with([size]):
-        raise ValueError(
-            f"reward_fn: got rewards of shape {reward.shape} for goals of shape "
-            f"{batches[0].shape}, expected [{size}]; return one number for each goal, "
-            "such as by tf.norm(achieved_goal - desired_goal, axis=-1)."
-        )
-    reward = tf.cast(tf.reshape(reward, tf.shape(following.reward)), tf.float32)
-    return {**steps.observation, _DESIRED: goal}, reward, following.discount
-
-
-def _check_goals(observation_spec: Any) -> None:
-    keys = sorted(observation_spec) if isinstance(observation_spec, dict) else None
-    if keys is None or not {_ACHIEVED, _DESIRED} <= set(keys):
-        raise ValueError(
-            f"data_spec.observation: got {keys or observation_spec}, expected a "
-            f"dictionary with {_ACHIEVED!r} and {_DESIRED!r}; wrap the environment in "
-            "a GoalReplayEnvWrapper, and use Hindsight.of(environment)."
-        )
-    achieved, desired = observation_spec[_ACHIEVED], observation_spec[_DESIRED]
-    same = isinstance(achieved, tf.TensorSpec) and isinstance(desired, tf.TensorSpec)
-    if not same or (achieved.shape, achieved.dtype) != (desired.shape, desired.dtype):
-        raise ValueError(
-            f"data_spec.observation: got {_ACHIEVED!r} of {achieved} and {_DESIRED!r} "
-            f"of {desired}, expected two tensors of one shape and dtype; wrap the "
-            "environment in a GoalReplayEnvWrapper, which may convert one to the other."
-        )
 
 
 def _time_step(step: Any, before: Any) -> ts.TimeStep:

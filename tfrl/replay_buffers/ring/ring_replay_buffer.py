@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import accelerators, fast_function, trace_counts
+from tfrl.compilation import accelerators, fast_function, host_calls, trace_counts
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.replay_buffers.ring import row_format as row_formats
@@ -126,8 +126,13 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def supports_xla(self) -> bool:
-        """Whether XLA can compile the calls: yes, unless the row format forbids it."""
-        return self._format.supports_xla
+        """Whether XLA can compile the calls: not if it cannot make those of Python."""
+        return not self.calls_python or host_calls.obstacle() is None
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether samples call Python: if the row format has functions on the host."""
+        return self._format.calls_python
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:

@@ -42,14 +42,11 @@ class RowFormat:
     Attributes:
       context_frames: How many frames before the first of a window `decode` may read.
         The buffer keeps this many more of each environment than it samples.
+      calls_python: Whether `decode` calls functions on the host.
     """
 
     context_frames: int = 0
-
-    @property
-    def supports_xla(self) -> bool:
-        """Whether XLA can compile the functions."""
-        return True
+    calls_python: bool = False
 
     def reraise(self) -> contextlib.AbstractContextManager[None]:
         """Returns the context of `ReplayBuffer.reraise`."""

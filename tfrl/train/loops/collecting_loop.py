@@ -121,9 +121,11 @@ class CollectingLoop(training_loop.TrainingLoop):
 
     @property
     def calls_python(self) -> bool:
-        """Whether the environment or an observer calls Python at each step."""
-        return self._environment.calls_python or any(
-            map(observers_lib.calls_python, self._observers)
+        """Whether the environment, an observer or a sample calls Python."""
+        return (
+            self._environment.calls_python
+            or any(map(observers_lib.calls_python, self._observers))
+            or (self._replay_buffer is not None and self._replay_buffer.calls_python)
         )
 
     @property

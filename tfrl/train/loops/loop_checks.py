@@ -152,14 +152,24 @@ def obstacle_to_compilation(
     missing = obstacle_without_environment(replay_buffer)
     if missing:
         return missing
-    for part, calls_python in (
-        ("a Python environment, expected a native one", environment.calls_python),
+    for part, calls_python, device in (
+        (
+            "a Python environment, expected a native one",
+            environment.calls_python,
+            placed.collecting_device,
+        ),
         (
             "a host_observer, expected observers in TensorFlow",
             any(map(observers_lib.calls_python, observers)),
+            placed.collecting_device,
+        ),
+        (
+            "a row_format with functions on the host, expected them in TensorFlow",
+            replay_buffer is not None and replay_buffer.calls_python,
+            placed.device,
         ),
     ):
-        missing = _obstacle_to_python(placed) if calls_python else None
+        missing = _obstacle_to_python(placed, device) if calls_python else None
         if missing:
             return f"{part}: {missing}"
     parts: list[tuple[str, Any, bool]] = [
@@ -218,14 +228,13 @@ def misplaced(
     return next(filter(None, (placed.obstacle(*each) for each in held)), None)
 
 
-def _obstacle_to_python(placed: placement.Placement) -> str | None:
-    """Returns why compiled programs cannot call Python; None if they can."""
+def _obstacle_to_python(placed: placement.Placement, device: str) -> str | None:
+    """Returns why a compiled program on a device cannot call Python; None if it can."""
     missing = host_calls.obstacle()
-    if missing is None and placed.collecting_device != placement.host():
+    if missing is None and device != placement.host():
         missing = (
-            f"the compiled program that collects runs on {placed.device}, and only "
-            "the CPU calls Python; leave jit_compile=False, or keep the agent on the "
-            "CPU."
+            f"the compiled program with these calls runs on {device}, and only the CPU "
+            "calls Python; leave jit_compile=False, or keep the agent on the CPU."
         )
     if missing or not placed.is_split:
         return missing

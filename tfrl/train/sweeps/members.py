@@ -307,9 +307,11 @@ def _check_loop(made: Any) -> native_environment.NativeEnvironment:
         )
     if made.calls_python:
         raise TypeError(
-            "make_loop: got a loop with a host_observer, expected observers in "
-            "TensorFlow, such as metrics, since one program takes the steps of many "
-            "runs together; leave it out, or run the loops one after another."
+            "make_loop: got a loop with a host_observer, or with a row_format whose "
+            "functions are on the host, expected observers in TensorFlow, such as "
+            "metrics, and a reward of tensors for Hindsight, since one program takes "
+            "the steps of many runs together; leave them out, or run the loops one "
+            "after another."
         )
     if environment.dynamics.max_episode_steps is None:
         raise ValueError(

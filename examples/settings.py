@@ -28,6 +28,7 @@ LATER_FIELDS = {
     "num_action_bins": 0,
     "num_atoms": 51,
     "num_quantiles": 32,
+    "output_fc_layer_params": (),
     "priority_eta": 1.0,
     "trace_length": 0,
 }

@@ -82,7 +82,6 @@ _OF_ACME = {
     "tfrl.agents.mcts": "there is no tree search",
     "tfrl.agents.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
     "tfrl.agents.mompo": "losses.MultiObjectiveMPO is its loss; there is no agent",
-    "tfrl.agents.r2d2": "use DqnAgent with a QRnnNetwork",
     "tfrl.agents.r2d3": "use DqnAgent with a QRnnNetwork, on a filled buffer",
     "tfrl.agents.svg0_prior": "use SacAgent",
     **dict.fromkeys(

@@ -82,7 +82,8 @@ _OF_ACME = {
     "tfrl.agents.mcts": "there is no tree search",
     "tfrl.agents.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
     "tfrl.agents.mompo": "losses.MultiObjectiveMPO is its loss; there is no agent",
-    "tfrl.agents.r2d3": "use DqnAgent with a QRnnNetwork, on a filled buffer",
+    "tfrl.agents.r2d2.R2D2": "use R2d2Agent",
+    "tfrl.agents.r2d3": "use R2d2Agent, on a filled buffer",
     "tfrl.agents.svg0_prior": "use SacAgent",
     **dict.fromkeys(
         (
@@ -92,6 +93,7 @@ _OF_ACME = {
             "tfrl.agents.dqn.DQNLearner",
             "tfrl.agents.impala.IMPALALearner",
             "tfrl.agents.mpo.MPOLearner",
+            "tfrl.agents.r2d2.R2D2Learner",
         ),
         "use learning.Learner, which trains any agent on the items of an adder",
     ),
@@ -103,6 +105,7 @@ _OF_ACME = {
             "tfrl.agents.dqn.DistributedDQN",
             "tfrl.agents.impala.DistributedIMPALA",
             "tfrl.agents.mpo.DistributedMPO",
+            "tfrl.agents.r2d2.DistributedR2D2",
         ),
         "tfrl.distribute runs actors and a learner as processes",
     ),

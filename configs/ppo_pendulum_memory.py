@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     config.lstm_size = 64
     config.output_fc_layer_params = (64,)
     config.normalize_rewards = True
-    config.learning_rate = 2e-3
+    config.normalize_advantages = False
     config.anneal_learning_rate = True
     config.eval_interval = 14
     config.log_interval = 2

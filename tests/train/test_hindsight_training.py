@@ -67,13 +67,8 @@ NAMES = [
     for name, kind in every_agent.KINDS.items()
     if not kind.without_td_error and not kind.without_weights
 ]
-# Each kind of buffer, of loop and of reward, and both kinds of actions.
-FAST = [
-    ("DqnAgent", TFUniformReplayBuffer, True),
-    ("SacAgent", TFPrioritizedReplayBuffer, False),
-]
 CASES = [
-    *FAST,
+    ("DqnAgent", TFUniformReplayBuffer, True),
     *(
         pytest.param(*case, marks=pytest.mark.slow)
         for name in NAMES

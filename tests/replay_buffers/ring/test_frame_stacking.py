@@ -156,7 +156,11 @@ def check_same(given, expected):
 
 @pytest.mark.parametrize(
     ("wrapper", "axis", "jit_compile"),
-    [(First, -1, False), (Zeros, 0, False), (Kept, -1, True)],
+    [
+        (First, -1, False),
+        pytest.param(Zeros, 0, False, marks=pytest.mark.slow),
+        (Kept, -1, True),
+    ],
 )
 def test_frames_are_the_wrappers_over_a_thousand_episodes(wrapper, axis, jit_compile):
     kind = KINDS[axis]  # Both kinds occur.
@@ -351,7 +355,10 @@ def state_of(agent, buffer):
 
 @pytest.mark.parametrize(
     ("kind", "jit_compile"),
-    [(TFUniformReplayBuffer, False), (TFPrioritizedReplayBuffer, True)],
+    [
+        (TFUniformReplayBuffer, False),
+        pytest.param(TFPrioritizedReplayBuffer, True, marks=pytest.mark.slow),
+    ],
 )
 def test_a_dqn_learns_the_same_from_it_and_goes_on_bit_for_bit(
     tmp_path, kind, jit_compile

@@ -69,6 +69,9 @@ evaluations reach -138 to -193, and the policy is lost again. Neither other init
 weights of the last layer nor a time limit that counts as a termination changed that.
 DQN learns there with the same settings.
 
+Recurrent PPO on PendulumNoVel-v1 falls short of its reference, which explores by
+state-dependent noise.
+
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps;
 sb3-contrib reports 168, give or take 39, over 5 runs, and rl-zoo3's own run has 70.2,
 give or take 225 over its episodes.

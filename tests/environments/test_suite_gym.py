@@ -183,7 +183,11 @@ def test_python_environments_import_without_tensorflow():
 def test_robotics_without_its_extra_names_it(monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda *modules: False)
     with pytest.raises(ImportError, match=r"tfrl\[robotics\]"):
-        suite_gym.load("FetchReach-v4")
+        suite_gym.load("FetchNothing-v0")
+    entry_point = "gymnasium.envs.classic_control:CartPoleEnv"
+    own = gymnasium.envs.registration.EnvSpec("FetchOwn-v0", entry_point=entry_point)
+    monkeypatch.setitem(gymnasium.registry, own.id, own)
+    assert suite_gym.find_spec(own.id) is own
 
 
 @pytest.mark.skipif(

@@ -150,7 +150,7 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     module, _, name = environment_name.rpartition(":")
     if module:
         _import_registrations(environment_name, module)
-    elif name.startswith(_ROBOTICS):
+    elif name.startswith(_ROBOTICS) and name not in gymnasium.registry:
         install = "pip install 'tfrl[robotics]'"
         extras.require(environment_name, install, "gymnasium_robotics")
         _import_registrations(environment_name, "gymnasium_robotics")

@@ -27,7 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import context, graph_calls, internals, python_threads, xla_ffi
+from tfrl.compilation import (
+    context,
+    graph_calls,
+    internals,
+    ordered_calls,
+    python_threads,
+    xla_ffi,
+)
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
@@ -214,29 +221,26 @@ def call(
 
     def kept(*arrays: np.ndarray) -> list[np.ndarray]:
         python_threads.keep_thread_state()
-        state, arrays = arrays[: len(states)], arrays[len(states) :]
         try:
             # Copies, because TensorFlow may use the memory of an array that it gets.
-            results = [
+            return [
                 np.array(result, dtype)
                 for result, dtype in zip(function(*arrays), dtypes, strict=True)
             ]
         except BaseException as error:
             channel.keep(error)
             raise
-        return [*state, *results]
 
-    # TensorFlow makes changes of a variable in the program's order, but not calls.
-    states = [channel.state.read_value()] if in_order else []
-    specs = [*map(_spec, states), *output_specs]
-    outputs = graph_calls.numpy_function(
-        kept, [*states, *inputs], [spec.dtype for spec in specs], name
-    )
-    for output, spec in zip(outputs, specs, strict=True):
-        output.set_shape(spec.shape)
     if in_order:
-        channel.state.assign(outputs[0], read_value=False)
-    return outputs[len(states) :]
+        return ordered_calls.call_in_order(
+            channel.state, kept, inputs, output_specs, name
+        )
+    outputs: list[tf.Tensor] = graph_calls.numpy_function(
+        kept, list(inputs), [spec.dtype for spec in output_specs], name
+    )
+    for output, spec in zip(outputs, output_specs, strict=True):
+        output.set_shape(spec.shape)
+    return outputs
 
 
 def _spec(tensor: tf.Tensor) -> tf.TensorSpec:

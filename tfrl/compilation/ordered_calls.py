@@ -21,7 +21,7 @@ class OrderedCalls:
     def __init__(self) -> None:
         """Creates the variable that orders the calls."""
         with tf.init_scope():
-            self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
+            self._state = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
 
     @tf.autograph.experimental.do_not_convert
     def __call__(
@@ -49,21 +49,43 @@ class OrderedCalls:
                 for result, spec in zip(results, output_specs, strict=True)
             ]
 
-        def call(count: np.ndarray, *arrays: np.ndarray) -> list[Any]:
+        def call(*arrays: np.ndarray) -> list[np.ndarray]:
             results = function(*arrays)
             dtypes = [spec.dtype.as_numpy_dtype for spec in output_specs]
-            return [
-                count + 1,
-                *(np.asarray(r, d) for r, d in zip(results, dtypes, strict=True)),
-            ]
+            return [np.asarray(r, d) for r, d in zip(results, dtypes, strict=True)]
 
-        count, *results = graph_calls.numpy_function(
-            call,
-            [self._count.read_value(), *inputs],
-            [tf.int64, *(spec.dtype for spec in output_specs)],
-        )
-        count.set_shape([])
-        self._count.assign(count, read_value=False)
-        for result, spec in zip(results, output_specs, strict=True):
-            result.set_shape(spec.shape)
-        return results
+        return call_in_order(self._state, call, inputs, output_specs)
+
+
+def call_in_order(
+    state: tf.Variable,
+    function: Callable[..., Sequence[np.ndarray]],
+    inputs: Sequence[tf.Tensor],
+    output_specs: Sequence[tf.TensorSpec],
+    name: str | None = None,
+) -> list[tf.Tensor]:
+    """Calls a Python function from a graph, in the order of the program.
+
+    Args:
+      state: The variable that orders the calls that share it. Each call reads it, and
+        assigns what it has read.
+      function: Takes the inputs as arrays, and returns arrays of `output_specs`.
+      inputs: Tensors, or values that can be converted to tensors.
+      output_specs: The specs of the results; dimensions may be None.
+      name: The name of the operation.
+    """
+
+    def call(value: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+        return [np.copy(value), *function(*arrays)]
+
+    value, *results = graph_calls.numpy_function(
+        call,
+        [state.read_value(), *inputs],
+        [state.dtype, *(spec.dtype for spec in output_specs)],
+        name,
+    )
+    value.set_shape(state.shape)
+    state.assign(value, read_value=False)
+    for result, spec in zip(results, output_specs, strict=True):
+        result.set_shape(spec.shape)
+    return results

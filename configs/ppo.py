@@ -30,6 +30,7 @@ def get_config() -> ConfigDict:
     config.lstm_size = 0  # Units of an LSTM after these layers; 0: none.
     config.output_fc_layer_params = ()  # Units of the hidden layers after the LSTM.
     config.activation = "tanh"  # Of the hidden layers, such as relu.
+    config.initial_log_stddev = 0.0  # Logarithm of a continuous action's deviation.
     config.normalize_observations = False  # By their running mean and variance.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
     config.normalize_rewards = False  # By the running deviation of their returns.

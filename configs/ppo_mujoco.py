@@ -1,8 +1,9 @@
 """PPO on MuJoCo's HalfCheetah-v5, and by --env on Hopper-v5 and others of its kind.
 
-It needs `pip install 'tfrl[mujoco]'`. The published results used these settings
-for 1,000,000 steps (Schulman et al., "Proximal policy optimization algorithms", 2017),
-with normalized observations and rewards.
+It needs `pip install 'tfrl[mujoco]'`. The settings are Tianshou's for 1,000,000 steps,
+but for one environment at a time and for advantages that are computed once a rollout.
+On HalfCheetah-v5, seed 100, they reach several times the return of CleanRL's settings,
+which normalize advantages, weigh the values by 0.5 and start with a deviation of 1.
 """
 
 from ml_collections import ConfigDict
@@ -19,6 +20,9 @@ def get_config() -> ConfigDict:
     config.collect_steps_per_iteration = 2048
     config.num_epochs = 10
     config.minibatch_size = 64
+    config.initial_log_stddev = -0.5
+    config.normalize_advantages = False
+    config.value_loss_weight = 0.25
     config.normalize_observations = True
     config.normalize_rewards = True
     config.learning_rate = 3e-4

@@ -10,6 +10,7 @@ import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from examples import grids
 from tfrl.utils import number_checks
 
 # The most that TensorFlow's int32 numbers count, and the most of what int64 ones do.
@@ -145,6 +146,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "gamma": _FRACTION,
     "goals_per_step": _SIZE_OR_0,
     "gradient_clipping": _number(low=0.0, excludes_low=True, optional=True),
+    "grid_observations": _one_of(grids.KINDS),
     "gsde_initial_log_std": _FINITE,
     "gsde_sample_freq": _SIZE_OR_0,
     "importance_exponent": _FROM_0,
@@ -155,6 +157,7 @@ CHECKS: dict[str, Callable[..., None]] = {
     "initial_alpha": _ABOVE_0,
     "initial_collect_steps": _SIZE,
     "initial_epsilon": _FRACTION,
+    "initial_log_stddev": _FINITE,
     "inverse_temperature": _FROM_0,
     "lambda_value": _FRACTION,
     "learning_rate": _FROM_0,

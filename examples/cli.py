@@ -14,7 +14,7 @@ import re
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import ml_collections
@@ -23,7 +23,7 @@ from ml_collections import config_flags
 
 import examples
 import tfrl
-from examples import checks, flag_help, interrupts, settings, velocities
+from examples import checks, flag_help, grids, interrupts, settings, velocities
 from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_config
@@ -40,6 +40,9 @@ _ORIGINS = {
     "num_frames": "--config.frame_stack",
     "max_sequence_length": "--config.replay_capacity",
 }
+
+# The settings of a run that its environments are made with.
+_OF_ENVIRONMENT = ("num_action_bins", "emulator", "grid_observations")
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 _IS_CONFIG = re.compile("--?config=").match
@@ -274,6 +277,11 @@ def _logdir(algorithm: str, config: Config) -> pathlib.Path:
     return pathlib.Path(LOGDIR.value or pathlib.Path("logs", name))
 
 
+def environment_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings among a run's that `make_environment` takes."""
+    return {name: config[name] for name in _OF_ENVIRONMENT if name in config}
+
+
 def make_environment(
     name: str,
     num_envs: int,
@@ -282,6 +290,7 @@ def make_environment(
     *,
     is_training: bool = False,
     emulator: str = "ale-py",
+    grid_observations: str = "flat",
 ) -> tfrl.environments.TFEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
@@ -292,12 +301,14 @@ def make_environment(
     With `num_action_bins` an action is the number of one of so many evenly spaced
     values of the environment's continuous action. Atari games have the usual
     preprocessing; with `is_training`, a lost life ends an episode, and rewards become
-    their signs. For `emulator`, see `suite_atari.load_batch`.
+    their signs. For `emulator`, see `suite_atari.load_batch`. `grid_observations` is
+    how MiniGrid's grids are seen; see `grids.wrappers_of`.
     """
     if tfrl.environments.native.bit_flipping.is_task(name):
         return make_native_environment(name, num_envs, seed, num_action_bins)
     environment: tfrl.environments.PyEnvironment
     name, positions = velocities.split(name)
+    gym_env_wrappers = grids.wrappers_of(name, grid_observations)
     if tfrl.environments.suite_atari.is_game(name):
         environment = tfrl.environments.suite_atari.load_batch(
             name,
@@ -311,9 +322,13 @@ def make_environment(
     elif tfrl.environments.suite_dm_control.is_task(name):
         environment = tfrl.environments.suite_dm_control.load_batch(name, num_envs)
     elif num_envs == 1:
-        environment = tfrl.environments.suite_gym.load(name)
+        environment = tfrl.environments.suite_gym.load(
+            name, gym_env_wrappers=gym_env_wrappers
+        )
     else:
-        environment = tfrl.environments.vector_py_environment.load(name, num_envs)
+        environment = tfrl.environments.vector_py_environment.load(
+            name, num_envs, gym_env_wrappers=gym_env_wrappers
+        )
     if positions is not None:
         environment = tfrl.environments.wrappers.ObservationFilterWrapper(
             environment, positions
@@ -353,20 +368,23 @@ def make_observation_normalizer(
 
 
 def make_video_environment(
-    name: str, num_action_bins: int = 0, emulator: str = "ale-py"
+    name: str, **settings: Any
 ) -> tfrl.environments.TFEnvironment | None:
-    """Makes an environment to film; None if it cannot be rendered as pictures."""
+    """Makes an environment to film; None if it cannot be rendered as pictures.
+
+    The settings are further ones of `make_environment`.
+    """
     if tfrl.environments.suite_atari.is_game(
         name
     ) or tfrl.environments.native.bit_flipping.is_task(name):
-        return make_environment(name, 1, 1, emulator=emulator)
+        return make_environment(name, 1, 1, **settings)
     if tfrl.environments.suite_dm_control.is_task(name):
         return None
     spec = tfrl.environments.suite_gym.find_spec(velocities.split(name)[0])
     kwargs = {**spec.kwargs, **tfrl.environments.suite_gym.make_kwargs(spec)}
     if kwargs.get("render_mode") != "rgb_array":
         return None
-    return make_environment(name, 1, 1, num_action_bins)
+    return make_environment(name, 1, 1, **settings)
 
 
 def refuse_games(name: str) -> None:

@@ -36,6 +36,7 @@ def make_agent(
         lstm_size=(lstm_size,) if lstm_size else None,
         output_fc_layer_params=config.get("output_fc_layer_params"),
         activation_fn=keras.activations.get(config.activation),
+        initial_log_stddev=config.get("initial_log_stddev", 0.0),
         dtype=config.dtype,
         seed=config.seed,
     )

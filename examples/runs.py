@@ -114,15 +114,12 @@ def settings(
 
     It reads no flags, since a process that another one started has none.
     """
-    bins = config.get("num_action_bins", 0)
+    own = cli.environment_settings(config)
     # All episodes of an evaluation run side by side, from different starts.
-    emulator = config.get("emulator", "ale-py")
-    environment = cli.make_environment(
-        config.env, config.num_eval_episodes, 0, bins, emulator=emulator
-    )
+    environment = cli.make_environment(config.env, config.num_eval_episodes, 0, **own)
     video_environment = None
     if films:
-        video_environment = cli.make_video_environment(config.env, bins, emulator)
+        video_environment = cli.make_video_environment(config.env, **own)
     evaluator = evaluation.Evaluator(
         environment, agent.policy, config.num_eval_episodes, seed=config.seed
     )

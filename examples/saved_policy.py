@@ -14,9 +14,6 @@ POLICY = flags.DEFINE_string(
     "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
 )
 
-# The settings of a run that its environments are made with.
-_OF_ENVIRONMENT = ("num_action_bins", "emulator")
-
 
 def load(path: pathlib.Path) -> Any:
     """Returns the saved policy; raises a ValueError if it is damaged."""
@@ -74,5 +71,4 @@ def find() -> Saved:
         )
     seed = 123_456 if cli.SEED.value is None else cli.SEED.value
     checks.CHECKS["seed"]("seed", seed, remedy="set --seed")
-    own = {key: settings[key] for key in _OF_ENVIRONMENT if key in settings}
-    return Saved(path, name, seed, own)
+    return Saved(path, name, seed, cli.environment_settings(settings))

@@ -17,6 +17,7 @@ LATER_FIELDS = {
     "dueling": False,
     "frame_stack": 0,
     "goals_per_step": 0,
+    "initial_log_stddev": 0.0,
     "max_gradient_norm": 0.0,
     "loss": "squared",
     "max_q_value": 200.0,
@@ -36,6 +37,7 @@ LATER_FIELDS = {
 # The environments that a file `..._FAMILY.py` is made for, beside its own.
 _FAMILIES = {
     "atari": re.compile(r"ALE/|\w+NoFrameskip-v"),
+    "minigrid": re.compile(r"(MiniGrid|BabyAI)-"),
     "mujoco": re.compile(
         r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|"
         r"InvertedPendulum|Pusher|Reacher|Swimmer|Walker2d)-v\d+$"

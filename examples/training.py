@@ -44,9 +44,8 @@ def make_environment(config: cli.Config) -> environments.TFEnvironment:
         config.env,
         config.get("num_envs", 1),
         config.seed,
-        config.get("num_action_bins", 0),
         is_training=True,
-        emulator=config.get("emulator", "ale-py"),
+        **cli.environment_settings(config),
     )
 
 

@@ -180,6 +180,23 @@ def test_python_environments_import_without_tensorflow():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")
+def test_grids_are_registered_when_one_is_loaded():
+    """In a process of its own, which has not imported minigrid."""
+    code = (
+        "from tfrl.environments import suite_gym\n"
+        "spec = suite_gym.find_spec('MiniGrid-DoorKey-5x5-v0')\n"
+        "assert spec.entry_point == 'minigrid.envs:DoorKeyEnv', spec\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_grids_without_their_extra_name_it(monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda *modules: False)
+    with pytest.raises(ImportError, match=r"tfrl\[minigrid\]"):
+        suite_gym.load("MiniGrid-Nothing-v0")
+
+
 def test_robotics_without_its_extra_names_it(monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda *modules: False)
     with pytest.raises(ImportError, match=r"tfrl\[robotics\]"):

@@ -28,10 +28,18 @@ _EXTRAS = {
     "gymnasium.envs.box2d": ("box2d", "Box2D"),
     "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
 }
-# How names of Gymnasium-Robotics begin, which registers them when it is imported.
-_ROBOTICS = (
-    *("Adroit", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate", "HandReach"),
-    "PointMaze",
+# How the names begin of environments that a package registers when it is imported:
+# the package's extra of tfrl, its module, and the names.
+_REGISTERED_BY = (
+    ("minigrid", "minigrid", ("MiniGrid-", "BabyAI-")),
+    (
+        "robotics",
+        "gymnasium_robotics",
+        (
+            *("Adroit", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate"),
+            *("HandReach", "PointMaze"),
+        ),
+    ),
 )
 
 
@@ -150,10 +158,12 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     module, _, name = environment_name.rpartition(":")
     if module:
         _import_registrations(environment_name, module)
-    elif name.startswith(_ROBOTICS) and name not in gymnasium.registry:
-        install = "pip install 'tfrl[robotics]'"
-        extras.require(environment_name, install, "gymnasium_robotics")
-        _import_registrations(environment_name, "gymnasium_robotics")
+    elif name not in gymnasium.registry:
+        for extra, package, beginnings in _REGISTERED_BY:
+            if name.startswith(beginnings):
+                install = f"pip install 'tfrl[{extra}]'"
+                extras.require(environment_name, install, package)
+                _import_registrations(environment_name, package)
     spec = gymnasium.registry.get(name) or gymnasium.registry.get(_newest_version(name))
     if spec is None:
         raise ValueError(

@@ -44,6 +44,14 @@ def test_normal_actions_have_means_near_0_and_deviations_of_1():
     assert np.abs(distribution.mean()).max() < 0.1
 
 
+def test_the_deviation_of_normal_actions_starts_where_it_is_asked_to():
+    actor, _ = ppo_networks.create_networks(
+        OBSERVATION, FORCE, initial_log_stddev=-2.0, seed=1
+    )
+    distribution, _ = actor(tf.constant([[1.0, -2, 30, 4]]))
+    np.testing.assert_allclose(distribution.stddev(), [3 * [np.exp(-2)]], rtol=1e-6)
+
+
 @processors.multiplies_in_half_precision
 @pytest.mark.parametrize("action_spec", [CHOICE, FORCE], ids=["choice", "force"])
 def test_mixed_precision_is_of_the_hidden_layers(action_spec):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +33,7 @@ def create_networks(
     lstm_size: Sequence[int] | None = None,
     output_fc_layer_params: Sequence[int] | None = None,
     activation_fn: Any = keras.activations.tanh,
+    initial_log_stddev: float = 0.0,
     dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> tuple[network.Network, network.Network]:
@@ -41,8 +43,9 @@ def create_networks(
     in the actor's last layer and 1 in the critic's, and all biases are 0; only an LSTM
     has Keras' initialisation. Continuous actions are normal; their means are not
     squashed, and the logarithms of their standard deviations are variables that start
-    at 0. So do Stable-Baselines3 and CleanRL; Andrychowicz et al., "What matters in
-    on-policy reinforcement learning?" (2020, arXiv:2006.05990), compare it with others.
+    at 0 by default. So do Stable-Baselines3 and CleanRL; Andrychowicz et al., "What
+    matters in on-policy reinforcement learning?" (2020, arXiv:2006.05990), compare it
+    with others.
 
     Args:
       observation_spec: The nest of specs of the observations that the networks see. It
@@ -55,6 +58,8 @@ def create_networks(
         have their own, and a state. None for networks without a state.
       output_fc_layer_params: The units of each dense layer after the LSTM cells.
       activation_fn: The activation of all hidden layers.
+      initial_log_stddev: Where the logarithms of the standard deviations of continuous
+        actions start.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.
@@ -99,7 +104,9 @@ def create_networks(
         observation_spec,
         action_spec,
         discrete_projection_net=_discrete_head,
-        continuous_projection_net=_continuous_head,
+        continuous_projection_net=functools.partial(
+            _continuous_head, initial_log_stddev=initial_log_stddev
+        ),
         seed=seeds(),
         **encoder,
     )
@@ -121,12 +128,14 @@ def _discrete_head(action_spec: Any, *, seed: int) -> network.DistributionNetwor
     )
 
 
-def _continuous_head(action_spec: Any, *, seed: int) -> network.DistributionNetwork:
+def _continuous_head(
+    action_spec: Any, *, seed: int, initial_log_stddev: float
+) -> network.DistributionNetwork:
     return normal_projection_network.NormalProjectionNetwork(
         action_spec,
         mean_transform=None,
         std_transform=tf.exp,
-        std_bias_initializer_value=0.0,
+        std_bias_initializer_value=initial_log_stddev,
         seed=seed,
         kernel_initializer=keras.initializers.Orthogonal(_SMALL),
     )

@@ -13,7 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from benchmarks import comparison, measurement, peers, plot, processes, report
+from benchmarks import (
+    comparison,
+    measurement,
+    peers,
+    plot,
+    processes,
+    report,
+    timing,
+)
 
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
@@ -55,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.against:
             _say_against_what(options.against, say)
         started = time.perf_counter()
-        finished = _run(options.benchmarks, options.cores, session)
+        with timing.declared():
+            finished = _run(options.benchmarks, options.cores, session)
         for title, versions in pool.versions.items():
             said = ", ".join(f"{name} {value}" for name, value in versions.items())
             say(f"{title}: {said}")

@@ -22,17 +22,6 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("Prioritized DQN", "DQN"),
         ("Rainbow", "IQN"),
     ),
-    "Parts of Rainbow": tuple(
-        ("Rainbow", f"Rainbow without {part}")
-        for part in (
-            "distributions",
-            "double Q-learning",
-            "dueling",
-            "noise",
-            "n-step returns",
-            "priorities",
-        )
-    ),
     "Continuous actions": (
         ("SAC", "DDPG"),
         ("SAC", "TD3"),
@@ -84,7 +73,7 @@ def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:
     """Returns a result for each configuration of the rows of the score table."""
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
     for row in rows:
-        key = row["agent"], row["environment"], row["config"]
+        key = row["agent"], row["environment"], row["config"], row["config_hash"]
         runs.setdefault(key, []).append(row)
     return [
         Result(
@@ -93,7 +82,7 @@ def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:
             float(np.median([float(row["steps"]) for row in own])),
             np.array([[float(row["return"])] for row in own]),
         )
-        for (agent, environment, _), own in runs.items()
+        for (agent, environment, *_), own in runs.items()
     ]
 
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
-import hashlib
-import importlib.util
-import json
 import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from benchmarks import score_pairs
-from examples import settings
+from benchmarks.score_entries import FAMILIES, ROOT, Entry
 from tfrl.eval import statistics
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-LOGS = ROOT / "logs" / "scores"
-_NOTHING = object()
 _HEAD = """# Scores
 
 Mean returns of greedy episodes with the final weights: 1,000 episodes on environments
@@ -27,12 +20,15 @@ that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 st
 50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
 interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
 precipice", 2021); `worst` shows the seeds that it hides. The settings were chosen on
-other seeds, or are published ones; only discrete SAC's were chosen on seeds 0 to 2. A
-reference is a published return, most often the return of a single run. Seconds are the
-time of one run's iterations, with one thread, beside whatever else the processor did.
-The same seed gives the same run on the same code and processor; on another processor
-sums are rounded otherwise, and the run is another one. So a row names the commit and
-the processor, which older rows did not record.
+other seeds, or are published ones, but for two: discrete SAC's were chosen on seeds 0
+to 2, and recurrent PPO's on PendulumNoVel-v1 on other seeds after seeds 0 to 2 had been
+seen with earlier ones. A reference is a published return, most often the return of a
+single run. Seconds are the processor time of one run with one thread, with its start
+and evaluations; in older rows the time of its iterations, beside whatever else the
+processor did. The same seed gives the same run on the same code, versions and
+processor; on another processor sums are rounded otherwise, and the run is another one.
+So a row names the commit and the processor, which older rows did not record, and
+`benchmarks/scores.csv` the versions and a checksum of the final weights, too.
 
 """
 _COLUMNS = (
@@ -53,6 +49,14 @@ missing there and makes this page:
 
 ```
 python -m benchmarks.scores
+```
+
+This one trains runs of the table once more, here a single seed, and compares: on the
+same kind of processor with the same versions, the return and the final weights must be
+equal, and elsewhere the return must be near the row's.
+
+```
+python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
 ```
 
 The same statistics of runs of your own:
@@ -114,68 +118,6 @@ interquartile mean of the runs in blue.
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """An agent on an environment.
-
-    Attributes:
-      agent: Its name for readers.
-      example: The script that trains it.
-      config: The configuration file.
-      num_seeds: The number of runs; their seeds begin at 0.
-      reference: A published return, and `source` says whose; None if there is none.
-      source: Where the reference is from.
-      flags: Further flags of the script.
-    """
-
-    agent: str
-    example: str
-    config: str
-    num_seeds: int
-    reference: float | None = None
-    source: str = ""
-    flags: tuple[str, ...] = ()
-
-    def settings(self) -> dict:
-        """Returns the values of the configuration, with the fields that flags set."""
-        path = ROOT / self.config
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        settings = module.get_config().to_dict()
-        for flag in self.flags:
-            name, _, value = flag.removeprefix("--").partition("=")
-            settings[name.removeprefix("config.")] = value
-        return settings
-
-    def hash(self) -> str:
-        """Returns a hash of the configuration, without the seed and the device.
-
-        A field that later versions have added does not count, as long as it means what
-        the versions before it did.
-        """
-        kept = {
-            name: value
-            for name, value in self.settings().items()
-            if name not in ("seed", "device")
-            and settings.LATER_FIELDS.get(name, _NOTHING) != value
-        }
-        text = json.dumps(kept, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    @property
-    def name(self) -> str:
-        """What its files are named by."""
-        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
-        return name.replace(" ", "_").lower()
-
-    def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
-        """Returns where the outputs of the run with a seed are."""
-        return logs / f"{self.name}_{self.hash()}_{seed}"
-
-
 def write(
     entries: Sequence[Entry],
     rows: Sequence[Mapping[str, str]],
@@ -186,17 +128,14 @@ def write(
 
     The folders are not in the repository, but the pictures are.
     """
-    lines, commands, pictures, shown = [], [], [], []
+    lines: dict[str, list[str]] = {}
+    commands, pictures, shown = [], [], []
     for entry in entries:
-        own = [
-            row
-            for row in rows
-            if (row["agent"], row["config"]) == (entry.agent, entry.config)
-        ]
+        own = [row for row in rows if entry.has(row)]
         if not own:
             continue
         shown += own
-        lines.append(line(entry, own))
+        lines.setdefault(family_of(entry), []).append(line(entry, own))
         words = (
             f"python -m examples.{entry.example}",
             f"--config={entry.config}",
@@ -211,11 +150,19 @@ def write(
         if picture.exists():
             pictures.append(f"![{title}](scores/{picture.name})")
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
-    text = [_HEAD.rstrip("\n"), "", *head, *lines, _TAIL, *commands, ""]
+    text = [_HEAD]
+    for family, its in lines.items():
+        text += [f"## {family}", "", *head, *its, ""]
+    text += ["## How the table is made", _TAIL, *commands, ""]
     text += score_pairs.section(shown, docs)
     if pictures:
         text += [_CURVES, *pictures, ""]
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def family_of(entry: Entry) -> str:
+    """Returns the kind of an entry's environment."""
+    return next(name for name, entries in FAMILIES.items() if entry in entries)
 
 
 def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
@@ -229,7 +176,9 @@ def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     reference = (
         "" if entry.reference is None else f"{entry.reference:g} ({entry.source})"
     )
-    seconds = np.median([float(row["seconds"]) for row in rows])
+    seconds = np.median(
+        [float(row.get("processor_seconds") or row["seconds"]) for row in rows]
+    )
     return (
         f"| {entry.agent} | {rows[0]['environment']} | {int(rows[0]['steps']):,} "
         f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} | {seconds:.0f} "
@@ -263,13 +212,23 @@ def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> Non
 
 
 def evaluations(folders: Sequence[pathlib.Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the steps `[N]` and returns `[seeds, N]` of evaluations."""
+    """Returns the steps `[N]` and returns `[seeds, N]` of evaluations.
+
+    Raises:
+      ValueError: A run has fewer evaluations than the first one.
+    """
     steps, returns = [], []
     for folder in folders:
         with open(folder / "metrics.csv", newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
         steps = [steps_of(row) for row in rows]
         returns.append([float(row["evaluation_return"]) for row in rows])
+        if len(returns[-1]) != len(returns[0]):
+            raise ValueError(
+                f"{folder / 'metrics.csv'}: got {len(returns[-1])} evaluations, "
+                f"expected {len(returns[0])}, as in {folders[0]}; the file is cut "
+                "short, or of another run: remove its folder and train it again."
+            )
     return np.array(steps), np.array(returns)
 
 

@@ -2,14 +2,19 @@
 
     python -m benchmarks.scores
     python -m benchmarks.scores --only=SAC --processes=2
+    python -m benchmarks.scores --background
+    python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
     python -m benchmarks.scores --table
 
 Each run is an ordinary run of an example, in a process of its own with one thread. Its
 score is the mean return of greedy episodes of its final weights. A row of
 benchmarks/scores.csv is written when its run ends, so an interrupted command goes on
-where it was, and a run is trained again only if its configuration has changed. At the
-end docs/scores.md is made from the rows, and pictures of the learning curves in
-docs/scores from the outputs of the runs; --table does only that.
+where it was, and a run is trained again only if its configuration has changed, or if
+its row says in the column `again` why. At the end docs/scores.md is made from the rows,
+and pictures of the learning curves in docs/scores from the outputs of the runs; --table
+does only that. --background trains one run at a time, at the lowest priority, and
+stands still while something is timed (see `benchmarks.timing`). --verify trains runs
+that have a row once more, and compares.
 """
 
 from __future__ import annotations
@@ -17,15 +22,31 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
+import hashlib
 import os
 import pathlib
+import platform
+import resource
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 
-from benchmarks import processors, score_table
-from benchmarks.score_table import LOGS, ROOT, Entry
+import numpy as np
+
+from benchmarks import processors, score_table, timing
+from benchmarks.score_entries import (
+    DATA,
+    ENTRIES,
+    HALF_TRAINED,
+    LOGS,
+    QUEUE,
+    RECORDING,
+    ROOT,
+    Entry,
+)
 from examples import cli
 from tfrl.system import interrupts, jobs, quiet
 
@@ -42,7 +63,13 @@ _FIELDS = (
     "config_hash",
     "commit",
     "processor",
+    "processor_seconds",
+    "versions",
+    "checksum",
+    "again",
 )
+# Packages whose versions a row names.
+_PACKAGES = ("tensorflow", "keras", "numpy", "gymnasium")
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "TF_NUM_INTRAOP_THREADS": "1",
@@ -50,123 +77,26 @@ _ONE_THREAD = {
 }
 
 
-# The replay of a SAC that has seen 50,000 steps, and learned from few of them.
-RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
-HALF_TRAINED = (
-    "--config=configs/sac.py",
-    "--config.initial_collect_steps=2000",
-    "--config.collect_steps_per_iteration=16",
-    "--config.replay_capacity=50000",
-    "--num_iterations=3000",
-    f"--logdir={RECORDING.parent.relative_to(ROOT)}",
-)
-
-_ZOO = "rl-zoo3, one run"
-_ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
-_ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
-_ZOO_REACH = "rl-zoo3, one run of FetchReach-v1"
-_ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
-_CLEAN_RL = "CleanRL, 3 runs"
-_AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
-_DQN = ("--config.agent=dqn",)
-# What leaves out one part of Rainbow.
-_WITHOUT = {
-    "distributions": _DQN,
-    "double Q-learning": ("--config.double_q=False",),
-    "dueling": ("--config.dueling=False",),
-    "noise": (
-        "--config.noisy_stddev=0.0",
-        "--config.initial_epsilon=1.0",
-        "--config.final_epsilon=0.05",
-    ),
-    "n-step returns": ("--config.n_step_update=1",),
-    "priorities": ("--config.replay=uniform",),
-}
-_HINDSIGHT = "DQN with hindsight"
-_NO_HINDSIGHT = ("--config.goals_per_step=0",)
-_CART_POLE = ("--env=CartPole-v1",)
-_DDPG = ("--config.agent=ddpg",)
-_HOPPER = ("--num_iterations=40000",)
-_DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
-_OFFLINE = "configs/offline.py"
-_CQL, _BC = "--config.agent=cql", "--config.agent=bc"
-ENTRIES = (
-    Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
-    Entry("Prioritized DQN", "train_dqn", "configs/dqn_prioritized.py", 32, 500, _ZOO),
-    Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
-    Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
-    Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),
-    Entry("C51", "train_dqn", "configs/c51.py", 5, 481.2, _CLEAN_RL),
-    Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
-    Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
-    Entry(_AS_C51, "train_dqn", "configs/c51.py", 5, 488.7, _CLEAN_RL, _DQN),
-    Entry(_AS_C51, "train_dqn", "configs/c51_acrobot.py", 5, -91.5, _CLEAN_RL, _DQN),
-    Entry(
-        _AS_C51, "train_dqn", "configs/c51_mountain_car.py", 5, -195.0, _CLEAN_RL, _DQN
-    ),
-    Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 5, 500, _ZOO),
-    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
-    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),
-    Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2),
-    Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping_to_ones.py", 3),
-    Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping.py", 3),
-    Entry("DQN", "train_dqn", "configs/dqn_bit_flipping.py", 3, flags=_NO_HINDSIGHT),
-    Entry("IQN", "train_dqn", "configs/iqn.py", 5),
-    Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
-    *(
-        Entry(f"Rainbow without {it}", "train_dqn", "configs/rainbow.py", 5, flags=off)
-        for it, off in _WITHOUT.items()
-    ),
-    Entry("R2D2", "train_dqn", "configs/r2d2.py", 3),
-    Entry("REINFORCE", "train_reinforce", "configs/reinforce.py", 5, flags=_CART_POLE),
-    Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
-    Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
-    Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
-    Entry("IMPALA", "train_impala", "configs/impala.py", 32),
-    Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
-    Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
-    Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
-    Entry("Recurrent PPO", "train_ppo", "configs/ppo_cartpole_memory.py", 3, 500, _ZOO),
-    Entry(
-        "Recurrent PPO", "train_ppo", "configs/ppo_pendulum_memory.py", 3, -217.9, _ZOO
-    ),
-    Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
-    Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
-    Entry("SAC", "train_sac", "configs/sac.py", 5, -157, _ZOO),
-    Entry("TD3", "train_td3", "configs/td3.py", 5, -152, _ZOO),
-    Entry("DDPG", "train_td3", "configs/td3.py", 5, -152, _ZOO, _DDPG),
-    Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
-    Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),
-    Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
-    Entry("MPO", "train_dmpo", "configs/mpo.py", 5),
-    Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
-    Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
-    Entry(
-        "TQC with hindsight",
-        "train_sac",
-        "configs/sac_fetch_reach.py",
-        3,
-        -1.66,
-        _ZOO_REACH,
-    ),
-    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
-    Entry("IQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_DATA,)),
-    Entry("CQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_CQL, _DATA)),
-    Entry("BC", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_BC, _DATA)),
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run of an entry."""
+    """One run of an entry.
+
+    Attributes:
+      entry: The entry.
+      seed: The seed.
+      logs: Where the folder of its outputs is.
+      is_again: Whether it has a row already, which it is to replace.
+    """
 
     entry: Entry
     seed: int
+    logs: pathlib.Path = LOGS
+    is_again: bool = False
 
     @property
     def folder(self) -> pathlib.Path:
         """Where its outputs are."""
-        return self.entry.folder(self.seed)
+        return self.entry.folder(self.seed, self.logs)
 
     @property
     def output(self) -> pathlib.Path:
@@ -187,29 +117,40 @@ class Run:
         entry = self.entry
         return entry.agent, entry.config, entry.hash(), str(self.seed)
 
+    def remove_outputs_of_its_row(self) -> None:
+        """Removes its outputs if they are the ones that its row was made from."""
+        if self.is_again and (self.folder / "finished.json").exists():
+            shutil.rmtree(self.folder)
+
+    def add_seconds(self, seconds: float) -> float:
+        """Adds processor time to what its processes have used; returns the sum."""
+        path = self.folder / "processor_seconds.txt"
+        seconds += float(path.read_text()) if path.exists() else 0.0
+        path.write_text(str(seconds))
+        return seconds
+
 
 def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
     """Returns the rows of the table, as text."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return [
+            {name: row.get(name) or "" for name in _FIELDS}
+            for row in csv.DictReader(file)
+        ]
 
 
 def _key(row: dict[str, str]) -> tuple[str, str, str, str]:
     return row["agent"], row["config"], row["config_hash"], row["seed"]
 
 
-def _is_same_run(row: dict[str, str], other: dict[str, str]) -> bool:
-    return all(row[name] == other[name] for name in ("agent", "config", "seed"))
-
-
 def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None:
     """Writes the table, in the order of the entries and seeds."""
-    order = [(entry.agent, entry.config) for entry in ENTRIES]
+    order = [(entry.agent, entry.config, entry.hash()) for entry in ENTRIES]
 
     def place(row: dict[str, str]) -> tuple[int, int]:
-        name = row["agent"], row["config"]
+        name = row["agent"], row["config"], row["config_hash"]
         return order.index(name) if name in order else len(order), int(row["seed"])
 
     partial = path.with_suffix(".partial")
@@ -221,13 +162,16 @@ def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None
 
 
 def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterator[Run]:
-    """Yields the runs of the entries that have no row with their configuration."""
-    done = {_key(row) for row in rows}
+    """Yields the runs of the entries that have no row, or one that says `again`."""
+    again = {_key(row): row["again"] for row in rows}
     for entry in entries:
         for seed in range(entry.num_seeds):
             run = Run(entry, seed)
-            if run.key() not in done:
+            reason = again.get(run.key())
+            if reason is None:
                 yield run
+            elif reason:
+                yield dataclasses.replace(run, is_again=True)
 
 
 def current_commit() -> str:
@@ -252,12 +196,13 @@ def _git(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def score(run: Run, commit: str) -> dict[str, str]:
+def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     """Plays greedy episodes of a run's final weights; returns its row.
 
     Args:
       run: The run, which has ended.
       commit: The commit of the code that trained it.
+      processor_seconds: The processor time of its processes.
     """
     import tensorflow as tf  # Not at the top: --table does not wait for it.
 
@@ -271,8 +216,10 @@ def score(run: Run, commit: str) -> dict[str, str]:
         environment = native.load(name, episodes, seed=123_456)
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
-        environment = cli.make_environment(name, episodes, 123_456)
-    policy = tf.saved_model.load(str(run.folder / "final_policy"))
+        own = cli.environment_settings(run.entry.settings())
+        environment = cli.make_environment(name, episodes, 123_456, **own)
+    final_policy = run.folder / "final_policy"
+    policy = tf.saved_model.load(str(final_policy))
     result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
     with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
         last = list(csv.DictReader(file))[-1]
@@ -288,7 +235,32 @@ def score(run: Run, commit: str) -> dict[str, str]:
         "config_hash": run.entry.hash(),
         "commit": commit,
         "processor": processors.description(),
+        "processor_seconds": f"{processor_seconds:.0f}",
+        "versions": versions(),
+        "checksum": checksum(final_policy),
+        "again": "",
     }
+
+
+def versions() -> str:
+    """Returns the versions of Python and of the packages that numbers depend on."""
+    python = f"python {platform.python_version()}"
+    return " ".join(
+        [python, *(f"{name} {metadata.version(name)}" for name in _PACKAGES)]
+    )
+
+
+def checksum(policy: pathlib.Path) -> str:
+    """Returns a checksum of the values of a saved policy's variables."""
+    import tensorflow as tf  # Not at the top: --table does not wait for it.
+
+    reader = tf.train.load_checkpoint(str(policy / "variables" / "variables"))
+    shapes = reader.get_variable_to_shape_map()
+    digest = hashlib.sha256()
+    for name in sorted(shapes):
+        if name != "_CHECKPOINTABLE_OBJECT_GRAPH":
+            digest.update(np.ascontiguousarray(reader.get_tensor(name)).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def make_recording(is_stopped: Callable[[], bool]) -> None:
@@ -312,8 +284,19 @@ def make_recording(is_stopped: Callable[[], bool]) -> None:
     os.replace(unfinished, RECORDING)
 
 
-def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> None:
-    """Trains and scores the runs, and writes each row when its run has ended.
+def train(
+    runs: Sequence[Run],
+    processes: int,
+    on_row: Callable[[Run, dict[str, str]], None],
+    is_paused: Callable[[], bool],
+) -> None:
+    """Trains and scores the runs.
+
+    Args:
+      runs: The runs.
+      processes: The number of runs at a time.
+      on_row: Called with each run that has ended, and its row.
+      is_paused: Returns whether the runs are to stand still for now.
 
     Raises:
       KeyboardInterrupt: Ctrl-C or SIGTERM came; the runs have saved checkpoints.
@@ -322,28 +305,32 @@ def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> No
     os.environ.update(_ONE_THREAD)
     commit = current_commit()
     failed = []
+    used = _seconds_of_children()
 
     def ended(number: int, status: int) -> None:
+        nonlocal used
         run = runs[number]
+        before, used = used, _seconds_of_children()
+        seconds = run.add_seconds(used - before)
         if status != 0:
             failed.append(run.output)
             return
-        row = score(run, commit)
-        rows[:] = [other for other in rows if not _is_same_run(other, row)]
-        rows.append(row)
-        write_rows(rows)
+        row = score(run, commit, seconds)
+        on_row(run, row)
         name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
-        print(f"{name}: {row['return']} in {row['seconds']} s", flush=True)
+        print(f"{name}: {row['return']} in {row['processor_seconds']} s", flush=True)
 
+    for run in runs:
+        run.remove_outputs_of_its_row()
     made = [
         jobs.Job(f"examples.{run.entry.example}", run.flags(), run.output)
         for run in runs
     ]
     signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
     with signals as is_requested:
-        if any(_DATA in run.entry.flags for run in runs) and not RECORDING.exists():
+        if any(DATA in run.entry.flags for run in runs) and not RECORDING.exists():
             make_recording(is_requested)
-        jobs.run_all(made, processes, is_requested, ended)
+        jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
     if is_requested():
         raise KeyboardInterrupt
     if failed:
@@ -353,37 +340,144 @@ def train(runs: Sequence[Run], processes: int, rows: list[dict[str, str]]) -> No
         )
 
 
+def _seconds_of_children() -> float:
+    """Returns the processor time of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def chosen(only: str | None) -> list[Entry]:
+    """Returns the entries that a command is about, in the order of the queue.
+
+    Raises:
+      ValueError: There is none of that name.
+    """
+    entries = [
+        entry
+        for entry in QUEUE
+        if only in (None, entry.agent, pathlib.Path(entry.config).stem, entry.name)
+    ]
+    if not entries:
+        names = ", ".join(sorted({entry.agent for entry in ENTRIES}))
+        raise ValueError(
+            f"got {only!r}, expected one of {names}, the name of a configuration's "
+            "file, or of an entry's picture in docs/scores"
+        )
+    return entries
+
+
+def verdict(
+    row: Mapping[str, str], new: Mapping[str, str], rows: Sequence[Mapping[str, str]]
+) -> tuple[bool, str]:
+    """Compares a run that was trained once more with its row.
+
+    On the same kind of processor and the same versions, the returns and the final
+    weights must be equal. Elsewhere a run is another draw: its return must lie within
+    three standard deviations (at least 1 % of the mean) of the mean of the row's runs.
+
+    Args:
+      row: The row of the table.
+      new: The row of the new run.
+      rows: The rows of all seeds of the entry.
+
+    Returns:
+      Whether it is as it should be, and a sentence that says so.
+    """
+    name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+    both = f"{row['return']} in the table, {new['return']} now"
+    where = ("processor", "versions")
+    if all(row[field] == new[field] for field in where):
+        is_same = all(row[field] == new[field] for field in ("return", "checksum"))
+        words = "the same" if is_same else "not the same"
+        return is_same, f"{name}: {both}; the final weights and the return are {words}."
+    returns = [float(other["return"]) for other in rows]
+    mean = float(np.mean(returns))
+    reach = max(
+        3 * float(np.std(returns, ddof=min(1, len(returns) - 1))), abs(mean) / 100
+    )
+    is_within = abs(float(new["return"]) - mean) <= reach
+    side = "within" if is_within else "outside"
+    return is_within, (
+        f"{name}: {both}, on another processor or with other versions; {side} "
+        f"{mean - reach:.1f} to {mean + reach:.1f}."
+    )
+
+
+def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
+    """Trains an entry's runs that have rows once more; returns the exit status.
+
+    Raises:
+      ValueError: No run of that name has a row.
+    """
+    name, _, seed = name.partition("/")
+    old = {
+        Run(entry, int(row["seed"]), LOGS.parent / "verify"): row
+        for entry in chosen(name)
+        for row in rows
+        if entry.has(row) and seed in ("", row["seed"])
+    }
+    if not old:
+        raise ValueError(
+            f"got {name}/{seed}, expected an entry, or ENTRY/SEED, with rows"
+        )
+    results = []
+
+    def compare(run: Run, new: dict[str, str]) -> None:
+        own = [other for other in rows if run.entry.has(other)]
+        is_good, text = verdict(old[run], new, own)
+        results.append(is_good)
+        print(text, flush=True)
+        shutil.rmtree(run.folder)
+
+    train(list(old), processes, compare, timing.is_going_on)
+    return int(not all(results))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what is missing and makes the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scores", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("--only", help="the agent, or the configuration's file name")
+    parser.add_argument(
+        "--only", help="the agent, the configuration's file name, or the entry's name"
+    )
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count(), help="runs at a time"
+    )
+    parser.add_argument(
+        "--background", action="store_true", help="one run, at the lowest priority"
+    )
+    parser.add_argument(
+        "--verify", metavar="ENTRY[/SEED]", help="train it again, and compare"
     )
     parser.add_argument(
         "--table", action="store_true", help="train nothing, only make the page"
     )
     options = parser.parse_args(arguments)
     rows = read_rows()
-    if not options.table:
-        chosen = [
-            entry
-            for entry in ENTRIES
-            if options.only in (None, entry.agent, pathlib.Path(entry.config).stem)
-        ]
-        if not chosen:
-            names = ", ".join(sorted({entry.agent for entry in ENTRIES}))
-            parser.error(f"--only: got {options.only!r}, expected one of {names}")
-        runs = list(missing(chosen, rows))
-        print(f"{len(runs)} runs are missing.", flush=True)
-        quiet.quieten_tensorflow()
-        try:
-            train(runs, options.processes, rows)
-        except KeyboardInterrupt:
-            print("Interrupted; the same command goes on.")
-            return 130
+    if options.background:
+        os.nice(19)
+        options.processes = 1
+
+    def add(run: Run, row: dict[str, str]) -> None:
+        rows[:] = [other for other in rows if _key(other) != run.key()]
+        rows.append(row)
+        write_rows(rows)
+
+    try:
+        if options.verify:
+            quiet.quieten_tensorflow()
+            return verify(options.verify, rows, options.processes)
+        if not options.table:
+            runs = list(missing(chosen(options.only), rows))
+            print(f"{len(runs)} runs are missing.", flush=True)
+            quiet.quieten_tensorflow()
+            train(runs, options.processes, add, timing.is_going_on)
+    except ValueError as error:
+        parser.error(f"{'--verify' if options.verify else '--only'}: {error}")
+    except KeyboardInterrupt:
+        print("Interrupted; the same command goes on.")
+        return 130
     score_table.write(ENTRIES, rows, LOGS)
     return 0
 

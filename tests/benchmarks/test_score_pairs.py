@@ -10,6 +10,7 @@ def rows_of(agent, environment, returns, steps=1000, config="configs/a.py"):
             "agent": agent,
             "environment": environment,
             "config": config,
+            "config_hash": "of the configuration",
             "steps": str(steps + seed),
             "return": str(value),
         }

@@ -5,7 +5,9 @@ import pathlib
 import re
 import subprocess
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from benchmarks import score_table, scores
 from examples import settings
@@ -26,6 +28,10 @@ def row_of(run, value, **fields):
         "config_hash": run.entry.hash(),
         "commit": "1234567",
         "processor": "A processor",
+        "processor_seconds": "",
+        "versions": "python 3.11.7",
+        "checksum": "abc",
+        "again": "",
         **fields,
     }
 
@@ -35,6 +41,91 @@ def test_only_runs_without_a_row_of_their_configuration_are_missing():
     rows += [row_of(scores.Run(SAC, 1), -900, config_hash="of another configuration")]
     seeds = [run.seed for run in scores.missing([SAC], rows)]
     assert seeds == [1, *range(3, SAC.num_seeds)]
+
+
+def test_a_run_whose_row_says_again_is_missing_and_its_old_outputs_go(tmp_path):
+    rows = [row_of(scores.Run(SAC, 0), -150), row_of(scores.Run(SAC, 1), -150)]
+    rows[1]["again"] = "no commit"
+    first, *_ = scores.missing([SAC], rows)
+    assert (first.seed, first.is_again) == (1, True)
+    run = dataclasses.replace(first, logs=tmp_path)
+    run.folder.mkdir()
+    (run.folder / "metrics.csv").touch()
+    run.remove_outputs_of_its_row()
+    assert (run.folder / "metrics.csv").exists()  # Interrupted: it goes on.
+    (run.folder / "finished.json").touch()
+    run.remove_outputs_of_its_row()
+    assert not run.folder.exists()
+
+
+def test_every_row_has_the_hash_of_its_configuration():
+    """Without it, the command would train rows again whose settings are the same."""
+    for row in scores.read_rows():
+        name = row["agent"], row["environment"], row["seed"], row["config_hash"]
+        assert sum(entry.has(row) for entry in scores.ENTRIES) == 1, name
+
+
+def test_the_queue_has_every_entry_once_and_each_has_its_own_files():
+    assert sorted(scores.QUEUE, key=repr) == sorted(scores.ENTRIES, key=repr)
+    assert len({entry.name for entry in scores.ENTRIES}) == len(scores.ENTRIES)
+
+
+def test_processor_time_is_added_up_over_interruptions(tmp_path):
+    run = scores.Run(SAC, 0, tmp_path)
+    run.folder.mkdir()
+    assert run.add_seconds(2.5) == 2.5
+    assert run.add_seconds(1.0) == 3.5
+
+
+def test_a_checksum_is_of_the_values_of_the_variables(tmp_path):
+    def saved(name, value):
+        module = tf.Module()
+        module.variable = tf.Variable(value)
+        tf.saved_model.save(module, str(tmp_path / name))
+        return scores.checksum(tmp_path / name)
+
+    first = saved("first", [1.0, 2.0])
+    assert saved("second", [1.0, 2.0]) == first
+    assert saved("third", [1.0, np.nextafter(np.float32(2), np.float32(3))]) != first
+
+
+@pytest.mark.parametrize(
+    ("now", "is_good"),
+    [
+        ({}, True),
+        ({"return": "-151.0"}, False),
+        ({"checksum": "another"}, False),
+        ({"processor": "Another", "return": "-155.0", "checksum": "another"}, True),
+        ({"versions": "python 3.13.0", "return": "-185.0"}, False),
+    ],
+)
+def test_a_verified_run_is_the_same_here_and_near_its_row_elsewhere(now, is_good):
+    """The standard deviation of the three is 10."""
+    runs = [scores.Run(SAC, seed) for seed in range(3)]
+    values = (-140, -150, -160)
+    rows = [row_of(run, value) for run, value in zip(runs, values, strict=True)]
+    found, text = scores.verdict(rows[1], {**rows[1], **now}, rows)
+    assert found is is_good
+    assert text.startswith("SAC on Pendulum-v1, seed 1: -150 in the table")
+
+
+def test_what_is_to_be_verified_needs_rows():
+    with pytest.raises(ValueError, match="expected an entry, or ENTRY/SEED, with rows"):
+        scores.verify("sac_sac/77", [], 1)
+
+
+def test_a_file_of_a_run_that_is_cut_short_is_named(tmp_path):
+    for seed, rows in enumerate(([[0, -100], [10, -20]], [[0, -100]])):
+        SAC.folder(seed, tmp_path).mkdir()
+        with open(SAC.folder(seed, tmp_path) / "metrics.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["environment_steps", "evaluation_return"])
+            writer.writerows(rows)
+    folders = [SAC.folder(seed, tmp_path) for seed in range(2)]
+    with pytest.raises(
+        ValueError, match=r"_1/metrics.csv: got 1 evaluations, expected 2"
+    ):
+        score_table.evaluations(folders)
 
 
 def test_a_hash_depends_on_every_setting_but_the_seed_and_the_device():

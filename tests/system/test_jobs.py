@@ -114,3 +114,24 @@ jobs.run_all([job], 1, lambda: False, print)
     parent.wait()
     while is_running(child):
         time.sleep(0.02)
+
+
+def test_paused_jobs_stand_still_and_go_on(tmp_path, monkeypatch):
+    """The job counts as fast as it can; while it is paused, the count stays."""
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "import os\nwhile not os.path.exists('stop'):\n    os.write(1, b'.')\n"
+    (tmp_path / "counting_job.py").write_text(code.replace("stop", f"{tmp_path}/stop"))
+    job = jobs.Job("counting_job", [], tmp_path / "count.txt")
+    sizes = []
+
+    def is_paused():
+        if job.output.exists() and job.output.stat().st_size:
+            sizes.append(job.output.stat().st_size)
+        if len(sizes) == 6:
+            (tmp_path / "stop").touch()
+        return 1 <= len(sizes) <= 5
+
+    ended = jobs.run_all([job], 1, lambda: False, lambda *_: None, is_paused=is_paused)
+    assert ended == [0]
+    assert sizes[0] <= sizes[2] == sizes[3] == sizes[4] == sizes[5]
+    assert job.output.stat().st_size >= sizes[5]

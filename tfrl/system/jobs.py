@@ -43,6 +43,8 @@ def run_all(
     most: int,
     is_stopped: Callable[[], bool],
     on_end: Callable[[int, int], None],
+    *,
+    is_paused: Callable[[], bool] = lambda: False,
 ) -> list[int | None]:
     """Runs all jobs; each is a process of its own, which ends with this one.
 
@@ -53,6 +55,7 @@ def run_all(
         to end, and the others are not started.
       on_end: A function that is called with the number and the exit status of each job
         that ends.
+      is_paused: Returns whether the processes are to stand still (SIGSTOP) for now.
 
     Returns:
       The exit status of each job; negative for a job that a signal ended, None for a
@@ -64,7 +67,7 @@ def run_all(
     posix.check(jobs[0].module if jobs else "jobs")
     statuses: list[int | None] = [None] * len(jobs)
     waiting, running = list(range(len(jobs))), dict[int, subprocess.Popen[bytes]]()
-    is_told = False
+    is_told = is_still = False
     reading, writing = os.pipe()
     with contextlib.ExitStack() as stack:
         # The jobs see the pipe close when this process ends in any way.
@@ -72,7 +75,11 @@ def run_all(
         stack.callback(os.close, writing)
         stack.callback(_kill, running)
         while running or (waiting and not is_told):
-            while waiting and len(running) < most and not is_told:
+            if is_still != (is_paused() and not is_told):
+                is_still = not is_still
+                for process in running.values():
+                    process.send_signal(signal.SIGSTOP if is_still else signal.SIGCONT)
+            while waiting and len(running) < most and not (is_told or is_still):
                 number = waiting.pop(0)
                 running[number] = _start(jobs[number], reading)
             time.sleep(_POLL)

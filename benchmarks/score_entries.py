@@ -1,0 +1,306 @@
+"""The rows of the score table: which agents are trained where, and in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.util
+import itertools
+import json
+import pathlib
+from collections.abc import Mapping
+
+from examples import settings
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "logs" / "scores"
+_NOTHING = object()
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An agent on an environment.
+
+    Attributes:
+      agent: Its name for readers.
+      example: The script that trains it.
+      config: The configuration file.
+      num_seeds: The number of runs; their seeds begin at 0.
+      reference: A published return, and `source` says whose; None if there is none.
+      source: Where the reference is from.
+      flags: Further flags of the script.
+    """
+
+    agent: str
+    example: str
+    config: str
+    num_seeds: int
+    reference: float | None = None
+    source: str = ""
+    flags: tuple[str, ...] = ()
+
+    def settings(self) -> dict:
+        """Returns the values of the configuration, with the fields that flags set."""
+        path = ROOT / self.config
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        settings = module.get_config().to_dict()
+        for flag in self.flags:
+            name, _, value = flag.removeprefix("--").partition("=")
+            settings[name.removeprefix("config.")] = value
+        return settings
+
+    def hash(self) -> str:
+        """Returns a hash of the configuration, without the seed and the device.
+
+        A field that later versions have added does not count, as long as it means what
+        the versions before it did.
+        """
+        kept = {
+            name: value
+            for name, value in self.settings().items()
+            if name not in ("seed", "device")
+            and settings.LATER_FIELDS.get(name, _NOTHING) != value
+        }
+        text = json.dumps(kept, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def environment(self) -> str:
+        """The name of the environment."""
+        return str(self.settings()["env"])
+
+    def has(self, row: Mapping[str, str]) -> bool:
+        """Returns whether a row of the table is a run of this entry."""
+        is_named = (row["agent"], row["config"]) == (self.agent, self.config)
+        return is_named and row["config_hash"] == self.hash()
+
+    @property
+    def name(self) -> str:
+        """What its files are named by."""
+        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
+        if any(flag.startswith("--env=") for flag in self.flags):
+            name += f"_{self.environment}"
+        return name.replace(" ", "_").lower()
+
+    def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
+        """Returns where the outputs of the run with a seed are."""
+        return logs / f"{self.name}_{self.hash()}_{seed}"
+
+
+# The replay of a SAC that has seen 50,000 steps, and learned from few of them.
+RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
+HALF_TRAINED = (
+    "--config=configs/sac.py",
+    "--config.initial_collect_steps=2000",
+    "--config.collect_steps_per_iteration=16",
+    "--config.replay_capacity=50000",
+    "--num_iterations=3000",
+    f"--logdir={RECORDING.parent.relative_to(ROOT)}",
+)
+
+_ZOO = "rl-zoo3, one run"
+_ZOO_V3 = "rl-zoo3, one run of the environment's v3"
+_TIANSHOU = "Tianshou, best evaluations of 10 runs of the environment's v2 or v3"
+_CLEAN_RL_V4 = "CleanRL, 3 runs of the environment's v4"
+_ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
+_ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
+_ZOO_REACH = "rl-zoo3, one run of FetchReach-v1"
+_ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
+_CLEAN_RL = "CleanRL, 3 runs"
+_AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
+_DQN = ("--config.agent=dqn",)
+_HINDSIGHT = "DQN with hindsight"
+_NO_HINDSIGHT = ("--config.goals_per_step=0",)
+_CART_POLE = ("--env=CartPole-v1",)
+_DDPG = ("--config.agent=ddpg",)
+_HOPPER = ("--num_iterations=40000",)
+DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
+_OFFLINE = "configs/offline.py"
+_CQL, _BC = "--config.agent=cql", "--config.agent=bc"
+
+
+def _on(environment: str, *flags: str) -> tuple[str, ...]:
+    return f"--env={environment}", *flags
+
+
+_PPO_ON_MUJOCO = tuple(
+    Entry("PPO", "train_ppo", "configs/ppo_mujoco.py", 5, best, source, _on(name))
+    for name, best, source in (
+        ("HalfCheetah-v5", 5819, _ZOO_V3),
+        ("Hopper-v5", 2609.3, _TIANSHOU),
+        ("Walker2d-v5", 3588.5, _TIANSHOU),
+        ("Ant-v5", 1327, _ZOO_V3),
+        ("Humanoid-v5", 716, _CLEAN_RL_V4),
+        ("Swimmer-v5", 281.6, _ZOO_V3),
+        ("Reacher-v5", -4.1, _TIANSHOU),
+        ("InvertedPendulum-v5", 963.1, _CLEAN_RL_V4),
+        ("InvertedDoublePendulum-v5", 9231, _TIANSHOU),
+    )
+)
+_OTHERS_ON_MUJOCO = (
+    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
+    Entry(
+        "SAC",
+        "train_sac",
+        "configs/sac_mujoco.py",
+        1,
+        12138.8,
+        _TIANSHOU,
+        _on("HalfCheetah-v5"),
+    ),
+    Entry(
+        "TD3",
+        "train_td3",
+        "configs/td3_mujoco.py",
+        1,
+        10201.2,
+        _TIANSHOU,
+        _on("HalfCheetah-v5"),
+    ),
+    Entry(
+        "SAC",
+        "train_sac",
+        "configs/sac_mujoco.py",
+        3,
+        flags=_on("Hopper-v5", "--num_iterations=290000"),
+    ),
+    Entry(
+        "TD3",
+        "train_td3",
+        "configs/td3_mujoco.py",
+        3,
+        flags=_on("Hopper-v5", "--num_iterations=290000"),
+    ),
+)
+_CONVOLUTIONS = (
+    "--config.grid_observations=image",
+    "--config.conv_layer_params=((16,2,1),(32,2,1))",
+)
+_MINIGRID = tuple(
+    Entry(agent, "train_ppo", "configs/ppo_minigrid.py", 5, best, _ZOO, flags)
+    for name, best in (
+        ("MiniGrid-DoorKey-5x5-v0", 0.964),
+        ("MiniGrid-Empty-Random-5x5-v0", 0.968),
+        ("MiniGrid-Unlock-v0", 0.963),
+    )
+    for agent, flags in (
+        ("PPO", _on(name)),
+        ("PPO with convolutions", _on(name, *_CONVOLUTIONS)),
+    )
+)
+# The rows of the page, by kinds of environments.
+FAMILIES: dict[str, tuple[Entry, ...]] = {
+    "Classic control": (
+        Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+        Entry(
+            "Prioritized DQN", "train_dqn", "configs/dqn_prioritized.py", 32, 500, _ZOO
+        ),
+        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
+        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
+        Entry("C51", "train_dqn", "configs/c51.py", 32, 481.2, _CLEAN_RL),
+        Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
+        Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
+        Entry(_AS_C51, "train_dqn", "configs/c51.py", 5, 488.7, _CLEAN_RL, _DQN),
+        Entry(
+            _AS_C51, "train_dqn", "configs/c51_acrobot.py", 5, -91.5, _CLEAN_RL, _DQN
+        ),
+        Entry(
+            _AS_C51,
+            "train_dqn",
+            "configs/c51_mountain_car.py",
+            5,
+            -195.0,
+            _CLEAN_RL,
+            _DQN,
+        ),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32, 500, _ZOO),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),
+        Entry("IQN", "train_dqn", "configs/iqn.py", 32),
+        Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
+        Entry(
+            "REINFORCE", "train_reinforce", "configs/reinforce.py", 32, flags=_CART_POLE
+        ),
+        Entry("Discrete SAC", "train_sac", "configs/discrete_sac.py", 32),
+        Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
+        Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
+        Entry("IMPALA", "train_impala", "configs/impala.py", 32),
+        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
+        Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
+        Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
+        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
+        Entry("SAC", "train_sac", "configs/sac.py", 32, -157, _ZOO),
+        Entry("TD3", "train_td3", "configs/td3.py", 32, -152, _ZOO),
+        Entry("DDPG", "train_td3", "configs/td3.py", 32, -152, _ZOO, _DDPG),
+        Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
+        Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
+        Entry("MPO", "train_dmpo", "configs/mpo.py", 32),
+        Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
+        Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
+    ),
+    "Box2D": (
+        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),
+        Entry(
+            "QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2
+        ),
+        Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
+    ),
+    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO),
+    "dm_control": (Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),),
+    "MiniGrid": _MINIGRID,
+    "Memory": (
+        Entry("R2D2", "train_dqn", "configs/r2d2.py", 3),
+        Entry(
+            "Recurrent PPO",
+            "train_ppo",
+            "configs/ppo_cartpole_memory.py",
+            3,
+            500,
+            _ZOO,
+        ),
+        Entry(
+            "Recurrent PPO",
+            "train_ppo",
+            "configs/ppo_pendulum_memory.py",
+            3,
+            -217.9,
+            _ZOO,
+        ),
+    ),
+    "Goals": (
+        Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping_to_ones.py", 3),
+        Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping.py", 3),
+        Entry(
+            "DQN", "train_dqn", "configs/dqn_bit_flipping.py", 3, flags=_NO_HINDSIGHT
+        ),
+        Entry(
+            "TQC with hindsight",
+            "train_sac",
+            "configs/sac_fetch_reach.py",
+            3,
+            -1.66,
+            _ZOO_REACH,
+        ),
+    ),
+    "Recordings": (
+        Entry("IQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (DATA,)),
+        Entry("CQL", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_CQL, DATA)),
+        Entry("BC", "train_offline", _OFFLINE, 5, -1134.7, "the data", (_BC, DATA)),
+    ),
+}
+ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
+# The order in which missing runs are trained: the longest ones last.
+QUEUE = tuple(
+    dict.fromkeys(
+        (
+            *_PPO_ON_MUJOCO,
+            *_MINIGRID,
+            *(entry for entry in ENTRIES if entry not in _OTHERS_ON_MUJOCO),
+            *_OTHERS_ON_MUJOCO,
+        )
+    )
+)

@@ -350,7 +350,7 @@ def chosen(only: str | None) -> list[Entry]:
     """Returns the entries that a command is about, in the order of the queue.
 
     Raises:
-      ValueError: There is none of that name.
+      ValueError: No entry has that name.
     """
     entries = [
         entry

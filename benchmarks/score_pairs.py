@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("QR-DQN", "DQN"),
         ("C51", "DQN as C51"),
         ("C51", "PQN"),
-        ("Prioritized DQN", "DQN"),
+        ("Prioritized DQN", "DQN at the rate of prioritized DQN"),
         ("Rainbow", "IQN"),
     ),
     "Continuous actions": (

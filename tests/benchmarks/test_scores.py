@@ -109,6 +109,16 @@ def test_a_verified_run_is_the_same_here_and_near_its_row_elsewhere(now, is_good
     assert text.startswith("SAC on Pendulum-v1, seed 1: -150 in the table")
 
 
+def test_the_page_says_which_settings_were_chosen_on_the_seeds_of_the_row():
+    seen = dataclasses.replace(SAC, note="chosen on seeds 0 to 2")
+    assert score_table.notes([SAC, seen])[-1:] == [
+        "- SAC on Pendulum-v1: chosen on seeds 0 to 2."
+    ]
+    assert "Exceptions" not in " ".join(score_table.notes([SAC]))
+    page = (score_table.DOCS / "scores.md").read_text()
+    assert "\n".join(score_table.notes(scores.ENTRIES)) in page
+
+
 def test_what_is_to_be_verified_needs_rows():
     with pytest.raises(ValueError, match="expected an entry, or ENTRY/SEED, with rows"):
         scores.verify("sac_sac/77", [], 1)

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses import sequences
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses.shapes import check_same_shape, check_scalar_or_same_shape
 
 
 def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
@@ -112,6 +112,7 @@ def lambda_returns(
     r_t, discount_t, v_t = sequences.as_sequences(
         r_t=r_t, discount_t=discount_t, v_t=v_t
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     mix = tf.concat([mix[:-1], tf.zeros_like(mix[-1:])], axis=0)
     one_step = r_t + tf.math.multiply_no_nan(v_t, discount_t * (1 - mix))
@@ -150,6 +151,7 @@ def generalized_advantage_estimation(
     v_tm1, r_t, discount_t, v_t = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     delta_t = r_t + discount_t * v_t - v_tm1
     return tf.stop_gradient(sequences.solve_backwards(delta_t, discount_t * mix))
@@ -161,5 +163,5 @@ def _add_to_last(x: tf.Tensor, addend: tf.Tensor) -> tf.Tensor:
 
 def _as_final(v_final: Any, r_t: tf.Tensor) -> tf.Tensor:
     v_final = tf.convert_to_tensor(v_final, dtype=r_t.dtype)
-    check_same_shape(r_t_of_one_step=r_t[-1], v_final=v_final)
+    check_same_shape(one_step_of_r_t=r_t.shape[1:], v_final=v_final)
     return v_final

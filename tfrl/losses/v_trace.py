@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.losses import sequences
+from tfrl.losses.shapes import check_scalar_or_same_shape, check_scalars
 
 
 class VTraceReturns(NamedTuple):
@@ -68,6 +69,8 @@ def vtrace(
     v_tm1, r_t, discount_t, v_t, log_rhos = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t, log_rhos=log_rhos
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
+    check_scalars(clip_rho=clip_rho, clip_pg_rho=clip_pg_rho)
     rho_t = tf.exp(log_rhos)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     td_error = r_t + discount_t * v_t - v_tm1

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses.returns import n_step_returns
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 from tfrl.losses.td import action_value
 
 
@@ -22,6 +22,7 @@ def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
 
     Pohlen et al. 2018, proposition A.2.
     """
+    check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
     size = tf.abs(x)
     # sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
@@ -34,6 +35,7 @@ def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
 
     Pohlen et al. 2018, proposition A.2.
     """
+    check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
     size = tf.abs(x)
     # With z = sqrt(1 + |inverse|), eps z^2 + z - (1 + eps + |x|) = 0. The positive
@@ -79,7 +81,9 @@ def transformed_n_step_loss(
     probabilities = tf.convert_to_tensor(target_policy_probs)
     check_ranks((3,), qs=qs)
     check_same_shape(qs=qs, targnet_qs=targnet_qs, target_policy_probs=probabilities)
+    check_same_shape(one_action_of_qs=qs.shape[:-1], actions=actions)
     v_t = tf.reduce_sum(probabilities[1:] * signed_parabolic(targnet_qs[1:]), axis=-1)
+    check_same_shape(all_but_one_of_qs=v_t, rewards=rewards, pcontinues=pcontinues)
     returns = n_step_returns(rewards, pcontinues, v_t, bootstrap_n)
     predictions = action_value(qs[:-1], tf.convert_to_tensor(actions)[:-1])
     errors = predictions - signed_hyperbolic(returns)

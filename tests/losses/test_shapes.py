@@ -106,6 +106,7 @@ CASES = {
             "q_t_selector": "TBA",
         }
     ),
+    # Functions of single elements alone.
     "dual_of": None,
     "entropy_of": None,
     "expand_weights": Case(
@@ -135,6 +136,10 @@ CASES = {
     "l2_project": Case(
         {"z_p": "BM", "p": "BM", "z_q": "N"},
         also={"z_p": ["1M"], "z_q": ["1", "M", "1N"]},
+    ),
+    "leaky_vtrace": Case(
+        {**VALUES, "log_rhos": "TB", **RATES, "clip_rho": "", "alpha": ""},
+        also={"lambda_": [""]},
     ),
     "lambda_returns": Case({**SEQUENCES, **RATES}, also={"lambda_": [""]}),
     "largest_error": Case(
@@ -181,7 +186,9 @@ CASES = {
         {"q_t": "BAM", "judge": "BA", "temperature": ""},
         also={"q_t": ["BA", "BA1", "BAK"], "judge": ["BAM"]},
     ),
-    "n_step_returns": Case(SEQUENCES, given={"n": 2}),
+    "n_step_returns": Case(
+        {**SEQUENCES, **RATES}, given={"n": 2}, also={"lambda_": [""]}
+    ),
     "out_of_bounds_value": Case({"actions": "NBD"}, wrong={"actions": ["BD", "NBD1"]}),
     "quantile": Case(
         {
@@ -202,6 +209,25 @@ CASES = {
             "levels": ["TBN"],
         },
     ),
+    "retrace": Case(
+        {
+            "q_tm1": "TBA",
+            "q_t": "TBA",
+            "a_tm1": "TB",
+            "a_t": "TB",
+            "r_t": "TB",
+            "discount_t": "TB",
+            "pi_t": "TBA",
+            "mu_t": "TB",
+            **RATES,
+            "continues_t": "TB",
+        },
+        also={"lambda_": [""]},
+    ),
+    "retrace_continuous": Case(
+        {"q_tm1": "TB", "q_t": "TB", **SEQUENCES, "log_rhos": "TB", **RATES},
+        also={"lambda_": [""]},
+    ),
     "sac_actor_loss": Case({"q": "BT", "log_prob": "BT", "alpha": ""}),
     "sequence_priorities": Case(
         {"td_errors": "BT", "eta": ""}, wrong={"td_errors": ["", "BTA"]}
@@ -210,6 +236,8 @@ CASES = {
         {"values": "BT", "gamma": "", "num_steps": "", "final_values": "B"},
         also={"values": ["B1", "BA"]},
     ),
+    "signed_expm1": None,
+    "signed_logp1": None,
     "signed_hyperbolic": Case({"x": "B", "eps": ""}, wrong={"x": []}),
     "signed_parabolic": Case({"x": "B", "eps": ""}, wrong={"x": []}),
     "smoothed_action": Case(
@@ -262,7 +290,7 @@ def sizes(dimensions):
 
 def numbers(name, shape):
     dtype = tf.float32
-    if name in ("a", "a_tm1", "actions") and shape != sizes("NBD"):
+    if name in ("a", "a_tm1", "a_t", "actions") and shape != sizes("NBD"):
         dtype = tf.int32
     if name in ("num_steps", "episode_lengths"):
         dtype = tf.int32

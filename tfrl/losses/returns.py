@@ -50,14 +50,20 @@ def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tens
 
 
 def n_step_returns(
-    r_t: Any, discount_t: Any, v_t: Any, n: int, continues_t: Any = None
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    n: int,
+    continues_t: Any = None,
+    lambda_: Any = 1.0,
 ) -> tf.Tensor:
     """Returns each step's return over `n` steps plus the value of the state reached.
 
         G_t = r_t + discount_t r_(t+1) + ... + (product of k discounts) v_(t+k-1)
 
     Sutton and Barto 2018, equation 7.1. `k` is `n`, or fewer where the sequence ends or
-    `continues_t` is 0.
+    `continues_t` is 0. With `lambda_` it is the lambda return that looks `k` steps
+    ahead, equation 12.9: a mixture of the returns over 1 to `k` steps.
 
     Args:
       r_t: Rewards, `[T]` or `[T, B]`.
@@ -66,6 +72,13 @@ def n_step_returns(
       n: A positive number.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
+      lambda_: A number in [0, 1], or numbers like `r_t`.
+
+    Returns:
+      Returns, like `r_t`.
+
+    Raises:
+      ValueError: `n` is not positive, or the shapes differ.
     """
     if n < 1:
         raise ValueError(
@@ -74,13 +87,14 @@ def n_step_returns(
     r_t, discount_t, v_t = sequences.as_sequences(
         r_t=r_t, discount_t=discount_t, v_t=v_t
     )
-    continues_t = sequences.as_continues(continues_t, r_t)
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     # After k rounds: the k-step return of each step. Nothing follows the last one.
     one_step = r_t + discount_t * v_t
     result = one_step
     for _ in range(n - 1):
         following = tf.concat([result[1:], v_t[-1:]], axis=0)
-        onward = continues_t * following + (1 - continues_t) * v_t
+        onward = mix * following + (1 - mix) * v_t
         result = r_t + discount_t * onward
     return tf.stop_gradient(result)
 

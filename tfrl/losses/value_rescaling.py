@@ -1,9 +1,12 @@
-"""Computes TD errors of values that a function has made smaller, as R2D2 does.
+"""Functions that make values smaller, their inverses, and R2D2's errors of such values.
 
-The function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network learns
-returns of any size without clipped rewards. Pohlen et al., "Observe and look further:
-achieving consistent performance on Atari" (2018, arXiv:1805.11593); Kapturowski et al.,
-"Recurrent experience replay in distributed reinforcement learning" (2019, R2D2).
+R2D2's function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network
+learns returns of any size without clipped rewards. Pohlen et al., "Observe and look
+further: achieving consistent performance on Atari" (2018, arXiv:1805.11593);
+Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning"
+(2019, R2D2).
+Another one is `sign(x) log(1 + |x|)`, Hafner et al., "Mastering diverse domains through
+world models" (2023, arXiv:2301.04104).
 """
 
 from __future__ import annotations
@@ -43,6 +46,24 @@ def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
     root = tf.sqrt(1 + 4 * eps * (eps + 1 + size))
     above = 2 * size / (root + 1 + 2 * eps)
     return tf.sign(x) * above * (above + 2)
+
+
+def signed_logp1(x: Any) -> tf.Tensor:
+    """Returns `sign(x) log(1 + |x|)`, in the shape of `x`.
+
+    Hafner et al. 2023, the function symlog.
+    """
+    x = tf.convert_to_tensor(x)
+    return tf.sign(x) * tf.math.log1p(tf.abs(x))
+
+
+def signed_expm1(x: Any) -> tf.Tensor:
+    """Returns `sign(x) (exp(|x|) - 1)`, the inverse of `signed_logp1`.
+
+    Hafner et al. 2023, the function symexp.
+    """
+    x = tf.convert_to_tensor(x)
+    return tf.sign(x) * tf.math.expm1(tf.abs(x))
 
 
 def transformed_n_step_loss(

@@ -11,6 +11,7 @@ from tfrl import agents, networks, train
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.replay_buffers import TFUniformReplayBuffer
 from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
 # Each space, and the action that is rewarded.
@@ -141,3 +142,29 @@ def test_the_loss_of_cloning_is_the_likelihood_of_all_parts(space):
     np.testing.assert_allclose(agent.loss(batch).loss, -expected, rtol=1e-5)
     agent.train(batch)
     assert agent.loss(batch).loss < -expected
+
+
+def test_a_flat_mask_of_several_choices():
+    """The masks of all choices one after the other, as sb3-contrib has them."""
+    action_spec = tensor_spec.BoundedTensorSpec([2], tf.int64, [0, 0], [2, 4])
+    observation_spec = {
+        "x": tf.TensorSpec([1], tf.float32),
+        "mask": tf.TensorSpec([3 + 5], tf.bool),
+    }
+    agent = agents.PPOClipAgent(
+        ts.time_step_spec(observation_spec),
+        action_spec,
+        keras.optimizers.Adam(1e-2),
+        *agents.ppo.create_networks(observation_spec["x"], action_spec, seed=0),
+        observation_and_action_constraint_splitter=lambda o: (o["x"], o["mask"]),
+        num_epochs=1,
+        seed=0,
+    )
+    masks = np.random.default_rng(0).random([200, 8]) < 0.3
+    masks[:, [1, 6]] = True
+    observation = {"x": tf.ones([200, 1]), "mask": tf.constant(masks)}
+    step = ts.restart(observation, 200)
+    for policy in (agent.policy, agent.collect_policy):
+        first, second = policy.action(step, seed=1).action.numpy().T
+        assert masks[np.arange(200), first].all()
+        assert masks[np.arange(200), 3 + second].all()

@@ -154,3 +154,14 @@ def test_columns_of_rewards_are_not_broadcast():
     q = Atoms(np.arange(3.0), np.zeros([4, 3]))
     with pytest.raises(ValueError, match=r"r_t: got shape \(4, 1\), expected \(4,\)"):
         losses.categorical(q, np.zeros([4, 1]), np.zeros([4, 1]), q)
+
+
+def test_the_target_is_projected_onto_the_atoms_of_the_prediction():
+    """1 + z = 1, 2, 3 on the atoms 0, 2, 4: a half of the first each to 0 and 2."""
+    bootstrap = Atoms(np.float32([0, 1, 2]), tf.math.log([[0.5, 0.25, 0.25]]))
+    predicted = Atoms(np.float32([0, 2, 4]), tf.math.log([[0.2, 0.5, 0.3]]))
+    expected = -(0.25 * np.log(0.2) + 0.625 * np.log(0.5) + 0.125 * np.log(0.3))
+    for loss in (losses.categorical, losses.multiaxis_categorical):
+        np.testing.assert_allclose(
+            loss(predicted, [1.0], [1.0], bootstrap), [expected], rtol=1e-5
+        )

@@ -208,3 +208,17 @@ def test_wrong_arguments_are_named():
         evaluate(losses.MultiObjectiveMPO(twice[:1], **settings), q_values(2))
     with pytest.raises(TypeError, match="MultivariateNormalDiagHead"):
         evaluate(losses.MPO(**SETTINGS), make=tfd.Laplace)
+
+
+@pytest.mark.parametrize(
+    ("actions", "values", "mean", "error"),
+    [
+        ([4, 3], [4, 3], [3, 2], "actions: got rank 2"),
+        ([4, 3, 2], [1, 3], [3, 2], "q_values: got shape .1, 3.*expected .4, 3"),
+        ([4, 3, 2], [4, 3], [1, 2], "distribution: got shape .1, 2.*expected .3, 2"),
+    ],
+)
+def test_shapes_that_would_be_broadcast_are_errors(actions, values, mean, error):
+    policy = tfd.MultivariateNormalDiag(tf.zeros(mean), tf.ones(mean))
+    with pytest.raises(ValueError, match=error):
+        losses.MPO(**SETTINGS)(policy, policy, tf.zeros(actions), tf.zeros(values))

@@ -187,3 +187,53 @@ def test_shapes_that_differ_are_an_error():
 def test_n_must_be_positive():
     with pytest.raises(ValueError, match="n: got 0, expected a positive number"):
         losses.n_step_returns([1.0], [1.0], [1.0], 0)
+
+
+# rlax's test of n-step returns, `[B, T]`.
+REWARDS = [[1.0, 0.0, -1.0, 0.0, 1.0], [0.5, 0.8, -0.7, 0.0, 2.1]]
+DISCOUNTS = [[0.5, 0.9, 1.0, 0.5, 0.8], [0.9, 0.5, 0.3, 0.8, 0.7]]
+VALUES = [[3.0, 1.0, 5.0, -5.0, 3.0], [-1.7, 1.2, 2.3, 2.2, 2.7]]
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (3, [[2.8, -3.15, 0.7, 1.7, 3.4], [1.2155, 0.714, 0.2576, 3.192, 3.99]]),
+        (5, [[1.315, 0.63, 0.7, 1.7, 3.4], [1.33592, 0.9288, 0.2576, 3.192, 3.99]]),
+        (7, [[1.315, 0.63, 0.7, 1.7, 3.4], [1.33592, 0.9288, 0.2576, 3.192, 3.99]]),
+    ],
+)
+def test_n_step_returns_of_rlax(n, expected):
+    sequences = map(np.transpose, (REWARDS, DISCOUNTS, VALUES))
+    returns = losses.n_step_returns(*sequences, n)
+    np.testing.assert_allclose(np.transpose(returns), expected, rtol=1e-5)
+
+
+def test_n_step_returns_with_a_lambda_by_hand():
+    returns = losses.n_step_returns(
+        [1.0, 2.0, 3.0], [0.5, 0.5, 0.5], [4.0, 8.0, 16.0], 2, lambda_=0.25
+    )
+    # The next step's one-step return, 6 or 11, has a quarter of the weight.
+    expected = [1 + 0.5 * (0.75 * 4 + 0.25 * 6), 2 + 0.5 * (0.75 * 8 + 0.25 * 11), 11]
+    np.testing.assert_array_equal(returns, expected)
+
+
+@pytest.mark.parametrize("n", [1, 3, NUM_STEPS])
+def test_n_step_returns_with_a_lambda_mix_those_of_fewer_steps(data, n):
+    lambda_ = 0.7
+
+    def mixture(t, column):
+        n_steps = [loop_n_step(t, k, **column) for k in range(1, n + 1)]
+        weights = [(1 - lambda_) * lambda_ ** (k - 1) for k in range(1, n)]
+        return np.dot([*weights, 1 - sum(weights)], n_steps)
+
+    returns = losses.n_step_returns(
+        data["r_t"], data["discount_t"], data["v_t"], n, data["continues_t"], lambda_
+    )
+    steps = range(NUM_STEPS - n + 1)  # Nothing is cut off after these.
+    expected = [[mixture(t, column) for column in columns(data)] for t in steps]
+    np.testing.assert_allclose(returns[: len(steps)], expected, rtol=1e-4, atol=1e-5)
+    if n == NUM_STEPS:
+        np.testing.assert_allclose(
+            returns, losses.lambda_returns(**data, lambda_=lambda_), rtol=1e-5
+        )

@@ -77,7 +77,7 @@ def test_nothing_is_broadcast():
         ValueError, match=r"v_t: got rank 4 .* expected rank 1 or 2 or 3"
     ):
         losses.td_target(R_T, DISCOUNT_T, [[[[1.0]]]])
-    with pytest.raises(ValueError, match=r"actions: got shape \(1,\), expected \(2,\)"):
+    with pytest.raises(ValueError, match=r"a: got shape \(1,\), expected \(2,\)"):
         losses.action_value(Q_T, [0])
     with pytest.raises(ValueError, match=r"q_t_selector: got shape \(1, 2\), expected"):
         losses.best_action_value(Q_T, Q_T[:1])

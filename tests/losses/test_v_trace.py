@@ -147,3 +147,88 @@ def test_no_gradient_flows():
 def test_shapes_must_be_equal():
     with pytest.raises(ValueError, match=r"log_rhos: got shape \(1,\)"):
         losses.vtrace([1.0, 2.0], [1.0, 1.0], [0.5, 0.5], [1.0, 2.0], [0.0])
+
+
+# rlax's test of V-trace, `[B, T]`: the ratios are of the softmaxes of these logits.
+BEHAVIOUR = [
+    [[8.9, 0.7], [5.0, 1.0], [0.6, 0.1], [-0.9, -0.1]],
+    [[0.3, -5.0], [1.0, -8.0], [0.3, 1.7], [4.7, 3.3]],
+]
+TARGET = [
+    [[0.4, 0.5], [9.2, 8.8], [0.7, 4.4], [7.9, 1.4]],
+    [[1.0, 0.9], [1.0, -1.0], [-4.3, 8.7], [0.8, 0.3]],
+]
+ACTIONS = np.array([[0, 1, 0, 0], [1, 0, 0, 1]])
+REWARDS = [[-1.3, -1.3, 2.3, 42.0], [1.3, 5.3, -3.3, -5.0]]
+DISCOUNTS = [[0.0, 0.89, 0.85, 0.99], [0.88, 1.0, 0.83, 0.95]]
+VALUES = [[2.1, 1.1, -3.1, 0.0, 8.4], [3.1, 0.1, -1.1, 7.4, -1.2]]
+ERRORS = [
+    [-1.6155143, -3.4973226, 1.8670533, 50.316002],
+    [1.4662437, 3.6116405, -8.3327293e-5, -13.54],
+]
+
+
+def arguments_of_rlax():
+    def log_probs(logits):
+        each = tf.nn.log_softmax(np.float32(logits))
+        return tf.gather(each, ACTIONS, axis=-1, batch_dims=2)
+
+    values = np.float32(VALUES)
+    in_batch = {
+        "v_tm1": values[:, :-1],
+        "r_t": np.float32(REWARDS),
+        "discount_t": np.float32(DISCOUNTS),
+        "v_t": values[:, 1:],
+        "log_rhos": log_probs(TARGET) - log_probs(BEHAVIOUR),
+    }
+    return {name: np.transpose(numbers) for name, numbers in in_batch.items()}
+
+
+@pytest.mark.parametrize("leak", [{}, {"alpha": 1.0}])
+def test_the_numbers_of_rlax(leak):
+    vtrace = losses.leaky_vtrace if leak else losses.vtrace
+    arguments = arguments_of_rlax()
+    found = vtrace(**arguments, **leak)
+    errors = np.transpose(found.vs - arguments["v_tm1"])
+    np.testing.assert_allclose(errors, ERRORS, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        np.transpose(found.pg_advantages), ERRORS, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_leaky_ratios_by_hand():
+    # The ratio 4 counts as 0.25 * 1 + 0.75 * 4 = 3.25, and as 2.5 where 2 is the limit.
+    found = losses.leaky_vtrace(
+        v_tm1=[1.0, 2.0],
+        r_t=[3.0, 5.0],
+        discount_t=[0.5, 0.5],
+        v_t=[2.0, 4.0],
+        log_rhos=np.log([4.0, 0.5]).astype(np.float32),
+        alpha=0.25,
+        clip_pg_rho=2.0,
+    )
+    # The TD errors are 3 and 5, and the second ratio is below all limits.
+    vs = [1 + 3.25 * 3 + 0.5 * 3.25 * 2.5, 2 + 2.5]
+    np.testing.assert_allclose(found.vs, vs, rtol=1e-6)
+    np.testing.assert_allclose(
+        found.pg_advantages, [3.5 * (3 + 0.5 * 4.5 - 1), 2.5], rtol=1e-6
+    )
+
+
+def test_without_clipping_it_is_importance_sampling(consistent, log_rhos):
+    """The products of all ratios, as a sum by the definition has them."""
+    found = losses.leaky_vtrace(**consistent, log_rhos=log_rhos, alpha=0.0)
+    rhos = np.exp(log_rhos)
+    delta = consistent["r_t"] + consistent["discount_t"] * consistent["v_t"]
+    delta -= consistent["v_tm1"]
+    for b in range(BATCH):
+        expected = consistent["v_tm1"][:, b].astype(float)
+        for s in range(NUM_STEPS):
+            worth = 1.0
+            for t in range(s, NUM_STEPS):
+                worth *= rhos[t, b]
+                expected[s] += worth * delta[t, b]
+                worth *= consistent["discount_t"][t, b]
+                if not consistent["continues_t"][t, b]:
+                    break
+        np.testing.assert_allclose(found.vs[:, b], expected, rtol=1e-4, atol=1e-4)

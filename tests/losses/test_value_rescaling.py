@@ -60,3 +60,15 @@ def test_loss_of_a_sequence_step_by_step():
             expected[t, b] = qs[t, b, actions[t, b]] - h(total)
     np.testing.assert_allclose(errors, expected, rtol=1e-6)
     np.testing.assert_allclose(loss, 0.5 * (expected**2).sum(axis=0), rtol=1e-6)
+
+
+def test_logarithms_with_a_sign_and_their_inverse():
+    # The numbers of rlax's test, and sizes that a logarithm of 1 + x alone would lose.
+    x = np.float32([-2, -1, -0.5, 0, 0.5, 1, 2, 1e-6, -1e-6, 1e6])
+    rescaled = losses.signed_logp1(x)
+    exact = x.astype(float)
+    np.testing.assert_allclose(
+        rescaled, np.sign(exact) * np.log1p(np.abs(exact)), rtol=1e-6
+    )
+    np.testing.assert_allclose(losses.signed_expm1(rescaled), x, rtol=1e-5)
+    np.testing.assert_allclose(losses.signed_logp1([np.e - 1, 1 - np.e]), [1, -1])

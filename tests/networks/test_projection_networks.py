@@ -37,6 +37,50 @@ def test_one_mask_serves_all_dimensions_of_an_action():
     )
 
 
+@pytest.mark.parametrize(
+    ("spec", "numbers"),
+    [
+        (Spec([2], tf.int32, [0, 4], [2, 5]), [3, 2]),
+        (Spec([3], tf.int32, 0, 1), [2, 2, 2]),
+        (Spec([2, 2], tf.int32, 0, [[2, 3], [0, 1]]), [3, 4, 1, 2]),
+    ],
+)
+@pytest.mark.parametrize("outer", [[5], [5, 2]])
+def test_a_flat_mask_has_the_masks_of_the_dimensions_one_after_the_other(
+    spec, numbers, outer
+):
+    """Against the masked logits of each dimension alone, as sb3-contrib splits them."""
+    net = Categorical(spec, seed=1)
+    inputs = tf.ones([*outer, 3])
+    rng = np.random.default_rng(3)
+    flat = rng.random([*outer, sum(numbers)]) < 0.5
+    masked_by_flat, _ = net(inputs, len(outer), mask=tf.constant(flat))
+    free, _ = net(inputs, len(outer))
+    shape = [*outer, len(numbers), max(numbers)]
+    logits = masked_by_flat.logits.numpy().reshape(shape)
+    unmasked = free.logits.numpy().reshape(shape)
+    begins = np.cumsum([0, *numbers])
+    for i, number in enumerate(numbers):
+        mask = flat[..., begins[i] : begins[i + 1]]
+        expected = np.where(mask, unmasked[..., i, :number], np.finfo(np.float32).min)
+        np.testing.assert_array_equal(logits[..., i, :number], expected)
+        assert (logits[..., i, number:] < -1e38).all()
+
+
+def test_each_dimension_may_have_a_mask_of_its_own():
+    net = Categorical(Spec([2], tf.int32, 0, 2))
+    mask = np.array([[[1, 0, 1], [0, 1, 1]]] * 5)
+    distribution, _ = net(X, 1, mask=tf.constant(mask))
+    np.testing.assert_array_equal(distribution.logits > -1e38, mask == 1)
+
+
+@pytest.mark.parametrize("shape", [[5, 4], [5, 1], [5, 3, 3], [5, 1, 2, 3]])
+def test_a_mask_of_another_shape_is_an_error(shape):
+    net = Categorical(Spec([2], tf.int32, 0, [2, 1]))
+    with pytest.raises(ValueError, match=r"mask: got shape .* \[..., 5\], the masks"):
+        net(X, 1, mask=tf.ones(shape))
+
+
 def test_dimensions_have_the_numbers_of_actions_of_their_own_bounds():
     """Against a categorical distribution of each dimension alone."""
     spec = Spec([2], tf.int32, [0, 4], [4, 5])  # Five actions, and two.

@@ -6,7 +6,12 @@ import pytest
 import tensorflow as tf
 
 from tfrl.networks import network
-from tfrl.policies import epsilon_greedy_policy, q_policy, tf_policy
+from tfrl.policies import (
+    epsilon_greedy_policy,
+    fixed_policy,
+    q_policy,
+    tf_policy,
+)
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -214,9 +219,45 @@ def test_more_than_one_outer_dimension_is_an_error():
         make(0.5).action(sequence)
 
 
-def test_there_is_no_distribution():
-    with pytest.raises(NotImplementedError, match=r"EpsilonGreedyPolicy.distribution"):
-        make(0.5).distribution(step(2))
+@pytest.mark.parametrize("first", [0, -3])
+def test_the_distribution_has_the_probabilities_of_the_actions(first):
+    # The numbers of rlax's test of its epsilon-greedy distribution.
+    spec = tensor_spec.BoundedTensorSpec([], tf.int64, first, first + 3)
+    policy = make(0.2, action=spec, validate_action_spec_and_network=False)
+    time_step = ts.transition(tf.constant([[1.0, 2.0, 0.0, 0.0]]), tf.zeros([1]))
+    distribution = policy.distribution(time_step).action
+    np.testing.assert_allclose(
+        distribution.probs_parameter(), [[0.05, 0.85, 0.05, 0.05]], rtol=1e-6
+    )
+    np.testing.assert_allclose(distribution.entropy(), [0.58750093], rtol=1e-5)
+    np.testing.assert_allclose(
+        distribution.log_prob([first + 1]), [-0.1625189], rtol=1e-5
+    )
+    assert distribution.mode().numpy() == [first + 1]
+    assert distribution.dtype == tf.int64
+
+
+@pytest.mark.parametrize("mask", [[1, 0, 1, 1], [0, 0, 1, 1], None])
+def test_actions_are_drawn_with_the_probabilities_of_the_distribution(mask):
+    masked = {"observation": MASKED, "splitter": split} if mask else {}
+    policy = make(tf.Variable(0.4), exploration_mask=[1, 1, 0, 1], **masked)
+    time_step = masked_step(mask) if mask else step()
+    probabilities = policy.distribution(time_step).action.probs_parameter()
+    np.testing.assert_allclose(tf.reduce_sum(probabilities, -1), 1, rtol=1e-6)
+    observed = frequencies(policy.action(time_step).action)
+    np.testing.assert_allclose(observed, probabilities[0], atol=0.02)
+
+
+def test_several_choices_have_no_distribution():
+    spec = tensor_spec.BoundedTensorSpec([2], tf.int32, 0, 3)
+    several = fixed_policy.FixedPolicy(
+        np.zeros(2, np.int32), ts.time_step_spec(OBSERVATION), spec
+    )
+    policy = epsilon_greedy_policy.EpsilonGreedyPolicy(several, 0.5)
+    with pytest.raises(
+        NotImplementedError, match=r"Policy.distribution: got .*all explore"
+    ):
+        policy.distribution(step(2))
 
 
 def test_the_same_seed_gives_the_same_actions():

@@ -218,6 +218,19 @@ def test_new_frames_have_the_largest_priority_so_far():
     )
 
 
+def test_only_clear_forgets_the_largest_priority():
+    buffer = _filled(1, 2, frames=2, priority_exponent=1.0, epsilon=0.0)
+    _prioritize(buffer, {0: 1e30, 1: 2.0})
+    for i in range(2, 6):  # The frame with that priority leaves.
+        buffer.add_batch(tf.constant([i], tf.int64))
+    _prioritize(buffer, {4: 3.0})
+    frequencies = _frequencies(buffer)[1]
+    assert frequencies[5] == pytest.approx(1.0)
+    buffer.clear()
+    buffer.add_batch(tf.constant([0], tf.int64))
+    np.testing.assert_array_equal(buffer.get_priorities([0]), [1])
+
+
 def test_the_first_frames_have_the_priority_one():
     buffer = _filled(3, 4, frames=1)
     np.testing.assert_array_equal(buffer.get_priorities([0, 1, 2]), [1, 1, 1])

@@ -9,6 +9,7 @@ from . import munchausen as munchausen
 from . import offline as offline
 from . import ppo as ppo
 from . import quantile_regression as quantile_regression
+from . import retrace_errors as retrace_errors
 from . import returns as returns
 from . import sac as sac
 from . import sequences as sequences
@@ -65,6 +66,8 @@ from .ppo import explained_variance as explained_variance
 from .ppo import kl_cutoff_penalty as kl_cutoff_penalty
 from .quantile_regression import quantile as quantile
 from .quantile_regression import quantile_huber_loss as quantile_huber_loss
+from .retrace_errors import retrace as retrace
+from .retrace_errors import retrace_continuous as retrace_continuous
 from .returns import discounted_return as discounted_return
 from .returns import discounted_returns as discounted_returns
 from .returns import (
@@ -88,7 +91,10 @@ from .td import sequence_priorities as sequence_priorities
 from .td import td_error as td_error
 from .td import td_target as td_target
 from .v_trace import VTraceReturns as VTraceReturns
+from .v_trace import leaky_vtrace as leaky_vtrace
 from .v_trace import vtrace as vtrace
+from .value_rescaling import signed_expm1 as signed_expm1
 from .value_rescaling import signed_hyperbolic as signed_hyperbolic
+from .value_rescaling import signed_logp1 as signed_logp1
 from .value_rescaling import signed_parabolic as signed_parabolic
 from .value_rescaling import transformed_n_step_loss as transformed_n_step_loss

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.losses.shapes import check_same_shape, check_scalars
+
 
 class AggregatedLosses(NamedTuple):
     """Scalar losses: the weighted mean, the regularisation loss, and their sum."""
@@ -36,10 +38,12 @@ def aggregate_losses(
 
     Raises:
       ValueError: `per_example_loss` is a scalar, or its shape does not begin with the
-        shape of `sample_weight`.
+        shape of `sample_weight`; or `global_batch_size` is no scalar.
     """
+    check_scalars(global_batch_size=global_batch_size)
     weighted = regularization = None
     if per_example_loss is not None:
+        per_example_loss = tf.convert_to_tensor(per_example_loss)
         if per_example_loss.shape.rank == 0:
             raise ValueError(
                 "per_example_loss: expected one loss per example, shape [B] or "
@@ -77,7 +81,11 @@ def masked_mean(
       mask: Booleans of the same shape. Where it is false, a value does not count, even
         if it is not finite. Without any true one, the result is 0.
       reduce_sum: See `standardize`.
+
+    Raises:
+      ValueError: The shapes differ.
     """
+    check_same_shape(values=values, mask=mask)
     kept = tf.where(mask, tf.cast(values, tf.float32), 0.0)
     count = reduce_sum(tf.cast(mask, tf.float32))
     return tf.math.divide_no_nan(reduce_sum(kept), count)

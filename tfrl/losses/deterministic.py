@@ -7,7 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses.shapes import (
+    check_broadcast,
+    check_ranks,
+    check_same_shape,
+    check_scalars,
+    shape_of,
+)
 
 
 def deterministic_policy_gradient(
@@ -32,9 +38,16 @@ def deterministic_policy_gradient(
         clip.
       clip_norm: Whether `dqda_clipping` is the largest L2 norm of each action tensor's
         gradient instead.
+
+    Raises:
+      ValueError: The shapes of `action` do not begin with the shape of `q`, or those of
+        `dqda` differ from them.
     """
+    check_scalars(dqda_clipping=dqda_clipping)
     loss = -tf.stop_gradient(tf.convert_to_tensor(q))
     for a, gradient in zip(tf.nest.flatten(action), tf.nest.flatten(dqda), strict=True):
+        outer = shape_of(a)[: loss.shape.rank]
+        check_same_shape(q=loss, outer_dimensions_of_action=outer)
         check_same_shape(action=a, dqda=gradient)
         inner = list(range(loss.shape.rank, a.shape.rank))
         if dqda_clipping is not None:
@@ -67,9 +80,13 @@ def dpg(
       The losses, `[B]`.
 
     Raises:
-      ValueError: The values do not depend on the actions, or `dqda_clipping` is not
-        positive.
+      ValueError: The values do not depend on the actions, the shapes do not fit, or
+        `dqda_clipping` is not positive.
     """
+    check_ranks((1,), q_max=q_max)
+    check_ranks((2,), a_max=a_max)
+    check_same_shape(one_number_of_a_max=shape_of(a_max)[:-1], q_max=q_max)
+    check_scalars(dqda_clipping=dqda_clipping)
     if dqda_clipping is not None and dqda_clipping <= 0:
         raise ValueError(
             f"dqda_clipping: got {dqda_clipping}, expected a positive number; None "
@@ -104,10 +121,13 @@ def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:
 
     Args:
       values: A tensor of each critic, all of the same shape.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     smallest, *others = map(tf.convert_to_tensor, values)
     for value in others:
-        check_same_shape(first_value=smallest, value=value)
+        check_same_shape(first_of_values=smallest, other_of_values=value)
         smallest = tf.minimum(smallest, value)
     return smallest
 
@@ -127,9 +147,16 @@ def smoothed_action(
         `action`.
       minimum: The least action, broadcast to `action`.
       maximum: The greatest action, broadcast to `action`.
+
+    Raises:
+      ValueError: `noise` has another shape, or another argument would broadcast
+        `action`.
     """
     action, noise = tf.convert_to_tensor(action), tf.convert_to_tensor(noise)
     check_same_shape(action=action, noise=noise)
+    check_broadcast(
+        action=action, noise_clip=noise_clip, minimum=minimum, maximum=maximum
+    )
     noise_clip, minimum, maximum = (
         tf.cast(bound, action.dtype) for bound in (noise_clip, minimum, maximum)
     )

@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.losses.shapes import check_same_shape, check_scalars
+
 
 def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
     """Returns the discounted sum of each value and the `num_steps - 1` after it.
@@ -26,9 +28,11 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
       The sums `[B, T]`.
 
     Raises:
-      ValueError: If `values` is not of rank 2, or `num_steps` is a number below 1.
+      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is no scalar, or
+        `num_steps` is a number below 1.
     """
     values = _batch_major(values)
+    check_scalars(gamma=gamma, num_steps=num_steps)
     _check_at_least("num_steps", num_steps, 1)
     num_steps = tf.minimum(num_steps, tf.shape(values)[1])
     weights = _powers(gamma, tf.range(num_steps), values.dtype)
@@ -58,9 +62,12 @@ def discounted_future_sum_masked(
       The sums `[B, T]`.
 
     Raises:
-      ValueError: As `discounted_future_sum`.
+      ValueError: As `discounted_future_sum`, or if there is not one length of each row.
     """
     values = _batch_major(values)
+    check_same_shape(
+        one_step_of_values=values.shape[:1], episode_lengths=episode_lengths
+    )
     inside = tf.sequence_mask(episode_lengths, tf.shape(values)[1])
     # Selected, not multiplied: values after an episode may be anything, such as NaN.
     return discounted_future_sum(tf.where(inside, values, 0), gamma, num_steps)
@@ -81,13 +88,16 @@ def shift_values(
       `[B, T]`: `g^n v_(t+n)` where `t + n < T`, and `g^(T-t) final_value` elsewhere.
 
     Raises:
-      ValueError: If `values` is not of rank 2, or `num_steps` is a number below 0.
+      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is no scalar,
+        `num_steps` is a number below 0, or there is not one final value of each row.
     """
     values = _batch_major(values)
+    check_scalars(gamma=gamma, num_steps=num_steps)
     _check_at_least("num_steps", num_steps, 0)
     num_steps = tf.minimum(num_steps, tf.shape(values)[1])
     if final_values is None:
         final_values = tf.zeros_like(values[:, 0])
+    check_same_shape(one_step_of_values=values.shape[:1], final_values=final_values)
     final_values = tf.cast(final_values, values.dtype)
     steps_left = tf.range(num_steps, 0, -1)
     ends = final_values[:, tf.newaxis] * _powers(gamma, steps_left, values.dtype)

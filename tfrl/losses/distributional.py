@@ -13,7 +13,13 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from tfrl.losses.masking import masked
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses.shapes import (
+    broadcast_shape,
+    check_broadcast,
+    check_ranks,
+    check_same_shape,
+    shape_of,
+)
 
 
 class DiscreteValued(Protocol):
@@ -41,7 +47,8 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
     learning" (2018, arXiv:1802.08163), section 3.3.
 
     Args:
-      z_p: The atoms, `[..., M]`, in any order.
+      z_p: The atoms, `[..., M]`, in any order, with as many dimensions as `p`, to which
+        leading sizes of 1 broadcast.
       p: Their probabilities, `[..., M]`.
       z_q: The new atoms, `[N]`, or `[..., N]` whose leading dimensions broadcast with
         `z_p`'s. They rise strictly along the last axis; their distances may
@@ -49,8 +56,16 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
 
     Returns:
       The probabilities of the new atoms, `[..., N]`.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
     z_p, p, z_q = map(tf.convert_to_tensor, (z_p, p, z_q))
+    check_ranks((p.shape.rank,), z_p=z_p)
+    check_ranks(tuple(range(1, p.shape.rank + 1)), z_q=z_q)
+    check_same_shape(p=p.shape[-1:], z_p=z_p.shape[-1:])
+    check_broadcast(p=p, z_p=z_p)
+    broadcast_shape(one_atom_of_z_p=z_p.shape[:-1], one_atom_of_z_q=z_q.shape[:-1])
     z_p = tf.maximum(tf.minimum(z_p, z_q[..., -1:]), z_q[..., :1])
     steps = z_q[..., 1:] - z_q[..., :-1]
     # After the clipping, no atom is above the last one or below the first one.
@@ -76,18 +91,33 @@ def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
       d_t: Discounts like `r_t`, 0 where the next state is terminal. Where the discount
         is 0, the logits do not count, even if they are not finite.
       q_t: The distribution of the values of the next states, with `logits` `[..., N]`.
-        All leading dimensions broadcast.
+        `r_t` and `d_t` have as many dimensions as its leading ones, to which sizes of 1
+        broadcast.
 
     Returns:
       `[..., N]`.
+
+    Raises:
+      ValueError: A rank or the number of atoms does not fit.
     """
+    return _target(r_t, d_t, q_t, tf.convert_to_tensor(q_t.values))
+
+
+def _target(r_t: Any, d_t: Any, q_t: DiscreteValued, z_q: tf.Tensor) -> tf.Tensor:
+    """Does `categorical_target` for the atoms `z_q`."""
     r_t, d_t = tf.convert_to_tensor(r_t), tf.convert_to_tensor(d_t)
+    logits = tf.convert_to_tensor(q_t.logits)
     values = tf.convert_to_tensor(q_t.values)
+    check_same_shape(
+        logits_of_one_q_t=logits.shape[-1:], atoms_of_q_t=values.shape[-1:]
+    )
+    check_ranks((logits.shape.rank - 1,), r_t=r_t, d_t=d_t)
+    check_broadcast(one_logit_of_q_t=logits.shape[:-1], r_t=r_t, d_t=d_t)
     d_t = d_t[..., tf.newaxis]
     z_t = r_t[..., tf.newaxis] + d_t * values
     # The atoms are all the same where the discount is 0.
-    logits = masked(q_t.logits, tf.not_equal(d_t, 0))
-    return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(logits), values))
+    logits = masked(logits, tf.not_equal(d_t, 0))
+    return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(logits), z_q))
 
 
 def categorical(
@@ -97,14 +127,16 @@ def categorical(
 
         -sum_i target_i log softmax(logits_tm1)_i
 
-    Bellemare, Dabney and Munos 2017, algorithm 1.
+    Bellemare, Dabney and Munos 2017, algorithm 1. The target is projected onto the
+    atoms of the prediction.
 
     Args:
-      q_tm1: The predicted distribution, with `logits` `[B, N]` or `[B, T, N]`.
+      q_tm1: The predicted distribution, with `logits` `[B, N]` or `[B, T, N]`, and
+        `values` `[N]`.
       r_t: Rewards, `[B]` or `[B, T]`.
       d_t: Discounts like `r_t`, 0 where the next state is terminal.
       q_t: The distribution of the values of the next states (the target network's),
-        with `logits` of the same shape and `values` `[N]`; no gradient flows into it.
+        with `logits` and `values` of the same shapes; no gradient flows into it.
 
     Returns:
       The losses, like `r_t`. Their least value is the entropy of the target, not 0.
@@ -112,10 +144,10 @@ def categorical(
     Raises:
       ValueError: The shapes differ.
     """
-    r_t, d_t = tf.convert_to_tensor(r_t), tf.convert_to_tensor(d_t)
-    logits_tm1, logits_t = map(tf.convert_to_tensor, (q_tm1.logits, q_t.logits))
-    check_same_shape(logits_of_q_tm1=logits_tm1, logits_of_q_t=logits_t)
-    check_same_shape(one_logit_of_q_tm1=logits_tm1[..., 0], r_t=r_t, d_t=d_t)
+    logits_tm1 = shape_of(q_tm1.logits)
+    check_ranks((2, 3), logits_of_q_tm1=logits_tm1)
+    check_ranks((1,), values_of_q_tm1=q_tm1.values)
+    check_same_shape(one_logit_of_q_tm1=logits_tm1[:-1], r_t=r_t, d_t=d_t)
     return multiaxis_categorical(q_tm1, r_t, d_t, q_t)
 
 
@@ -125,15 +157,29 @@ def multiaxis_categorical(
     """Returns the losses of `categorical` for several distributions of each example.
 
     Args:
-      q_tm1: The predicted distributions, with `logits` `[B, *E, N]`.
+      q_tm1: The predicted distributions, with `logits` `[B, *E, N]`, and `values`
+        `[*V, N]`.
       r_t: Rewards, `[B, *R]`.
       d_t: Discounts, `[B, *D]`.
-      q_t: The distributions of the values of the next states, with `logits`
-        `[B, *E, N]` and `values` `[*V, N]`; no gradient flows into them. `R`, `D` and
-        `V` have as many dimensions as `E` (or none for `V`) and broadcast to it.
+      q_t: The distributions of the values of the next states, with `logits` and
+        `values` of the same shapes; no gradient flows into them. `R`, `D` and `V` have
+        as many dimensions as `E` (or none for `V`) and broadcast to it.
 
     Returns:
       The losses, `[B, *E]`.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
-    target = categorical_target(r_t, d_t, q_t)
+    logits, values = shape_of(q_tm1.logits), tf.convert_to_tensor(q_tm1.values)
+    check_same_shape(logits_of_q_tm1=logits, logits_of_q_t=q_t.logits)
+    check_same_shape(values_of_q_tm1=values, values_of_q_t=q_t.values)
+    check_ranks((1, logits.rank - 1), values_of_q_tm1=values)
+    check_same_shape(
+        batch_of_q_tm1=logits[:1],
+        batch_of_r_t=shape_of(r_t)[:1],
+        batch_of_d_t=shape_of(d_t)[:1],
+    )
+    check_broadcast(logits_of_q_tm1=logits, values_of_q_tm1=values)
+    target = _target(r_t, d_t, q_t, values)
     return tf.nn.softmax_cross_entropy_with_logits(labels=target, logits=q_tm1.logits)

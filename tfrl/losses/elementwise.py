@@ -6,13 +6,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.losses.shapes import check_same_shape, check_scalars
+
 
 def huber(inputs: Any, quadratic_linear_boundary: float = 1.0) -> tf.Tensor:
     """Returns `huber_loss(inputs, quadratic_linear_boundary)`, as Acme spells it.
 
     Raises:
-      ValueError: The boundary is negative.
+      ValueError: The boundary is negative, or no scalar.
     """
+    check_scalars(quadratic_linear_boundary=quadratic_linear_boundary)
     if quadratic_linear_boundary < 0:
         raise ValueError(
             f"quadratic_linear_boundary: got {quadratic_linear_boundary}, expected 0 "
@@ -27,7 +30,12 @@ def squared_loss(error: Any) -> tf.Tensor:
 
 
 def half_squared_difference(x: Any, y: Any) -> tf.Tensor:
-    """Returns `(x - y)^2 / 2`, whose gradient is the error, in the shape of `x`."""
+    """Returns `(x - y)^2 / 2`, whose gradient is the error, in the shape of `x`.
+
+    Raises:
+      ValueError: `y` has another shape.
+    """
+    check_same_shape(x=x, y=y)
     return 0.5 * tf.math.squared_difference(x, y)
 
 
@@ -39,7 +47,11 @@ def huber_loss(error: Any, delta: float = 1.0) -> tf.Tensor:
 
     Huber, "Robust Estimation of a Location Parameter", 1964. With `delta = 1` its
     gradient is the clipped error of Mnih et al., 2015.
+
+    Raises:
+      ValueError: `delta` is no scalar.
     """
+    check_scalars(delta=delta)
     size = tf.abs(error)
     quadratic = tf.minimum(size, delta)
     return 0.5 * tf.square(quadratic) + delta * (size - quadratic)

@@ -20,7 +20,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import (
+    check_ranks,
+    check_same_shape,
+    check_scalar_or_same_shape,
+    check_scalars,
+    shape_of,
+)
 
 
 def dual_of(log_dual: Any) -> tf.Tensor:
@@ -40,9 +46,12 @@ def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
 
     Returns:
       Weights of the shape of `values`, whose sums over the first axis are 1.
+
+    Raises:
+      ValueError: A shape is another one.
     """
     values = tf.convert_to_tensor(values)
-    check_ranks((2, 3), values=values)
+    _check_of_objectives(values, temperature=temperature)
     return tf.stop_gradient(tf.nn.softmax(values / temperature, axis=0))
 
 
@@ -59,9 +68,12 @@ def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tens
 
     Returns:
       `[B]`, or `[B, K]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
     values = tf.stop_gradient(tf.convert_to_tensor(values))
-    check_ranks((2, 3), values=values)
+    _check_of_objectives(values, temperature=temperature, epsilon=epsilon)
     log_number = tf.math.log(tf.cast(tf.shape(values)[0], values.dtype))
     log_mean = tf.reduce_logsumexp(values / temperature, axis=0) - log_number
     return temperature * (epsilon + log_mean)
@@ -75,8 +87,12 @@ def weights_kl(weights: Any) -> tf.Tensor:
 
     Returns:
       `[B]`, or `[B, K]`.
+
+    Raises:
+      ValueError: The rank is another one.
     """
     weights = tf.convert_to_tensor(weights)
+    check_ranks((2, 3), weights=weights)
     number = tf.cast(tf.shape(weights)[0], weights.dtype)
     return tf.reduce_sum(weights * tf.math.log(number * weights + 1e-8), axis=0)
 
@@ -89,8 +105,12 @@ def out_of_bounds_value(actions: Any) -> tf.Tensor:
 
     Returns:
       `[N, B]`, 0 for actions inside of the range.
+
+    Raises:
+      ValueError: The rank is another one.
     """
     actions = tf.convert_to_tensor(actions)
+    check_ranks((3,), actions=actions)
     excess = actions - tf.clip_by_value(actions, -1.0, 1.0)
     return -tf.norm(excess, axis=-1)
 
@@ -110,12 +130,16 @@ def weighted_cross_entropy(
 
     Returns:
       `[B]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
     actions, weights = tf.convert_to_tensor(actions), tf.convert_to_tensor(weights)
     mean, stddev = tf.convert_to_tensor(mean), tf.convert_to_tensor(stddev)
     check_ranks((3,), actions=actions)
     check_ranks((2,), weights=weights)
-    check_same_shape(one_action=actions[0], mean=mean, stddev=stddev)
+    check_same_shape(one_number_of_actions=actions.shape[:-1], weights=weights)
+    check_same_shape(one_of_actions=actions.shape[1:], mean=mean, stddev=stddev)
     log_density = (
         -0.5 * tf.square((actions - mean) / stddev)
         - tf.math.log(stddev)
@@ -133,7 +157,13 @@ def kl_of_means(target_mean: Any, target_stddev: Any, online_mean: Any) -> tf.Te
       target_mean: The means `m'` of the target policy, `[B, D]`.
       target_stddev: Its standard deviations `s'`, `[B, D]`.
       online_mean: The means `m` of the online policy, `[B, D]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
+    check_same_shape(
+        target_mean=target_mean, target_stddev=target_stddev, online_mean=online_mean
+    )
     return 0.5 * tf.square((target_mean - online_mean) / target_stddev)
 
 
@@ -145,7 +175,11 @@ def kl_of_stddevs(target_stddev: Any, online_stddev: Any) -> tf.Tensor:
     Args:
       target_stddev: The standard deviations `s'` of the target policy, `[B, D]`.
       online_stddev: The standard deviations `s` of the online policy, `[B, D]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
+    check_same_shape(target_stddev=target_stddev, online_stddev=online_stddev)
     ratio = tf.convert_to_tensor(target_stddev) / online_stddev
     return 0.5 * (tf.square(ratio) - 1) - tf.math.log(ratio)
 
@@ -156,7 +190,11 @@ def kl_penalty(kl: Any, alpha: Any) -> tf.Tensor:
     Args:
       kl: The divergences, `[B, D]`.
       alpha: The dual variables of their constraints, `[D]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
+    _check_of_dimensions(kl, alpha)
     return tf.reduce_sum(tf.stop_gradient(alpha) * kl, axis=-1)
 
 
@@ -168,6 +206,21 @@ def kl_dual_loss(kl: Any, alpha: Any, epsilon: Any) -> tf.Tensor:
     Args:
       kl: The divergences, `[B, D]`.
       alpha: The dual variables of their constraints, `[D]`.
-      epsilon: The largest divergence.
+      epsilon: The largest divergence, `[]`.
+
+    Raises:
+      ValueError: A shape is another one.
     """
+    _check_of_dimensions(kl, alpha)
+    check_scalars(epsilon=epsilon)
     return tf.reduce_sum(alpha * (epsilon - tf.stop_gradient(kl)), axis=-1)
+
+
+def _check_of_objectives(values: tf.Tensor, **of_objectives: Any) -> None:
+    check_ranks((2, 3), values=values)
+    check_scalar_or_same_shape(objectives_of_values=values.shape[2:], **of_objectives)
+
+
+def _check_of_dimensions(kl: Any, alpha: Any) -> None:
+    check_ranks((2,), kl=kl)
+    check_same_shape(one_example_of_kl=shape_of(kl)[1:], alpha=alpha)

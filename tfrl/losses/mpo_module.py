@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.losses import mpo
-from tfrl.losses.shapes import check_ranks
+from tfrl.losses.shapes import check_ranks, check_same_shape
 
 # The least logarithm of a dual variable, to which steps of an optimizer are clipped.
 _LEAST_LOG = -18.0
@@ -189,14 +189,26 @@ class DecoupledMPO(tf.Module, abc.ABC):
         """Returns the loss `[B]` of the online policy, and the terms of `dual_loss`.
 
         Takes the arguments of a call. Gradients flow into the online policy alone.
+
+        Raises:
+          ValueError: The shapes do not fit.
         """
         actions = tf.stop_gradient(tf.convert_to_tensor(actions))
-        values = tf.stop_gradient(
-            self._objectives(actions, tf.convert_to_tensor(q_values))
+        q_values = tf.convert_to_tensor(q_values)
+        check_ranks((3,), actions=actions)
+        check_same_shape(
+            outer_dimensions_of_actions=actions.shape[:2],
+            outer_dimensions_of_q_values=q_values.shape[:2],
         )
+        values = tf.stop_gradient(self._objectives(actions, q_values))
         mean, stddev = _mean_and_stddev(online_action_distribution)
         target_mean, target_stddev = map(
             tf.stop_gradient, _mean_and_stddev(target_action_distribution)
+        )
+        check_same_shape(
+            one_of_actions=actions.shape[1:],
+            online_action_distribution=mean,
+            target_action_distribution=target_mean,
         )
         weights = mpo.mpo_weights(values, self._temperatures())
         total = tf.reduce_sum(weights, axis=-1)

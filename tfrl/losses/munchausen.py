@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 from tfrl.losses.td import action_value
 
 
@@ -33,9 +34,14 @@ def munchausen_bonus(
 
     Returns:
       The bonus, `[...]`, in `[alpha * lowest, 0]`.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
-    log_pi = _log_policy(tf.convert_to_tensor(q_tm1), temperature)
-    taken = action_value(log_pi, a_tm1)
+    q_tm1, a_tm1 = tf.convert_to_tensor(q_tm1), tf.convert_to_tensor(a_tm1)
+    check_same_shape(one_action_of_q_tm1=q_tm1.shape[:-1], a_tm1=a_tm1)
+    check_scalars(alpha=alpha, temperature=temperature, lowest=lowest)
+    taken = action_value(_log_policy(q_tm1, temperature), a_tm1)
     return alpha * tf.clip_by_value(tf.stop_gradient(temperature * taken), lowest, 0.0)
 
 
@@ -55,9 +61,16 @@ def munchausen_value(q_t: Any, judge: Any, temperature: float) -> tf.Tensor:
 
     Returns:
       `[...]`, or `[..., m]` for quantiles.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
-    q_t = tf.convert_to_tensor(q_t)
-    log_pi = _log_policy(tf.convert_to_tensor(judge), temperature)
+    q_t, judge = tf.convert_to_tensor(q_t), tf.convert_to_tensor(judge)
+    rank = judge.shape.rank
+    check_ranks((rank, rank + 1), q_t=q_t)
+    check_same_shape(outer_dimensions_of_q_t=q_t.shape[:rank], judge=judge)
+    check_scalars(temperature=temperature)
+    log_pi = _log_policy(judge, temperature)
     pi, entropy_bonus = tf.exp(log_pi), -temperature * log_pi
     if q_t.shape.rank > log_pi.shape.rank:
         pi, entropy_bonus = pi[..., tf.newaxis], entropy_bonus[..., tf.newaxis]

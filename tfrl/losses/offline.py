@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 
 
 def conservative_penalty(
@@ -35,12 +35,16 @@ def conservative_penalty(
 
     Returns:
       The penalties, like `data_q`.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
     data_q, sampled_q = tf.convert_to_tensor(data_q), tf.convert_to_tensor(sampled_q)
     log_densities = tf.convert_to_tensor(log_densities)
     check_ranks((2, 3), sampled_q=sampled_q)
     check_same_shape(sampled_q=sampled_q, log_densities=log_densities)
-    check_same_shape(data_q=data_q, one_sampled_q=sampled_q[0])
+    check_same_shape(one_of_sampled_q=sampled_q.shape[1:], data_q=data_q)
+    check_scalars(temperature=temperature)
     exponents = temperature * sampled_q - log_densities
     return tf.reduce_logsumexp(exponents, axis=0) / temperature - data_q
 
@@ -55,7 +59,11 @@ def expectile_loss(error: Any, expectile: float) -> tf.Tensor:
     Args:
       error: Targets minus predictions.
       expectile: A number in (0, 1).
+
+    Raises:
+      ValueError: `expectile` is no scalar.
     """
+    check_scalars(expectile=expectile)
     error = tf.convert_to_tensor(error)
     weight = tf.where(error < 0, 1 - expectile, expectile)
     return tf.cast(weight, error.dtype) * tf.square(error)
@@ -73,9 +81,13 @@ def advantage_weighted_loss(
       advantage: The actions' values minus the states' values, like `log_prob`.
       inverse_temperature: The factor beta; 0 is behavioural cloning.
       max_weight: The largest weight of an example.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     log_prob, advantage = map(tf.convert_to_tensor, (log_prob, advantage))
     check_same_shape(log_prob=log_prob, advantage=advantage)
+    check_scalars(inverse_temperature=inverse_temperature, max_weight=max_weight)
     # The exponent is clipped, so that the weight is never infinite.
     exponent = tf.minimum(
         inverse_temperature * advantage, tf.math.log(tf.cast(max_weight, tf.float32))

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfrl.losses.aggregation import masked_mean
 from tfrl.losses.sequences import as_sequences
-from tfrl.losses.shapes import check_ranks
+from tfrl.losses.shapes import check_scalars
 
 
 def clipped_surrogate(
@@ -28,8 +28,12 @@ def clipped_surrogate(
       log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
       advantages: Like `log_ratio`.
       clip_range: The number or scalar `c`; None does not clip.
+
+    Raises:
+      ValueError: A shape is another one.
     """
     log_ratio, advantages = as_sequences(log_ratio=log_ratio, advantages=advantages)
+    check_scalars(clip_range=clip_range)
     ratio = tf.exp(log_ratio)
     if clip_range is None:
         return -ratio * advantages
@@ -53,8 +57,12 @@ def clipped_value_loss(
       old_values: The predictions `V_old` before the update, like `values`; needed with
         a range.
       clip_range: The number or scalar `c`; None does not clip.
+
+    Raises:
+      ValueError: A shape is another one.
     """
     values, returns = as_sequences(values=values, returns=returns)
+    check_scalars(clip_range=clip_range)
     loss = tf.math.squared_difference(returns, values)
     if clip_range is None:
         return loss
@@ -74,8 +82,8 @@ def kl_cutoff_penalty(mean_kl: Any, cutoff: Any, coefficient: Any) -> tf.Tensor:
       cutoff: The divergence from which on there is a penalty, `[]`.
       coefficient: The weight of the penalty, `[]`.
     """
+    check_scalars(mean_kl=mean_kl, cutoff=cutoff, coefficient=coefficient)
     mean_kl = tf.convert_to_tensor(mean_kl)
-    check_ranks((0,), mean_kl=mean_kl)
     return coefficient * tf.square(tf.maximum(mean_kl - cutoff, 0.0))
 
 
@@ -94,8 +102,8 @@ def adapted_kl_beta(
       target: The divergence to reach, `[]`.
       tolerance: A number in [0, 1).
     """
+    check_scalars(beta=beta, mean_kl=mean_kl, target=target, tolerance=tolerance)
     mean_kl = tf.convert_to_tensor(mean_kl)
-    check_ranks((0,), mean_kl=mean_kl)
     is_low = mean_kl < target * (1.0 - tolerance)
     is_high = mean_kl > target * (1.0 + tolerance)
     factor = tf.where(is_low, 1 / 1.5, tf.where(is_high, 1.5, 1.0))
@@ -124,6 +132,7 @@ def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
       mask: The steps that count, bools like `log_ratio`.
     """
     log_ratio, mask = as_sequences(log_ratio=log_ratio, mask=mask)
+    check_scalars(clip_range=clip_range)
     outside = tf.abs(tf.math.expm1(log_ratio)) > clip_range
     return masked_mean(tf.cast(outside, tf.float32), mask)
 

@@ -10,7 +10,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses.shapes import (
+    check_broadcast,
+    check_ranks,
+    check_same_shape,
+    check_scalars,
+    shape_of,
+)
 from tfrl.losses.td import td_target
 
 
@@ -47,7 +53,11 @@ def quantile(
       ValueError: The shapes differ.
     """
     q_tm1, r_t, d_t, q_t = map(tf.convert_to_tensor, (q_tm1, r_t, d_t, q_t))
-    check_same_shape(one_quantile_of_q_tm1=q_tm1[..., 0], r_t=r_t, d_t=d_t)
+    check_ranks((2,), q_tm1=q_tm1, q_t=q_t)
+    check_same_shape(one_quantile_of_q_tm1=q_tm1.shape[:-1], r_t=r_t, d_t=d_t)
+    check_same_shape(r_t=r_t, one_quantile_of_q_t=q_t.shape[:-1])
+    _check_levels(q_tm1, tau_q_tm1=tau_q_tm1)
+    check_scalars(huber_param=huber_param)
     ones = tf.ones_like(q_t)
     targets = td_target(r_t[..., tf.newaxis] * ones, d_t[..., tf.newaxis] * ones, q_t)
     losses = quantile_huber_loss(q_tm1, targets, huber_param, tau_q_tm1)
@@ -73,8 +83,18 @@ def quantile_huber_loss(
 
     Returns:
       The losses, `[..., N]`.
+
+    Raises:
+      ValueError: `targets` or `levels` do not fit the predictions, or `delta` is no
+        scalar.
     """
-    targets = tf.convert_to_tensor(targets)
+    predictions, targets = map(tf.convert_to_tensor, (predictions, targets))
+    check_broadcast(
+        one_of_predictions=predictions.shape[:-1], one_of_targets=targets.shape[:-1]
+    )
+    check_scalars(delta=delta)
+    if levels is not None:
+        _check_levels(predictions, levels=levels)
 
     @tf.custom_gradient
     def of_predictions(predictions: tf.Tensor) -> tuple[tf.Tensor, Any]:
@@ -89,7 +109,16 @@ def quantile_huber_loss(
         slope = _mean_of_pairs(slopes, predictions)
         return loss, lambda upstream: -upstream * slope
 
-    return of_predictions(tf.convert_to_tensor(predictions))
+    return of_predictions(predictions)
+
+
+def _check_levels(predictions: tf.Tensor, **levels: Any) -> None:
+    shape = predictions.shape
+    for name, value in levels.items():
+        is_vector = shape_of(value).rank == 1
+        check_same_shape(
+            predictions=shape[-1:] if is_vector else shape, **{name: value}
+        )
 
 
 def _levels(predictions: tf.Tensor) -> tf.Tensor:

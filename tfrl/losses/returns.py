@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses import sequences
-from tfrl.losses.shapes import check_same_shape
+from tfrl.losses.shapes import check_same_shape, check_scalar_or_same_shape
 
 
 def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
@@ -50,14 +50,20 @@ def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tens
 
 
 def n_step_returns(
-    r_t: Any, discount_t: Any, v_t: Any, n: int, continues_t: Any = None
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    n: int,
+    continues_t: Any = None,
+    lambda_: Any = 1.0,
 ) -> tf.Tensor:
     """Returns each step's return over `n` steps plus the value of the state reached.
 
         G_t = r_t + discount_t r_(t+1) + ... + (product of k discounts) v_(t+k-1)
 
     Sutton and Barto 2018, equation 7.1. `k` is `n`, or fewer where the sequence ends or
-    `continues_t` is 0.
+    `continues_t` is 0. With `lambda_` it is the lambda return that looks `k` steps
+    ahead, equation 12.9: a mixture of the returns over 1 to `k` steps.
 
     Args:
       r_t: Rewards, `[T]` or `[T, B]`.
@@ -66,6 +72,13 @@ def n_step_returns(
       n: A positive number.
       continues_t: 1 where step `t + 1` continues the episode of step `t`, else 0, like
         `r_t`; all 1 if None.
+      lambda_: A number in [0, 1], or numbers like `r_t`.
+
+    Returns:
+      Returns, like `r_t`.
+
+    Raises:
+      ValueError: `n` is not positive, or the shapes differ.
     """
     if n < 1:
         raise ValueError(
@@ -74,13 +87,14 @@ def n_step_returns(
     r_t, discount_t, v_t = sequences.as_sequences(
         r_t=r_t, discount_t=discount_t, v_t=v_t
     )
-    continues_t = sequences.as_continues(continues_t, r_t)
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
+    mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     # After k rounds: the k-step return of each step. Nothing follows the last one.
     one_step = r_t + discount_t * v_t
     result = one_step
     for _ in range(n - 1):
         following = tf.concat([result[1:], v_t[-1:]], axis=0)
-        onward = continues_t * following + (1 - continues_t) * v_t
+        onward = mix * following + (1 - mix) * v_t
         result = r_t + discount_t * onward
     return tf.stop_gradient(result)
 
@@ -112,6 +126,7 @@ def lambda_returns(
     r_t, discount_t, v_t = sequences.as_sequences(
         r_t=r_t, discount_t=discount_t, v_t=v_t
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     mix = tf.concat([mix[:-1], tf.zeros_like(mix[-1:])], axis=0)
     one_step = r_t + tf.math.multiply_no_nan(v_t, discount_t * (1 - mix))
@@ -150,6 +165,7 @@ def generalized_advantage_estimation(
     v_tm1, r_t, discount_t, v_t = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     delta_t = r_t + discount_t * v_t - v_tm1
     return tf.stop_gradient(sequences.solve_backwards(delta_t, discount_t * mix))
@@ -161,5 +177,5 @@ def _add_to_last(x: tf.Tensor, addend: tf.Tensor) -> tf.Tensor:
 
 def _as_final(v_final: Any, r_t: tf.Tensor) -> tf.Tensor:
     v_final = tf.convert_to_tensor(v_final, dtype=r_t.dtype)
-    check_same_shape(r_t_of_one_step=r_t[-1], v_final=v_final)
+    check_same_shape(one_step_of_r_t=r_t.shape[1:], v_final=v_final)
     return v_final

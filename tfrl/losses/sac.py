@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 
 
 def soft_value(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
@@ -28,9 +28,13 @@ def soft_value(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
       q: The values of actions drawn from the policy, `[B]` or `[B, T]`.
       log_prob: The log-probabilities of these actions, like `q`.
       alpha: The temperature, `[]`.
+
+    Raises:
+      ValueError: The shapes differ, or `alpha` is no scalar.
     """
     q, log_prob = tf.convert_to_tensor(q), tf.convert_to_tensor(log_prob)
     check_same_shape(q=q, log_prob=log_prob)
+    check_scalars(alpha=alpha)
     return q - alpha * log_prob
 
 
@@ -44,9 +48,13 @@ def expected_soft_value(q: Any, log_probs: Any, alpha: Any) -> tf.Tensor:
       log_probs: The logarithms of the actions' probabilities, `[..., A]`. An action of
         probability 0 does not count.
       alpha: The temperature, `[]`.
+
+    Raises:
+      ValueError: The shapes differ, or `alpha` is no scalar.
     """
     q, log_probs = tf.convert_to_tensor(q), tf.convert_to_tensor(log_probs)
     check_same_shape(q=q, log_probs=log_probs)
+    check_scalars(alpha=alpha)
     probs = tf.exp(log_probs)
     possible = probs > 0
     # Masked before the product, so that no gradient is NaN.
@@ -83,7 +91,11 @@ def temperature_loss(
       entropy: The entropies, or samples `-log_prob`, of any shape.
       target_entropy: The entropy to reach, `[]`.
       use_log_alpha: Whether `c` is `log_alpha`.
+
+    Raises:
+      ValueError: `log_alpha` or `target_entropy` is no scalar.
     """
+    check_scalars(log_alpha=log_alpha, target_entropy=target_entropy)
     factor = log_alpha if use_log_alpha else tf.exp(log_alpha)
     entropy = tf.convert_to_tensor(entropy)
     return factor * tf.stop_gradient(entropy - target_entropy)
@@ -99,8 +111,12 @@ def minimum_of_subset(q: Any, noise: Any, size: int) -> tf.Tensor:
       noise: `N` independent uniform numbers. Those of the critics in the subset are the
         largest.
       size: The size of the subset, from 1 to `N`.
+
+    Raises:
+      ValueError: There is not one number of each critic.
     """
     q = tf.convert_to_tensor(q)
+    check_same_shape(critics_of_q=q.shape[:1], noise=noise)
     return tf.reduce_min(tf.gather(q, tf.math.top_k(noise, size).indices), axis=0)
 
 
@@ -116,6 +132,9 @@ def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
 
     Returns:
       `[B, N * (M - num_dropped)]`.
+
+    Raises:
+      ValueError: The rank is another one.
     """
     quantiles = tf.convert_to_tensor(quantiles)
     check_ranks((3,), quantiles=quantiles)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from tfrl.losses.shapes import check_same_shape
+
 
 def standardize(
     values: tf.Tensor,
@@ -23,7 +25,11 @@ def standardize(
 
     Returns:
       `(values - mean) / (std + epsilon)`, also where the mask is 0.
+
+    Raises:
+      ValueError: The shapes differ.
     """
+    check_same_shape(values=values, mask=mask)
     count = reduce_sum(mask)
     mean = reduce_sum(tf.math.multiply_no_nan(values, mask)) / count
     squares = tf.math.squared_difference(values, mean)

@@ -11,7 +11,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses.masking import masked
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import (
+    check_ranks,
+    check_same_shape,
+    check_scalars,
+    shape_of,
+)
 
 
 def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
@@ -44,6 +49,9 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
       r_t: Rewards, like `v_tm1`.
       discount_t: Discounts, like `v_tm1`.
       v_t: Values of the next states, like `v_tm1`; no gradient flows into them.
+
+    Raises:
+      ValueError: As `td_target`.
     """
     v_tm1, target = tf.convert_to_tensor(v_tm1), td_target(r_t, discount_t, v_t)
     check_same_shape(r_t=target, v_tm1=v_tm1)
@@ -59,10 +67,13 @@ def largest_error(errors: Any) -> tf.Tensor:
 
     Args:
       errors: A sequence of tensors of the same shape.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     largest, *others = map(tf.convert_to_tensor, errors)
     for error in others:
-        check_same_shape(largest_error=largest, error=error)
+        check_same_shape(first_of_errors=largest, other_of_errors=error)
         largest = tf.where(tf.abs(error) > tf.abs(largest), error, largest)
     return largest
 
@@ -76,8 +87,13 @@ def sequence_priorities(td_errors: Any, eta: float = 0.9) -> tf.Tensor:
     Args:
       td_errors: The TD errors of sequences, `[B, T]`, or of single transitions, `[B]`.
       eta: The weight of the largest error, in [0, 1].
+
+    Raises:
+      ValueError: The rank of the errors is not 1 or 2, or `eta` is no scalar.
     """
     sizes = tf.abs(td_errors)
+    check_ranks((1, 2), td_errors=sizes)
+    check_scalars(eta=eta)
     time = list(range(1, sizes.shape.rank))
     largest = tf.reduce_max(sizes, axis=time)
     return eta * largest + (1 - eta) * tf.reduce_mean(sizes, axis=time)
@@ -87,21 +103,24 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
     """Returns `q(a)`, the values of the given actions.
 
     Args:
-      q: Action values, `[B, A]` or `[T, B, A]`; or `N` numbers for each action,
-        `[..., A, N]`, such as the quantiles of its return.
-      a: The actions, 0-based integers `[B]` or `[T, B]`.
+      q: Action values, `[..., A]`, such as `[B, A]` or `[T, B, A]`; or `N` numbers for
+        each action, `[..., A, N]`, such as the quantiles of its return.
+      a: The actions, 0-based integers `[...]`.
 
     Returns:
       The values, in the shape of `a`, or `[..., N]`.
+
+    Raises:
+      ValueError: `q` has not one or two dimensions more than `a`, or the shape of `q`
+        does not begin with the shape of `a`.
     """
     q, a = tf.convert_to_tensor(q), tf.convert_to_tensor(a)
     if a.dtype not in (tf.int32, tf.int64):
         # TensorFlow refuses other types of indices, here or in the gradient.
         a = tf.cast(a, tf.int32)
     rank = a.shape.rank
-    check_same_shape(
-        action_values_without_actions=q[(..., *[0] * (q.shape.rank - rank))], actions=a
-    )
+    check_ranks((rank + 1, rank + 2), q=q)
+    check_same_shape(outer_dimensions_of_q=q.shape[:rank], a=a)
     # There are few actions: a product takes a third of the operations of a batched
     # gather and its gradient.
     chosen = tf.one_hot(a, q.shape[rank], dtype=q.dtype)
@@ -120,6 +139,9 @@ def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
       q_t: Action values, `[B, A]` or `[T, B, A]`.
       q_t_selector: The action values that choose the action, like `q_t`; `q_t` itself
         if None.
+
+    Raises:
+      ValueError: The shapes differ, or their rank is not 2 or 3.
     """
     q_t = tf.convert_to_tensor(q_t)
     check_ranks((2, 3), q_t=q_t)
@@ -152,6 +174,11 @@ def double_q_learning(
         target network's), like `q_tm1`.
       q_t_selector: Action values of the next states, which choose the action (the
         online network's), like `q_tm1`.
+
+    Raises:
+      ValueError: The shapes do not fit.
     """
+    check_same_shape(q_tm1=q_tm1, q_t_value=q_t_value)
+    check_same_shape(one_action_of_q_tm1=shape_of(q_tm1)[:-1], a_tm1=a_tm1)
     v_t = best_action_value(q_t_value, q_t_selector)
     return td_error(action_value(q_tm1, a_tm1), r_t, discount_t, v_t)

@@ -1,20 +1,23 @@
 """Computes the targets and advantages of V-trace from another policy's sequences.
 
 Espeholt et al., "IMPALA: Scalable distributed deep-RL with importance weighted
-actor-learner architectures" (2018, arXiv:1802.01561), section 4.1.
+actor-learner architectures" (2018, arXiv:1802.01561), section 4.1. Zahavy et al., "A
+self-tuning actor-critic algorithm" (2020, arXiv:2002.12928), for leaky V-trace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.losses import sequences
+from tfrl.losses.shapes import check_scalar_or_same_shape, check_scalars
 
 
 class VTraceReturns(NamedTuple):
-    """What `vtrace` returns, without gradient; each `[T]` or `[T, B]`.
+    """What `vtrace` returns, also leaky, without gradient; each `[T]` or `[T, B]`.
 
     Attributes:
       vs: The targets of the values.
@@ -65,21 +68,105 @@ def vtrace(
     Raises:
       ValueError: A tensor has another rank, or the shapes differ.
     """
+    return _returns(
+        v_tm1,
+        r_t,
+        discount_t,
+        v_t,
+        log_rhos,
+        lambda_,
+        clip_rho,
+        clip_pg_rho,
+        continues_t,
+        _clipped,
+    )
+
+
+def leaky_vtrace(
+    v_tm1: Any,
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    log_rhos: Any,
+    alpha: Any,
+    lambda_: Any = 1.0,
+    clip_rho: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    continues_t: Any = None,
+) -> VTraceReturns:
+    """Returns V-trace's targets and advantages with ratios that are clipped in part.
+
+    Each `min(clip, rho_t)` of `vtrace` is here
+
+        alpha min(clip, rho_t) + (1 - alpha) rho_t
+
+    Zahavy et al. 2020, the definition of leaky V-trace, with one weight for the ratios
+    of `delta_t` and of `c_t`. With `alpha` 1 it is `vtrace`, and with 0 importance
+    sampling.
+
+    Args:
+      v_tm1: See `vtrace`, as for the other arguments.
+      r_t: See `vtrace`.
+      discount_t: See `vtrace`.
+      v_t: See `vtrace`.
+      log_rhos: See `vtrace`.
+      alpha: The weight of the clipped ratios, a number or scalar in [0, 1].
+      lambda_: See `vtrace`.
+      clip_rho: See `vtrace`.
+      clip_pg_rho: See `vtrace`.
+      continues_t: See `vtrace`.
+
+    Raises:
+      ValueError: As `vtrace`, or `alpha` is no scalar.
+    """
+    check_scalars(alpha=alpha)
+
+    def leaky(rho_t: tf.Tensor, most: float | None) -> tf.Tensor:
+        return rho_t + tf.cast(alpha, rho_t.dtype) * (_clipped(rho_t, most) - rho_t)
+
+    return _returns(
+        v_tm1,
+        r_t,
+        discount_t,
+        v_t,
+        log_rhos,
+        lambda_,
+        clip_rho,
+        clip_pg_rho,
+        continues_t,
+        leaky,
+    )
+
+
+def _returns(
+    v_tm1: Any,
+    r_t: Any,
+    discount_t: Any,
+    v_t: Any,
+    log_rhos: Any,
+    lambda_: Any,
+    clip_rho: float | None,
+    clip_pg_rho: float | None,
+    continues_t: Any,
+    clip: Callable[[tf.Tensor, float | None], tf.Tensor],
+) -> VTraceReturns:
     v_tm1, r_t, discount_t, v_t, log_rhos = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t, log_rhos=log_rhos
     )
+    check_scalar_or_same_shape(r_t=r_t, lambda_=lambda_)
+    check_scalars(clip_rho=clip_rho, clip_pg_rho=clip_pg_rho)
     rho_t = tf.exp(log_rhos)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     td_error = r_t + discount_t * v_t - v_tm1
     # What the targets add to the values.
     corrections = sequences.solve_backwards(
-        _clipped(rho_t, clip_rho) * td_error, discount_t * mix * _clipped(rho_t, 1.0)
+        clip(rho_t, clip_rho) * td_error, discount_t * mix * clip(rho_t, 1.0)
     )
     following = discount_t * mix * sequences.shift(corrections, 1)
     return VTraceReturns(
         vs=tf.stop_gradient(v_tm1 + corrections),
         pg_advantages=tf.stop_gradient(
-            _clipped(rho_t, clip_pg_rho) * (td_error + following)
+            clip(rho_t, clip_pg_rho) * (td_error + following)
         ),
     )
 

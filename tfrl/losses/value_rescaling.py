@@ -1,9 +1,12 @@
-"""Computes TD errors of values that a function has made smaller, as R2D2 does.
+"""Functions that make values smaller, their inverses, and R2D2's errors of such values.
 
-The function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network learns
-returns of any size without clipped rewards. Pohlen et al., "Observe and look further:
-achieving consistent performance on Atari" (2018, arXiv:1805.11593); Kapturowski et al.,
-"Recurrent experience replay in distributed reinforcement learning" (2019, R2D2).
+R2D2's function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network
+learns returns of any size without clipped rewards. Pohlen et al., "Observe and look
+further: achieving consistent performance on Atari" (2018, arXiv:1805.11593);
+Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning"
+(2019, R2D2).
+Another one is `sign(x) log(1 + |x|)`, Hafner et al., "Mastering diverse domains through
+world models" (2023, arXiv:2301.04104).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.losses.returns import n_step_returns
-from tfrl.losses.shapes import check_ranks, check_same_shape
+from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 from tfrl.losses.td import action_value
 
 
@@ -22,6 +25,7 @@ def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
 
     Pohlen et al. 2018, proposition A.2.
     """
+    check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
     size = tf.abs(x)
     # sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
@@ -34,6 +38,7 @@ def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
 
     Pohlen et al. 2018, proposition A.2.
     """
+    check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
     size = tf.abs(x)
     # With z = sqrt(1 + |inverse|), eps z^2 + z - (1 + eps + |x|) = 0. The positive
@@ -41,6 +46,24 @@ def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
     root = tf.sqrt(1 + 4 * eps * (eps + 1 + size))
     above = 2 * size / (root + 1 + 2 * eps)
     return tf.sign(x) * above * (above + 2)
+
+
+def signed_logp1(x: Any) -> tf.Tensor:
+    """Returns `sign(x) log(1 + |x|)`, in the shape of `x`.
+
+    Hafner et al. 2023, the function symlog.
+    """
+    x = tf.convert_to_tensor(x)
+    return tf.sign(x) * tf.math.log1p(tf.abs(x))
+
+
+def signed_expm1(x: Any) -> tf.Tensor:
+    """Returns `sign(x) (exp(|x|) - 1)`, the inverse of `signed_logp1`.
+
+    Hafner et al. 2023, the function symexp.
+    """
+    x = tf.convert_to_tensor(x)
+    return tf.sign(x) * tf.math.expm1(tf.abs(x))
 
 
 def transformed_n_step_loss(
@@ -79,7 +102,9 @@ def transformed_n_step_loss(
     probabilities = tf.convert_to_tensor(target_policy_probs)
     check_ranks((3,), qs=qs)
     check_same_shape(qs=qs, targnet_qs=targnet_qs, target_policy_probs=probabilities)
+    check_same_shape(one_action_of_qs=qs.shape[:-1], actions=actions)
     v_t = tf.reduce_sum(probabilities[1:] * signed_parabolic(targnet_qs[1:]), axis=-1)
+    check_same_shape(all_but_one_of_qs=v_t, rewards=rewards, pcontinues=pcontinues)
     returns = n_step_returns(rewards, pcontinues, v_t, bootstrap_n)
     predictions = action_value(qs[:-1], tf.convert_to_tensor(actions)[:-1])
     errors = predictions - signed_hyperbolic(returns)

@@ -46,6 +46,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         """
         numbers = _check_spec(sample_spec)
         num_actions = int(numbers.max())
+        self._numbers = numbers
         self._output_shape = (*sample_spec.shape, num_actions)
         # Which logits are actions; None if all are.
         self._valid = None
@@ -80,8 +81,14 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
           inputs: The hidden state, `outer_shape + [n]`.
           outer_rank: The number of outer dimensions of `inputs`.
           training: Not used.
-          mask: The mask of valid actions, `outer_shape + [num_actions]`. Invalid
-            actions get the lowest finite logit.
+          mask: The mask of valid actions, `outer_shape + [num_actions]`, which serves
+            all dimensions of an action; `outer_shape + sample_spec.shape +
+            [num_actions]`; or the masks of all dimensions one after the other,
+            `outer_shape + [total]`, each as long as its dimension has actions, as
+            sb3-contrib has them. Invalid actions get the lowest finite logit.
+
+        Raises:
+          ValueError: If `mask` has another shape.
         """
         squash = utils.BatchSquash(outer_rank)
         inputs = utils.flatten_inner(squash.flatten(inputs))
@@ -94,11 +101,34 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         if self._valid is not None:
             logits = tf.where(self._valid, logits, logits.dtype.min)
         if mask is not None:
-            # The same mask applies to all dimensions of an action.
-            for _ in range(logits.shape.rank - mask.shape.rank):
-                mask = tf.expand_dims(mask, -2)
-            logits = tf.where(tf.cast(mask, tf.bool), logits, logits.dtype.min)
+            mask = self._mask_of_logits(tf.cast(mask, tf.bool), logits)
+            logits = tf.where(mask, logits, logits.dtype.min)
         return self.output_spec.build_distribution(logits=logits), ()
+
+    def _mask_of_logits(self, mask: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        """Returns the mask with as many dimensions as the logits."""
+        *dimensions, num_actions = self._output_shape
+        given, total = mask.shape, int(self._numbers.sum())
+        if given[-1] == total != num_actions:
+            ends = np.cumsum(self._numbers).reshape(self._numbers.shape)
+            index = (ends - self._numbers)[..., np.newaxis] + np.arange(num_actions)
+            # Beyond a dimension's own actions, where no logit is valid, any entry does.
+            mask = tf.gather(
+                mask, np.minimum(index, ends[..., np.newaxis] - 1), axis=-1
+            )
+        for _ in range(logits.shape.rank - mask.shape.rank):
+            mask = tf.expand_dims(mask, -2)
+        allowed = [*({None, 1, size} for size in dimensions), {None, num_actions}]
+        inner = mask.shape[-len(allowed) :]
+        if mask.shape.rank != logits.shape.rank or not all(
+            size in sizes for size, sizes in zip(inner, allowed, strict=True)
+        ):
+            raise ValueError(
+                f"mask: got shape {given}, expected [..., {num_actions}] for all "
+                f"dimensions of an action, {['...', *self._output_shape]} for each, or "
+                f"[..., {total}], the masks of the dimensions one after the other."
+            )
+        return mask
 
 
 def _check_spec(spec: Any) -> np.ndarray:

@@ -29,7 +29,9 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
     The choice is independent for each entry of the batch. The policy state is
-    the greedy policy's. The log-probability in `info` is a sum: the log-probability
+    the greedy policy's. For one discrete choice, `distribution` returns the categorical
+    distribution of the actions, whose `probs_parameter()` are their probabilities,
+    `[B, num_actions]`. The log-probability in `info` is a sum: the log-probability
     that the greedy or the random policy gives the action, and `log(1 - epsilon)` or
     `log(epsilon)` for the choice between the two.
     """
@@ -136,6 +138,35 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
             self._info(explores, epsilon, greedy.info, random.info),
         )
 
+    def _distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+    ) -> policy_step.PolicyStep:
+        specs = tf.nest.flatten(self._action_spec)
+        if not (len(specs) == 1 and _is_one_choice(specs[0])):
+            raise NotImplementedError(
+                f"{type(self).__name__}.distribution: got action_spec "
+                f"{self._action_spec}, expected one bounded integer spec of shape (). "
+                "The parts of an action are not independent, since all explore or "
+                "none; call action() instead."
+            )
+        epsilon = tf.cast(schedules.current_value(self._epsilon), tf.float32)
+        step = self._greedy_policy._greedy_action(time_step, policy_state)
+        spec, (greedy,) = specs[0], tf.nest.flatten(step.action)
+        num_actions = int(spec.maximum) - int(spec.minimum) + 1
+        index = tf.cast(greedy, tf.int64) - int(spec.minimum)
+        probs = (1.0 - epsilon) * tf.one_hot(index, num_actions)
+        mask = self._random_policy._mask(time_step)
+        if mask is None:
+            probs += epsilon / num_actions
+        else:
+            valid = tf.cast(mask, tf.float32)
+            number = tf.reduce_sum(valid, axis=-1, keepdims=True)
+            probs += epsilon * tf.math.divide_no_nan(valid, number)
+        distribution = _categorical(probs, spec)
+        return step._replace(
+            action=tf.nest.pack_sequence_as(self._action_spec, [distribution])
+        )
+
     def _draw_once(
         self, time_step: ts.TimeStep, epsilon: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -185,10 +216,28 @@ def _is_small_discrete(action_spec: Any) -> bool:
     specs = tf.nest.flatten(action_spec)
     return (
         len(specs) == 1
-        and isinstance(specs[0], tensor_spec.BoundedTensorSpec)
-        and specs[0].dtype.is_integer
-        and specs[0].shape.rank == 0
+        and _is_one_choice(specs[0])
         and int(specs[0].maximum) - int(specs[0].minimum) < _MAX_ACTIONS_BY_FLOAT
+    )
+
+
+def _is_one_choice(spec: Any) -> bool:
+    return (
+        isinstance(spec, tensor_spec.BoundedTensorSpec)
+        and spec.dtype.is_integer
+        and spec.shape.rank == 0
+    )
+
+
+def _categorical(probs: tf.Tensor, spec: tensor_spec.BoundedTensorSpec) -> Any:
+    if (spec.minimum == 0).all():
+        import tensorflow_probability as tfp
+
+        return tfp.distributions.Categorical(probs=probs, dtype=spec.dtype)
+    from tfrl.distributions import shifted_categorical
+
+    return shifted_categorical.ShiftedCategorical(
+        probs=probs, dtype=spec.dtype, shift=spec.minimum
     )
 
 

@@ -75,7 +75,10 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     But the maximum is that of the least likely example, so the mean weight varies
     several-fold from sample to sample, and the size of the updates with it. A new frame
     gets the largest priority that any frame has had so far, so that every frame is
-    likely to be sampled once (algorithm 1, line 6).
+    likely to be sampled once (algorithm 1, line 6). As in the paper, that number never
+    falls; only `clear` sets it back to 1. So one priority of 1e30 makes nearly every
+    draw one of frames that have not been drawn since they were added. Where errors can
+    be of any size, bound the priorities, as by `tf.minimum(errors, 10.0)`.
 
     A window is identified by its first frame, for any `num_steps`. Windows are drawn
     independently, with replacement and without strata, so a large sample can be split

@@ -27,7 +27,8 @@ class OnPolicyOptions:
         An `OnPolicyLoop` with minibatches does it instead, after its last epoch.
       observation_and_action_constraint_splitter: A function from an observation to the
         pair (input of the networks, mask of valid actions `[B, num_actions]`), for one
-        discrete action spec. Normalizers do not see the mask.
+        discrete action spec. For an action of several choices, see the argument `mask`
+        of `CategoricalProjectionNetwork.call`. Normalizers do not see the mask.
     """
 
     greedy_eval: bool = True

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.random import bit_generator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -21,6 +22,8 @@ from tests.forks import Forks
 # What a shell starts in the background, as by `nohup ... &`, ignores SIGINT, and
 # so do its children, to which tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# NumPy's generators without a seed, such as environments' own, take theirs from here.
+bit_generator.randbits = random.getrandbits
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,8 +44,9 @@ def pytest_collection():
 def pytest_runtest_setup():
     """Lets what has no seed draw the same numbers in each run of a test.
 
-    Keras takes the seeds of layers from Python's generator; networks, policies and
-    loops take theirs from TensorFlow's, which not every test imports.
+    Keras takes the seeds of layers from Python's generator, as environments do here;
+    networks, policies and loops take theirs from TensorFlow's, which not every test
+    imports.
     """
     random.seed(0)
     np.random.seed(0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl.environments import suite_gym
 from tfrl.networks import q_network
 from tfrl.specs import tensor_spec
 
@@ -48,5 +49,9 @@ def test_what_has_no_seed_draws_the_same_numbers_in_each_test(repeat):
     )
     network.create_variables()
     numbers = [random.random(), np.random.uniform(), *network.variables[0].numpy()[0]]
+    numbers += [np.random.default_rng().random() for _ in range(2)]
+    environment = suite_gym.load("CartPole-v1")
+    numbers += environment.reset().observation.tolist()
+    assert len(set(numbers)) == len(numbers)
     DRAWN.append(numbers)
     assert DRAWN[repeat] == DRAWN[0]

@@ -3,8 +3,9 @@
     python -m benchmarks.distribute
     python -m benchmarks.distribute overhead pacing
 
-- `overhead`: the processor time of a step in `run_distributed`, beside three processes
-  that are written by hand on the replay service: an actor, a server and a learner.
+- `overhead`: the processor time of a step in `run_distributed`, with one actor and with
+  two, beside three processes that are written by hand on the replay service: an actor,
+  a server and a learner.
 - `actors`: the steps a second of 1, 2, 4 and 8 actors, whose environments sleep for a
   millisecond in each step.
 - `lag`: the policy lag, beside what a formula says of it.
@@ -272,10 +273,13 @@ def _used(found: dict[str, tuple[int, int]]) -> dict[str, float]:
 def overhead(say: Callable[[str], None]) -> None:
     """Measures what the layer costs beside three processes by hand."""
     ways: dict[str, Callable[[pathlib.Path], Any]] = {
-        "by hand": _by_hand,
-        "run_distributed": functools.partial(
-            _distributed, experiment=make_experiment(), num_actors=1
-        ),
+        "1 actor by hand": _by_hand,
+        **{
+            f"{number} in run_distributed": functools.partial(
+                _distributed, experiment=make_experiment(), num_actors=number
+            )
+            for number in (1, 2)
+        },
     }
     totals: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(_ROUNDS):
@@ -287,9 +291,10 @@ def overhead(say: Callable[[str], None]) -> None:
                 used = _seconds_per_step(found())
             totals[name].append(sum(used.values()))
             roles = ", ".join(f"{role} {1e6 * x:.1f}" for role, x in used.items())
-            say(f"{name:<18}{1e6 * totals[name][-1]:6.1f} us a step ({roles})")
-    ratios = [b / a for a, b in zip(*totals.values(), strict=True)]
-    say(f"ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
+            say(f"{name:<22}{1e6 * totals[name][-1]:6.1f} us a step ({roles})")
+    ratios = [b / a for a, b, _ in zip(*totals.values(), strict=True)]
+    median = statistics.median(ratios)
+    say(f"ratio with 1 actor: {median:.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
 
 
 # The experiment of `actors` and `pacing`: environments that sleep.

@@ -7,8 +7,8 @@ weights are that actors use, and what a shard has to carry. The limiters are the
 service's own. An actor makes a message of items and waits until its shard has inserted
 them; the learner draws its share of each batch from each living shard, some batches
 ahead. A shard does one thing at a time, and takes a time for each item that it writes
-or samples. Networks take no time. Measure those times with `python -m benchmarks
-service`.
+or samples. Networks take no time. The times and sizes of `CASES` are guesses: for
+answers about a program, give a `Case` the times that it and its servers take.
 """
 
 from __future__ import annotations

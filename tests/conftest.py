@@ -1,4 +1,4 @@
-"""Settings that hold for every test: quiet, on the CPU, and without a display.
+"""Settings that hold for every test: quiet, on the CPU, no display, and SIGINT handled.
 
 And the process whose forks run examples and scripts, which modules share.
 """
@@ -6,14 +6,24 @@ And the process whose forks run examples and scripts, which modules share.
 import gc
 import os
 import random
+import signal
+import sys
 
+import numpy as np
 import pytest
+from numpy.random import bit_generator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from tests.forks import Forks
+
+# What a shell starts in the background, as by `nohup ... &`, ignores SIGINT, and
+# so do its children, to which tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+# NumPy's generators without a seed, such as environments' own, take theirs from here.
+bit_generator.randbits = random.getrandbits
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,11 +42,16 @@ def pytest_collection():
 
 
 def pytest_runtest_setup():
-    """Lets layers without a seed draw the same weights in each run of a test.
+    """Lets what has no seed draw the same numbers in each run of a test.
 
-    Keras takes their seeds from Python's generator.
+    Keras takes the seeds of layers from Python's generator, as environments do here;
+    networks, policies and loops take theirs from TensorFlow's, which not every test
+    imports.
     """
     random.seed(0)
+    np.random.seed(0)
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].random.set_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ import lazy_loader
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
 _NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
-_NO_CEM = (
+_NO_QT_OPT = (
     "it is not here yet; train an actor for continuous actions, such as "
     "tfrl.agents.Td3Agent's"
 )
@@ -34,8 +34,11 @@ _EXAMPLES = {
 }
 # Maps what TF-Agents has to why it is not here, and what to use instead.
 _OF_TF_AGENTS = {
-    "tfrl.policies.qtopt_cem_policy": _NO_CEM,
-    "tfrl.policies.CEMPolicy": _NO_CEM,
+    "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
+    "tfrl.policies.CEMPolicy": _NO_QT_OPT,
+    "tfrl.policies.samplers": _NO_QT_OPT,
+    "tfrl.agents.qtopt": _NO_QT_OPT,
+    "tfrl.agents.QtOptAgent": _NO_QT_OPT,
     "tfrl.replay_buffers.rlds_to_reverb": (
         "it is not here yet; write the steps by an adder of tfrl.adders"
     ),
@@ -44,6 +47,8 @@ _OF_TF_AGENTS = {
     ),
     "tfrl.bandits": _NO_BANDITS,
     "tfrl.specs.bandit_spec_utils": _NO_BANDITS,
+    "tfrl.version": "use tfrl.__version__",
+    "tfrl.utils.lazy_loader": "use the package lazy_loader",
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
     "tfrl.utils.session_utils": (
         "TensorFlow 2 has no sessions; call functions eagerly or as a tf.function"

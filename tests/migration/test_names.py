@@ -1,14 +1,21 @@
-"""TF-Agents' module paths and public names, as far as tfrl has ever had them.
+"""TF-Agents' module paths and public names: tfrl has them, or the page says why not.
 
-`names.json` lists them without the package's name: modules, and their classes,
-functions, constants and methods ("Class.method"). A name is only ever added.
+`names.json` lists them as far as tfrl has ever had them, without the package's name:
+modules, and their classes, functions, constants and methods ("Class.method"). A name is
+only ever added. `tf_agents_names.json` lists the names of TF-Agents 0.19 and its last
+commit, without bandits and examples, with their arguments; null for what takes none.
 """
 
 import functools
 import importlib
+import inspect
 import json
 import pathlib
 import re
+
+import pytest
+
+from tfrl import absent
 
 NAMES = json.loads((pathlib.Path(__file__).parent / "names.json").read_text())
 
@@ -50,3 +57,88 @@ def test_names_that_the_page_says_are_gone_are_gone():
         module = importlib.import_module(f"tfrl.{path}")
         found += [f"{path}.{name}" for name in names if has(module, name)]
     assert not found
+
+
+WHOLE = json.loads((pathlib.Path(__file__).parent / "tf_agents_names.json").read_text())
+# The specs of a distribution have these as attributes of their instances.
+OF_INSTANCES = {
+    f"DistributionSpecV2.{x}" for x in ("dtype", "event_shape", "parameters")
+}
+
+
+def named_in(heading):
+    """The names in the first two columns of a section's table."""
+    section = re.search(rf"\n## {heading}\n(.*?)\n## ", PAGE, re.DOTALL)[1]
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|", section, re.MULTILINE)
+    return set(
+        re.findall(r"`([\w.]+)`", "\n".join(first + second for first, second in rows))
+    )
+
+
+def is_absent(path):
+    """Whether tfrl says of a module or a name that it is not here."""
+    parts = f"tfrl.{path}".split(".")
+    return any(".".join(parts[:i]) in absent.NAMES for i in range(2, len(parts) + 1))
+
+
+def is_gone(path, name):
+    kind = name.partition(".")[0]
+    return any(
+        path == module and (name in names or kind in names) for module, names in GONE
+    )
+
+
+def present():
+    """Yields path, name, object and TF-Agents' arguments of each name that tfrl has."""
+    for path, names in WHOLE.items():
+        if is_absent(path):
+            continue
+        module = importlib.import_module(f"tfrl.{path}")
+        for name, arguments in names.items():
+            if has(module, name):
+                found = functools.reduce(getattr, name.split("."), module)
+                yield path, name, found, arguments
+
+
+def test_every_name_of_tf_agents_is_here_or_on_the_page():
+    assert len(WHOLE) >= 203
+    here = {(path, name) for path, name, _, _ in present()}
+    assert len(here) >= 1300
+    refused = named_in("Subclasses")
+    assert not [
+        f"{path}.{name}"
+        for path, names in WHOLE.items()
+        for name in names
+        if (path, name) not in here
+        and not is_absent(f"{path}.{name}")
+        and not is_gone(path, name)
+        and name.rpartition(".")[2] not in refused
+        and name not in OF_INSTANCES
+    ]
+
+
+def test_calls_take_the_arguments_of_tf_agents_or_are_on_the_page():
+    differing = named_in("Calls")
+    found = []
+    for path, name, function, arguments in present():
+        if arguments and {name, f"{path.rpartition('.')[2]}.{name}"}.isdisjoint(
+            differing
+        ):
+            parameters = inspect.signature(function).parameters
+            if [each for each in parameters if each in arguments] != arguments:
+                found.append((f"{path}.{name}", arguments, list(parameters)))
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from tfrl.agents.qtopt import qtopt_agent",
+        "import tfrl.agents.qtopt.qtopt_agent",
+        "from tfrl.policies.samplers import qtopt_cem_actions_sampler",
+        "import tfrl.policies.samplers.qtopt_cem_actions_sampler_hybrid",
+    ],
+)
+def test_modules_of_qt_opt_say_that_they_are_not_here(statement):
+    with pytest.raises(ImportError, match=r"TF-Agents has it, tfrl does not: .* train"):
+        exec(statement, {})

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from tfrl import replay_service
 from tfrl.replay_service import checkpointers
+from tfrl.replay_service.platform import checkpointers_lib
 
 
 def test_a_checkpointer_travels_as_json(tmp_path, monkeypatch):
@@ -17,6 +19,12 @@ def test_a_checkpointer_travels_as_json(tmp_path, monkeypatch):
     assert again.fallback_checkpoint_path == str(tmp_path / "there" / "x")
     assert again.to_config() == config
     assert not (tmp_path / "here").exists()
+
+
+def test_reverbs_path_has_the_same_classes():
+    assert replay_service.platform.checkpointers_lib is checkpointers_lib
+    for name in ("CheckpointerBase", "DefaultCheckpointer", "TempDirCheckpointer"):
+        assert getattr(checkpointers_lib, name) is getattr(checkpointers, name)
 
 
 def test_the_path_may_be_a_path(tmp_path):

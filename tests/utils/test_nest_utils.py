@@ -26,6 +26,17 @@ def sparse(*shape):
 # Structure
 
 
+def test_a_shallow_structure_is_one_whose_leaves_may_be_nests():
+    nest_utils.assert_shallow_structure({"x": 1}, {"x": [1, (2, 3)]})
+    nest_utils.assert_shallow_structure([1], (2,), check_types=False)
+    with pytest.raises(TypeError):
+        nest_utils.assert_shallow_structure([1], (2,))
+    with pytest.raises(ValueError, match="same"):
+        nest_utils.assert_shallow_structure({"x": [1, 2]}, {"x": [1]})
+    assert nest_utils.is_nested({})
+    assert not nest_utils.is_nested(np.zeros(2))
+
+
 def test_error_shows_both_structures_and_the_paths_that_differ():
     with pytest.raises(ValueError, match="Mine") as error:
         nest_utils.assert_same_structure(

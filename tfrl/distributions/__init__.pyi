@@ -8,6 +8,7 @@ from . import sampling as sampling
 from . import shifted_categorical as shifted_categorical
 from . import squash_to_spec as squash_to_spec
 from . import state_dependent_normal as state_dependent_normal
+from . import tanh_bijector_stable as tanh_bijector_stable
 from . import utils as utils
 from .approximate_mode import (
     ApproximateModeDistribution as ApproximateModeDistribution,

@@ -5,6 +5,7 @@ from . import dm_control_wrapper as dm_control_wrapper
 from . import dm_env_wrapper as dm_env_wrapper
 from . import extras as extras
 from . import gym_wrapper as gym_wrapper
+from . import gymnasium_wrapper as gymnasium_wrapper
 from . import native as native
 from . import parallel_py_environment as parallel_py_environment
 from . import py_environment as py_environment
@@ -17,6 +18,7 @@ from . import suite_bsuite as suite_bsuite
 from . import suite_dm_control as suite_dm_control
 from . import suite_envpool as suite_envpool
 from . import suite_gym as suite_gym
+from . import suite_gymnasium as suite_gymnasium
 from . import suite_mujoco as suite_mujoco
 from . import suite_pybullet as suite_pybullet
 from . import test_envs as test_envs

@@ -60,14 +60,14 @@ class TFDeque(tf.Module):
         value = tf.convert_to_tensor(value, self._dtype)
         self.extend(value[tf.newaxis])
 
-    def extend(self, values: Any, where: tf.Tensor | None = None) -> None:
-        """Appends the rows of `values`, `[N, ...]`, in order.
+    def extend(self, value: Any, where: tf.Tensor | None = None) -> None:
+        """Appends the rows of `value`, `[N, ...]`, in order.
 
         Args:
-          values: The rows to append.
+          value: The rows to append.
           where: bool `[N]`; rows with False are skipped. None appends all of them.
         """
-        values = tf.convert_to_tensor(values, self._dtype)
+        values = tf.convert_to_tensor(value, self._dtype)
         if where is None:
             where = tf.ones(tf.shape(values)[:1], tf.bool)
 

@@ -14,6 +14,7 @@ from . import dense as dense
 from . import discrete as discrete
 from . import distributional as distributional
 from . import distributions as distributions
+from . import dueling_q_network as dueling_q_network
 from . import duelling as duelling
 from . import embedding as embedding
 from . import encoding_network as encoding_network
@@ -89,6 +90,7 @@ from .distributional import UnivariateGaussianMixture as UnivariateGaussianMixtu
 from .distributions import (
     DiscreteValuedDistribution as DiscreteValuedDistribution,
 )
+from .dueling_q_network import DuelingQNetwork as DuelingQNetwork
 from .duelling import DuellingMLP as DuellingMLP
 from .embedding import OAREmbedding as OAREmbedding
 from .encoding_network import EncodingNetwork as EncodingNetwork

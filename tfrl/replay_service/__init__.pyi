@@ -4,6 +4,7 @@ from . import errors as errors
 from . import item_selectors as item_selectors
 from . import item_selectors as selectors  # noqa: F401
 from . import pattern_dataset as pattern_dataset
+from . import platform as platform
 from . import rate_limiters as rate_limiters
 from . import replay_sample as replay_sample
 from . import reverb_types as reverb_types

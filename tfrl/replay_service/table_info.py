@@ -157,6 +157,19 @@ class TableInfo:
             signature_json=info["signature"],
         )
 
+    @classmethod
+    def from_serialized_proto(cls, proto_string: bytes) -> TableInfo:
+        """Raises an error, since descriptions are not protocol buffers here.
+
+        Raises:
+          NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"proto_string: got {len(proto_string)} bytes, but tfrl neither writes nor "
+            "reads protocol buffers of tables; take the TableInfo from "
+            "Client.server_info."
+        )
+
     @functools.cached_property
     def signature(self) -> Any:
         """The nest of `tf.TensorSpec`s that items must match; None for any items."""

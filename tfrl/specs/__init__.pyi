@@ -14,3 +14,9 @@ from .environment_spec import EnvironmentSpec as EnvironmentSpec
 from .environment_spec import make_environment_spec as make_environment_spec
 from .tensor_spec import BoundedTensorSpec as BoundedTensorSpec
 from .tensor_spec import TensorSpec as TensorSpec
+from .tensor_spec import from_spec as from_spec
+from .tensor_spec import is_bounded as is_bounded
+from .tensor_spec import is_continuous as is_continuous
+from .tensor_spec import is_discrete as is_discrete
+from .tensor_spec import sample_spec_nest as sample_spec_nest
+from .tensor_spec import zero_spec_nest as zero_spec_nest

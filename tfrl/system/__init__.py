@@ -19,6 +19,15 @@ its parent. Environment workers use this.
 True
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+# TF-Agents' name of this module.
+_ALIASES = {"multiprocessing": "system_multiprocessing"}
+__all__ += _ALIASES
+
+
+def __getattr__(name: str) -> Any:
+    return _load(_ALIASES.get(name, name))

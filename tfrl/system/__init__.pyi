@@ -9,6 +9,7 @@ from . import interpreter as interpreter
 from . import jobs as jobs
 from . import state_savers as state_savers
 from . import supervisor as supervisor
+from . import system_multiprocessing as multiprocessing  # noqa: F401
 from . import system_multiprocessing as system_multiprocessing
 from .child_errors import ChildDiedError as ChildDiedError
 from .child_errors import ChildError as ChildError

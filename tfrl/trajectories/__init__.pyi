@@ -3,6 +3,7 @@ from . import policy_step as policy_step
 from . import time_step as time_step
 from . import trajectory as trajectory
 from . import transitions as transitions
+from .policy_step import PolicyInfo as PolicyInfo
 from .policy_step import PolicyStep as PolicyStep
 from .time_step import StepType as StepType
 from .time_step import TimeStep as TimeStep
@@ -13,7 +14,13 @@ from .time_step import transition as transition
 from .time_step import truncation as truncation
 from .trajectory import Trajectory as Trajectory
 from .trajectory import Transition as Transition
+from .trajectory import boundary as boundary
+from .trajectory import first as first
 from .trajectory import from_episode as from_episode
 from .trajectory import from_transition as from_transition
+from .trajectory import last as last
+from .trajectory import mid as mid
+from .trajectory import single_step as single_step
 from .trajectory import to_n_step_transition as to_n_step_transition
 from .trajectory import to_transition as to_transition
+from .trajectory import to_transition_spec as to_transition_spec

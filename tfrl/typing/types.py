@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_probability as tfp
 
+    from tfrl import replay_service
     from tfrl.environments import py_environment, tf_environment
     from tfrl.networks import network
     from tfrl.policies import py_policy, tf_policy
@@ -90,6 +91,13 @@ TFEnv = Union["tf_environment.TFEnvironment"]
 PyPolicy = Union["py_policy.PyPolicy"]
 TFPolicy = Union["tf_policy.TFPolicy"]
 GymEnv = Union["gymnasium.Env"]
+GymnasiumEnv = GymEnv
+ReverbServer = Union["replay_service.Server"]
+ReverbTable = Union["replay_service.Table"]
+ReverbClient = Union["replay_service.Client"]
+ReverbTFClient = Union["replay_service.TFClient"]
+ReverbSampleInfo = Union["replay_service.SampleInfo"]
+ReverbReplaySample = Union["replay_service.ReplaySample"]
 
 # Nests of the types above.
 NestedTensor = Nested[Tensor, "NestedTensor"]
@@ -113,6 +121,7 @@ Splitter = Optional[
     ]
 ]
 GymEnvWrapper = Callable[[GymEnv], GymEnv]
+GymnasiumEnvWrapper = GymEnvWrapper
 PyEnvWrapper = Callable[[PyEnv], PyEnv]
 Observer = Callable[[Trajectory], None]
 ComparatorFn = Callable[[Float, Float], Bool]

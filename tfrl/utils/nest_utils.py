@@ -4,6 +4,8 @@
 specs, and `nests.batching` adds and removes outer dimensions.
 """
 
+import tensorflow as tf
+
 from tfrl.utils.nests.batching import (
     batch_nested_array,
     batch_nested_tensors,
@@ -34,6 +36,7 @@ from tfrl.utils.nests.checks import (
 )
 from tfrl.utils.nests.structure import (
     assert_same_structure,
+    assert_shallow_structure,
     fast_map_structure,
     fast_map_structure_flatten,
     flatten_up_to,
@@ -48,6 +51,7 @@ from tfrl.utils.nests.structure import (
 __all__ = [
     "assert_matching_dtypes_and_inner_shapes",
     "assert_same_structure",
+    "assert_shallow_structure",
     "assert_tensors_matching_dtypes_and_shapes",
     "assert_value_spec",
     "batch_nested_array",
@@ -64,6 +68,7 @@ __all__ = [
     "get_outer_shape",
     "has_tensors",
     "is_batched_nested_tensors",
+    "is_nested",
     "map_structure_up_to",
     "map_structure_with_paths",
     "prune_extra_keys",
@@ -81,3 +86,5 @@ __all__ = [
     "unstack_nested_tensors",
     "where",
 ]
+
+is_nested = tf.nest.is_nested

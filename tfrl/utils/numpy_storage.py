@@ -73,12 +73,12 @@ class NumpyStorage(tf.Module, tracking.Untracked):
             array = np.zeros((capacity, *spec.shape), spec.dtype)
             setattr(self._state, self._names[-1], array)
 
-    def get(self, rows: Any) -> Any:
-        """Returns copies of the values at `rows`, a number or an array `[...]`."""
-        values = [np.array(getattr(self._state, n)[rows]) for n in self._names]
+    def get(self, idx: Any) -> Any:
+        """Returns copies of the values at `idx`, a number or an array `[...]`."""
+        values = [np.array(getattr(self._state, n)[idx]) for n in self._names]
         return tree.unflatten_as(self._data_spec, values)
 
-    def set(self, rows: Any, values: Any) -> None:
-        """Writes the nest `values`, its leaves `[..., *shape]`, at `rows`."""
-        for name, value in zip(self._names, tree.flatten(values), strict=True):
-            getattr(self._state, name)[rows] = value
+    def set(self, table_idx: Any, value: Any) -> None:
+        """Writes the nest `value`, its leaves `[..., *shape]`, at `table_idx`."""
+        for name, leaf in zip(self._names, tree.flatten(value), strict=True):
+            getattr(self._state, name)[table_idx] = leaf

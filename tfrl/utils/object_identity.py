@@ -105,13 +105,13 @@ class ObjectIdentitySet(MutableSet):
     def __contains__(self, item: Any) -> bool:
         return Reference(item) in self._members
 
-    def add(self, item: Any) -> None:
+    def add(self, key: Any) -> None:
         """Adds a member."""
-        self._members[self._wrap(item)] = None
+        self._members[self._wrap(key)] = None
 
-    def discard(self, item: Any) -> None:
-        """Removes `item` if it is a member."""
-        self._members.pop(Reference(item), None)
+    def discard(self, key: Any) -> None:
+        """Removes `key` if it is a member."""
+        self._members.pop(Reference(key), None)
 
     def update(self, *others: Iterable[Any]) -> None:
         """Adds the members of the other iterables."""

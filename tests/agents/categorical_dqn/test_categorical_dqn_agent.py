@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import agents, networks
+from tfrl.agents.categorical_dqn import categorical_dqn_agent
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -239,3 +240,21 @@ def test_tf_agents_positions_of_the_arguments():
     )
     assert (agent._atoms[0], agent._atoms[-1], agent._gamma) == (-3, 4, 0.7)
     assert agent.train_sequence_length == 3
+
+
+def test_distributions_are_projected_onto_the_agents_atoms():
+    supports = [[0.0, 2.0, 4.0, 6.0, 8.0], [1.0, 3.0, 4.5, 5.0, 6.0]]
+    weights = [[0.1, 0.6, 0.1, 0.1, 0.1], [0.1, 0.2, 0.5, 0.1, 0.1]]
+    atoms = [4.0, 5.0, 6.0, 7.0, 8.0]
+    projected = categorical_dqn_agent.project_distribution(
+        supports, weights, atoms, validate_args=True
+    )
+    expected = [[0.8, 0.0, 0.1, 0.0, 0.1], [0.55, 0.35, 0.1, 0.0, 0.0]]
+    np.testing.assert_allclose(projected, expected, rtol=1e-6, atol=1e-7)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="atoms that rise"):
+        categorical_dqn_agent.project_distribution(
+            supports, weights, atoms[::-1], validate_args=True
+        )
+    for wrong in ([weights[0]] * 3, atoms), (weights, atoms[:4]), (weights, [atoms]):
+        with pytest.raises(ValueError, match=r"expected \[B, N\], \[B, N\] and \[N\]"):
+            categorical_dqn_agent.project_distribution(supports, *wrong)

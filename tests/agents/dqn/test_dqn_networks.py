@@ -151,11 +151,12 @@ def test_sparse_observations_are_learned_from():
         "terms": tf.SparseTensorSpec([4], tf.float32),
     }
     network = q_network.QNetwork(
-        spec, ACTION, preprocessing_combiner=Combine(), fc_layer_params=()
+        spec, ACTION, preprocessing_combiner=Combine(), fc_layer_params=(), seed=0
     )
     agent = dqn_agent.DqnAgent(
         ts.time_step_spec(spec), ACTION, network, keras.optimizers.SGD(0.1)
     )
+    agent.initialize()
     terms = np.zeros([3, 2, 4], np.float32)
     terms[:, :, 1] = 1
     observation = {
@@ -164,7 +165,9 @@ def test_sparse_observations_are_learned_from():
     }
     step = ts.restart(observation, batch_size=[3, 2])
     actions = policy_step.PolicyStep(tf.zeros([3, 2], tf.int32))
-    experience = trajectory.from_transition(step, actions, step)
+    # With a reward the error, and so the gradient, is not near 0 with any weights.
+    after = step._replace(reward=tf.ones([3, 2]))
+    experience = trajectory.from_transition(step, actions, after)
     kernel = network.variables[0]
     assert np.isfinite(agent.train(experience).loss)
     rows = np.any(kernel.numpy() != 1, axis=-1)

@@ -126,3 +126,12 @@ def test_recurrent_networks_have_an_lstm_between_the_same_layers(after):
 def test_layers_after_an_lstm_need_one():
     with pytest.raises(ValueError, match="output_fc_layer_params: got"):
         ppo_networks.create_networks(OBSERVATION, FORCE, output_fc_layer_params=(5,))
+
+
+def test_numbers_are_squashed_into_the_bounds_of_a_spec():
+    spec = tensor_spec.BoundedTensorSpec([2], tf.float32, [-2, 0], [2, 10])
+    squashed = ppo_actor_network.tanh_and_scale_to_spec(
+        tf.constant([[0.0, 0.5], [99.0, -99.0]]), spec
+    )
+    expected = [[0.0, 5 + 5 * np.tanh(0.5)], [2.0, 0.0]]
+    np.testing.assert_allclose(squashed, expected, rtol=1e-6, atol=1e-6)

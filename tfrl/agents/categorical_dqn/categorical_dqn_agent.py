@@ -185,3 +185,51 @@ def _num_atoms(net: Any) -> int:
             f"got a {type(net).__name__} without; use a CategoricalQNetwork."
         )
     return int(num_atoms)
+
+
+def project_distribution(
+    supports: tf.Tensor,
+    weights: tf.Tensor,
+    target_support: tf.Tensor,
+    validate_args: bool = False,
+) -> tf.Tensor:
+    """Projects distributions onto other atoms, as `losses.l2_project` does.
+
+    Args:
+      supports: The atoms, `[B, N]`.
+      weights: Their probabilities, `[B, N]`.
+      target_support: The new atoms, `[N]`, which rise.
+      validate_args: Whether the order of the new atoms is checked.
+
+    Returns:
+      The probabilities of the new atoms, `[B, N]`.
+
+    Raises:
+      ValueError: If the shapes do not fit.
+      tf.errors.InvalidArgumentError: If the new atoms do not rise, where they are
+        checked.
+    """
+    supports, weights, target_support = map(
+        tf.convert_to_tensor, (supports, weights, target_support)
+    )
+    shapes = supports.shape, weights.shape, target_support.shape
+    if (
+        target_support.shape.rank != 1
+        or not supports.shape.is_compatible_with([None, *target_support.shape])
+        or not supports.shape.is_compatible_with(weights.shape)
+    ):
+        raise ValueError(
+            "supports, weights, target_support: got shapes "
+            f"{', '.join(map(str, shapes))}, expected [B, N], [B, N] and [N]; give one "
+            "probability for each atom, and as many new atoms, or call "
+            "losses.l2_project for another number of them."
+        )
+    if validate_args:
+        rises = tf.debugging.assert_greater(
+            target_support[1:],
+            target_support[:-1],
+            "target_support: expected atoms that rise; sort them, without repetition.",
+        )
+        with tf.control_dependencies([] if rises is None else [rises]):
+            target_support = tf.identity(target_support)
+    return losses.l2_project(supports, weights, target_support)

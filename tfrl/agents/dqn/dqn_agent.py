@@ -707,6 +707,10 @@ class DdqnAgent(DqnAgent):
     _double_q = True
 
 
+# TF-Agents' name of double DQN on a `DuelingQNetwork`.
+D3qnAgent = DdqnAgent
+
+
 class _PolicyOfValues(q_policy.QPolicy):
     """Acts by the values that an agent reads from the network's output."""
 

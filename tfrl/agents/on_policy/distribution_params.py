@@ -11,19 +11,19 @@ import tree
 from tfrl.distributions import utils as distribution_utils
 
 
-def get_distribution_params(distributions: Any) -> Any:
+def get_distribution_params(nested_distribution: Any) -> Any:
     """Returns the tensors that a nest of distributions depends on.
 
     Returns:
-      A nest like `distributions`, with a dictionary of tensors for each of them, such
-      as `{"logits": ...}` or `{"loc": ..., "scale_diag": ...}`. Those of a masked
-      categorical distribution are its masked logits.
+      A nest like `nested_distribution`, with a dictionary of tensors for each
+      distribution, such as `{"logits": ...}` or `{"loc": ..., "scale_diag": ...}`. For
+      a masked categorical distribution they are its masked logits.
     """
     return tf.nest.map_structure(
         lambda distribution: _leaves(
             distribution_utils.get_parameters(distribution), tf.is_tensor
         ),
-        distributions,
+        nested_distribution,
     )
 
 
@@ -60,20 +60,20 @@ def _leaves(
     return selected(distribution_utils.parameters_to_dict(params))
 
 
-def distribution_from_spec(distribution_spec: Any, params: Any) -> Any:
+def distribution_from_spec(spec: Any, new_distribution_params: Any) -> Any:
     """Makes the nest of distributions that `get_distribution_params` was made from.
 
     Args:
-      distribution_spec: As for `get_distribution_params_spec`.
-      params: The tensors, with any outer dimensions.
+      spec: As for `get_distribution_params_spec`.
+      new_distribution_params: The tensors, with any outer dimensions.
     """
     return tree.map_structure_up_to(
-        distribution_spec,
-        lambda spec, tensors: distribution_utils.make_from_parameters(
-            distribution_utils.merge_to_parameters_from_dict(spec.parameters, tensors)
+        spec,
+        lambda one, tensors: distribution_utils.make_from_parameters(
+            distribution_utils.merge_to_parameters_from_dict(one.parameters, tensors)
         ),
-        distribution_spec,
-        params,
+        spec,
+        new_distribution_params,
     )
 
 

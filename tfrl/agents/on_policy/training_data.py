@@ -81,13 +81,13 @@ def of_frames(
     )
 
 
-def make_trajectory_mask(frames: trajectory.Trajectory) -> tf.Tensor:
+def make_trajectory_mask(batched_traj: trajectory.Trajectory) -> tf.Tensor:
     """Returns which frames are steps of an environment, bool `[B, T]`.
 
     Boundary frames and padding are not. TF-Agents takes a step whose return and
     advantage are both 0 for padding, too.
     """
-    return ~(frames.is_boundary() | episodes.is_padding(frames))
+    return ~(batched_traj.is_boundary() | episodes.is_padding(batched_traj))
 
 
 def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:

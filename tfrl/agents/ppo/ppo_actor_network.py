@@ -10,9 +10,16 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import network, normal_projection_network, seeding, sequential
+from tfrl.utils import actions
 
 # The first standard deviation of the actions.
 _INITIAL_STDDEV = 0.35
+
+
+def tanh_and_scale_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
+    """Returns `inputs`, `[..., *spec.shape]`, squashed into the bounds of `spec`."""
+    means, magnitudes = actions.spec_means_and_magnitudes(spec)
+    return means + magnitudes * tf.tanh(inputs)
 
 
 class PPOActorNetwork:

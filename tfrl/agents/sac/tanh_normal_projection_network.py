@@ -16,13 +16,13 @@ from tfrl.networks import network, normal_projection_network, seeding, utils
 from tfrl.typing import types
 
 
-def std_clip_transform(outputs: tf.Tensor) -> tf.Tensor:
-    """Returns `exp(outputs)`, with the outputs clipped to [-20, 2].
+def std_clip_transform(stddevs: tf.Tensor) -> tf.Tensor:
+    """Returns `exp(stddevs)`, with the arguments clipped to [-20, 2].
 
     As the `std_transform` of a `TanhNormalProjectionNetwork`, it keeps deviations
     finite for observations unlike any of the training.
     """
-    return tf.exp(tf.clip_by_value(outputs, -20.0, 2.0))
+    return tf.exp(tf.clip_by_value(stddevs, -20.0, 2.0))
 
 
 class TanhNormalProjectionNetwork(network.DistributionNetwork):

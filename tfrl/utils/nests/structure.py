@@ -35,6 +35,23 @@ def flatten_with_joined_paths(
     return [(_join_path(path), leaf) for path, leaf in pairs]
 
 
+def assert_shallow_structure(
+    shallow_tree: Any, input_tree: Any, check_types: bool = True
+) -> None:
+    """Checks that `input_tree` has at least the structure of `shallow_tree`.
+
+    Args:
+      shallow_tree: A nest.
+      input_tree: A nest that may have further nests where it has leaves.
+      check_types: Whether the types of the containers must match, too.
+
+    Raises:
+      TypeError: If the types of two containers differ.
+      ValueError: If the structures differ.
+    """
+    tree.flatten_up_to(shallow_tree, input_tree, check_types=check_types)
+
+
 def assert_same_structure(
     nest1: Any,
     nest2: Any,

@@ -1,0 +1,1 @@
+from . import checkpointers_lib as checkpointers_lib

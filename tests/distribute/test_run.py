@@ -161,7 +161,7 @@ def test_an_error_that_says_what_to_do_comes_without_a_traceback(kind, tmp_path)
 def test_a_run_that_has_lost_its_checkpoints_ends_before_any_process(tmp_path):
     directory = train.RunDirectory(tmp_path, {})
     directory.policy.mkdir()
-    with pytest.raises(train.RunDirectoryError, match="but .*checkpoints has no ch"):
+    with pytest.raises(train.RunDirectoryError, match=r"but .*checkpoints has no ch"):
         distribute.run_distributed(IMPALA, directory, 1, 1, launcher=Failing())
 
 

@@ -69,7 +69,7 @@ def test_a_full_disk_of_a_replay_server_is_explained(tmp_path):
         with (
             pytest.raises(
                 full_disk.FullDiskError,
-                match=rf"checkpoint in {tmp_path}: .* File too large['\"], expected spa",
+                match=rf"checkpoint in {tmp_path}: .* File too large['\"], expected s",
             ),
             full_disk.explaining(),
         ):

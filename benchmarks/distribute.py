@@ -477,11 +477,14 @@ def pacing(say: Callable[[str], None], window: float = 60.0) -> None:
                 seen.append(_totals(ports))
         low, high = np.min(seen, axis=0), np.max(seen, axis=0)
         inserts, samples = seen[-1][0] - first[0], seen[-1][1] - first[1]
-        is_inside = low[2] >= seen[0][3] and high[2] <= seen[0][4]
+        # The window that was asked for, and not what the shards have made of it.
+        is_inside = low[2] >= limiter.min_diff and high[2] <= limiter.max_diff
         say(
             f"{num_shards} shards: {samples / inserts:.3f} samples per insert, inserts "
             f"times 4 minus samples in [{low[2]:.0f}, {high[2]:.0f}], window "
-            f"[{seen[0][3]:.0f}, {seen[0][4]:.0f}]: {'inside' if is_inside else 'OUT'}"
+            f"[{limiter.min_diff:.0f}, {limiter.max_diff:.0f}]: "
+            f"{'inside' if is_inside else 'OUT'}; the shards' windows add up to "
+            f"[{seen[0][3]:.0f}, {seen[0][4]:.0f}]"
         )
 
 

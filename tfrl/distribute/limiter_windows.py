@@ -56,10 +56,10 @@ def divide(
     below, above = (max(part / num_shards, least) for part in whole)
     if any(part / num_shards < least for part in whole):
         _LOGGER.warning(
-            "rate_limiter: inserts times %g minus samples may stray by -%g and +%g, but "
-            "by -%g and +%g over all of %d shards, since each needs room for messages "
-            "of %d items and draws of %d. Take fewer shards, or a shorter pull_period, "
-            "for a window as narrow as the table's.",
+            "rate_limiter: inserts times %g minus samples may stray by -%g and +%g, "
+            "but by -%g and +%g over all of %d shards, since each needs room for "
+            "messages of %d items and draws of %d. Take fewer shards, or a shorter "
+            "pull_period, for a window as narrow as the table's.",
             ratio,
             *whole,
             num_shards * below,

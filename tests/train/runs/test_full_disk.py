@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.replay_service import errors
-from tfrl.train.runs import full_disk
+from tfrl.train.runs import full_disk, run_directory
 
 
 @contextlib.contextmanager
@@ -76,6 +76,14 @@ def test_a_full_disk_of_a_replay_server_is_explained(tmp_path):
             client.checkpoint()
     finally:
         server.stop()
+
+
+def test_a_full_disk_is_explained_where_a_folder_cannot_be_locked(tmp_path):
+    with (
+        pytest.raises(full_disk.FullDiskError, match="got '.*File too large', exp"),
+        files_of_at_most(0),
+    ):
+        run_directory.RunDirectory(tmp_path, {})
 
 
 @pytest.mark.parametrize(

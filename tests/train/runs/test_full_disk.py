@@ -80,7 +80,7 @@ def test_a_full_disk_of_a_replay_server_is_explained(tmp_path):
 
 def test_a_full_disk_is_explained_where_a_folder_cannot_be_locked(tmp_path):
     with (
-        pytest.raises(full_disk.FullDiskError, match="got '.*File too large', exp"),
+        pytest.raises(full_disk.FullDiskError, match=r"got .*File too large., exp"),
         files_of_at_most(0),
     ):
         run_directory.RunDirectory(tmp_path, {})

@@ -426,7 +426,8 @@ def lag(say: Callable[[str], None], window: float = 30.0) -> None:
 
     A frame of a call was chosen with weights that are half of a period old when the
     call begins, and is trained on when it has ended, on average after half of the
-    updates on a message.
+    updates on a message. How long a call takes is what the actors report, and not
+    derived from the speed of the learner.
     """
     batch_size, pull_period, push_period = 10, 100, 2
     for pull_seconds in (0.02, 0.2):
@@ -450,12 +451,14 @@ def lag(say: Callable[[str], None], window: float = 30.0) -> None:
             rows = _rows(folder)[first:]
         measured = statistics.median(float(row["policy_lag_p50"]) for row in rows)
         updates = statistics.mean(float(row["updates_per_second"]) for row in rows)
-        call = 2 * pull_period / (updates * batch_size)  # Seconds, of each actor.
+        steps = statistics.mean(float(row["steps_per_second"]) for row in rows)
+        call = 2 * pull_period / steps  # Seconds, of each of two actors.
         expected = updates * (pull_seconds / 2 + call) + push_period / 2
         expected += pull_period / batch_size / 2
         say(
             f"pull_seconds={pull_seconds:g}: lag {measured:.0f} updates, formula "
-            f"{expected:.1f}, ratio {measured / expected:.2f} ({updates:.0f} updates/s)"
+            f"{expected:.1f}, ratio {measured / expected:.2f} ({updates:.0f} "
+            f"updates/s, calls of {call:.3f} s)"
         )
 
 
@@ -482,11 +485,14 @@ def pacing(say: Callable[[str], None], window: float = 60.0) -> None:
                 seen.append(_totals(ports))
         low, high = np.min(seen, axis=0), np.max(seen, axis=0)
         inserts, samples = seen[-1][0] - first[0], seen[-1][1] - first[1]
-        is_inside = low[2] >= seen[0][3] and high[2] <= seen[0][4]
+        # The window that was asked for, and not what the shards have made of it.
+        is_inside = low[2] >= limiter.min_diff and high[2] <= limiter.max_diff
         say(
             f"{num_shards} shards: {samples / inserts:.3f} samples per insert, inserts "
             f"times 4 minus samples in [{low[2]:.0f}, {high[2]:.0f}], window "
-            f"[{seen[0][3]:.0f}, {seen[0][4]:.0f}]: {'inside' if is_inside else 'OUT'}"
+            f"[{limiter.min_diff:.0f}, {limiter.max_diff:.0f}]: "
+            f"{'inside' if is_inside else 'OUT'}; the shards' windows add up to "
+            f"[{seen[0][3]:.0f}, {seen[0][4]:.0f}]"
         )
 
 

@@ -9,8 +9,10 @@ whose frames are numbered, two replay servers, a learner and an evaluator run as
 host; the calling process is the coordinator. A line gives the moment, whether the
 others went on meanwhile, and the seconds until the role was back. At the end of a run,
 the items in the servers' last checkpoints are counted: no frame may be there twice, and
-none that was flushed may be missing, unless its server was killed. The exit status is 1
-if an outcome is wrong.
+none may be missing but those that a server that failed had not saved or not confirmed:
+of a killed one, those after its checkpoint; of a stopped one, those of the last two
+calls of its actors. An actor may lose the frames of one call. The exit status is 1 if
+an outcome is wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import dataclasses
 import itertools
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -285,6 +288,26 @@ class Watched:
         noted = (path.read_text().split() for path in self.folder.glob("actor-*"))
         return sum(int(words[0]) for words in noted if words)
 
+    def frames_of(self) -> dict[int, int]:
+        """Returns how many frames each actor has made so far."""
+        noted = {path: path.read_text().split() for path in self.folder.glob("actor-*")}
+        return {int(path.name[6:]): int(n[0]) for path, n in noted.items() if n}
+
+    def frames_saved(self) -> np.ndarray:
+        """Returns the frames in the newest checkpoint of the role `shard`.
+
+        Call this before a server goes on with that checkpoint.
+        """
+        from tfrl.replay_service.engine.checkpoints import checkpoint_files
+
+        with tempfile.TemporaryDirectory() as name:
+            kept = pathlib.Path(name) / "run" / "replay_server" / "shard_1"
+            found = checkpoint_files.latest(self.folder / kept.relative_to(name))
+            if found is None:
+                return np.empty((0, 2), int)
+            shutil.copytree(found, kept / pathlib.Path(found).name)
+            return np.concatenate(frames_written(pathlib.Path(name)))
+
     def client(self) -> Any:
         """Returns a client of the role `shard`."""
         from tfrl import replay_service
@@ -356,37 +379,50 @@ class Audit:
     Attributes:
       doubled: How many frames are there twice or more often.
       missing: How many frames are missing between an actor's first and last one.
+      unexplained: How many of these no failure of a server explains.
       lost: The most frames at the end of an actor's life that are missing.
     """
 
     doubled: int
     missing: int
+    unexplained: int
     lost: int
 
     def __str__(self) -> str:
         return (
-            f"{self.doubled} frames twice, {self.missing} missing, at most {self.lost} "
-            "lost with an actor"
+            f"{self.doubled} frames twice, {self.missing} missing, {self.unexplained} "
+            f"of them for no reason, at most {self.lost} lost with an actor"
         )
 
 
-def audit(folder: pathlib.Path, killed: Sequence[int]) -> Audit:
+# For each actor, the frames that a failure of its server may lose: `low <= f < high`.
+Losses = dict[int, tuple[int, int]]
+
+
+def audit(
+    folder: pathlib.Path, killed: Sequence[int], losses: Sequence[Losses] = ()
+) -> Audit:
     """Counts the frames in the servers' last checkpoints.
 
     Args:
       folder: The folder of the run.
       killed: The numbers of the actors that were killed.
+      losses: What each failure of a server may have lost.
     """
     frames = np.concatenate(frames_written(folder))
     _, counts = np.unique(frames, axis=0, return_counts=True)
-    missing, lost = 0, 0
-    for number in np.unique(frames[:, 0]):
+    missing, unexplained, lost = 0, 0, 0
+    for number in map(int, np.unique(frames[:, 0])):
         own = frames[frames[:, 0] == number, 1]
-        missing += int(own.max()) + 1 - len(np.unique(own))
+        absent = np.setdiff1d(np.arange(int(own.max()) + 1), own)
+        missing += len(absent)
+        for low, high in (loss[number] for loss in losses if number in loss):
+            absent = absent[(absent < low) | (absent >= high)]
+        unexplained += len(absent)
         if number in killed:
             made = int((folder / f"actor-{number}").read_text().split()[0])
             lost = max(lost, made - int(own.max()))
-    return Audit(int(np.sum(counts > 1)), missing, lost)
+    return Audit(int(np.sum(counts > 1)), missing, unexplained, lost)
 
 
 def run_case(role: str, fault: str, say: Callable[[str], None]) -> bool:
@@ -414,6 +450,7 @@ class _Case:
         self._fault = fault
         self._say = say
         self._killed: list[int] = []
+        self._losses: list[Losses] = []
 
     def play(self) -> bool:
         """Plays the moments in turn, and counts the frames at the end."""
@@ -430,8 +467,10 @@ class _Case:
         run.until("finish", lambda: run.process.poll() is not None)
         if run.process.returncode:
             raise Failure(f"the run has ended with status {run.process.returncode}")
-        found = audit(run.folder, self._killed)
-        is_wrong = found.doubled or (found.missing and role != "shard")
+        found = audit(run.folder, self._killed, self._losses)
+        is_wrong = found.doubled or found.unexplained
+        # An actor loses one call; of the last frame no item can begin.
+        is_wrong = is_wrong or (role == "actor" and found.lost > _PULL_PERIOD + 1)
         self._say(f"{role:<12}{self._fault:<10}{'WRONG: ' * bool(is_wrong)}{found}")
         return not is_wrong
 
@@ -458,6 +497,7 @@ class _Case:
         others = noting.descendants(run.process.pid)
         start = time.monotonic()
         self._fail(pid)
+        kept = self._least_kept() if role == "shard" else {}
         if self._ends_run:
             run.until("end of the run", lambda: run.process.poll() is not None)
             left = run.until("end of the others", lambda: not noting.running(others))
@@ -470,6 +510,8 @@ class _Case:
             start += _STOPPED
         run.until("return", lambda: self._is_back(pid, before, learner, iteration))
         seconds = time.monotonic() - start
+        made = run.frames_of()
+        self._losses.append({n: (low, made[n]) for n, low in kept.items()})
         if self._ends_run:
             went_on = f"end within {left:.1f} s"
         elif (
@@ -481,6 +523,19 @@ class _Case:
         self._say(
             f"{role:<12}{self._fault:<10}{moment:<12}{went_on:<22}{seconds:6.1f} s"
         )
+
+    def _least_kept(self) -> dict[int, int]:
+        """Returns, by actor, up to which frame the failed server has kept all."""
+        made = self._run.frames_of()
+        if self._fault == "SIGSTOP":
+            return {n: frames - 2 * _PULL_PERIOD for n, frames in made.items()}
+        saved = self._run.frames_saved()
+        # An actor without a frame there writes to the other server, or has just begun.
+        return {
+            n: int(max(saved[saved[:, 0] == n, 1], default=-1)) + 1
+            for n in made
+            if not len(saved) or n in saved[:, 0]
+        }
 
     def _fail(self, pid: int) -> None:
         """Makes the process of the role fail."""

@@ -284,6 +284,7 @@ class Model:
             "samples/s": samples / seconds,
             "samples per insert": samples / max(inserts, 1),
             "inserts ahead, in samples": sum(differences) - case.shards * middle,
+            "half the window asked for": case.error_buffer,
             "half the sum of windows": case.shards
             * (self.limiter.max_diff - self.limiter.min_diff)
             / 2,

@@ -1,6 +1,8 @@
 """The evaluator and the learner's side of it, with an agent of one weight."""
 
+import gc
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -137,10 +139,70 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
 def test_an_evaluator_that_is_stopped_cuts_its_evaluation_short(addresses):
     agent, experiment = make_agent(), Experiment()
     first = FirstServer(addresses)
-    evaluator.Evaluations(agent, first).begin(10)
+    learner = evaluator.Evaluations(agent, first)
+    learner.begin(10)
     evaluator.evaluate(experiment, addresses, lambda: bool(experiment.limits))
     assert len(experiment.limits) == 1
-    assert first.client.server_info()[evaluator.RESULTS].current_size == 0
+    assert learner.take() == []
+
+
+def test_an_evaluation_that_hangs_keeps_few_copies_of_the_weights(
+    addresses, monkeypatch
+):
+    monkeypatch.setattr(evaluator, "_PERIOD", 0.0)
+    agent, experiment, copies = make_agent(1.0), Experiment(), []
+    learner = evaluator.Evaluations(agent, FirstServer(addresses))
+    values_of, evaluated = evaluator._values, experiment._evaluate
+
+    def values(which):
+        values = values_of(which)
+        if which is agent:
+            copies.append(weakref.ref(values[0]))
+        return values
+
+    def hang(iteration):
+        # The learner hands over one policy after the other meanwhile.
+        if iteration == 10:
+            for later in range(20, 300, 10):
+                assert learner.take() == []
+                agent.weight.assign([float(later)])
+                learner.begin(later)
+        return evaluated(iteration)
+
+    monkeypatch.setattr(evaluator, "_values", values)
+    experiment._settings["evaluate"] = hang
+    learner.begin(10)
+    work_until(experiment, addresses, 1)
+    gc.collect()
+    assert sum(copy() is not None for copy in copies) <= 3
+    [(result, weights)] = learner.take()
+    assert (result.iteration, result.mean) == (10, 2.0)
+    with weights:
+        assert agent.weight.numpy() == [1.0]
+    work_until(experiment, addresses, 2)
+    [(result, _)] = learner.take()
+    assert (result.iteration, result.mean) == (290, 291.0)
+
+
+def test_a_line_says_for_what_the_end_of_a_run_waits(addresses, monkeypatch, caplog):
+    monkeypatch.setattr(evaluator, "_PERIOD", 0.0)
+    seconds = iter(range(0, 100_000, 10))
+    agent, experiment, lines = make_agent(7.0), Experiment(), []
+    learner = evaluator.Evaluations(
+        agent, FirstServer(addresses), now=lambda: float(next(seconds))
+    )
+
+    def wait(*_):
+        if len(caplog.messages) == 3:
+            work_until(experiment, addresses, 1)
+
+    with supervision.supervised(supervision.Supervision(None, "", wait)):
+        assert learner.finish(1040).mean == 8.0
+    lines = [message for message in caplog.messages if "evaluator" in message]
+    waited = [line.partition(" has waited ")[2][:5].strip() for line in lines]
+    assert waited == ["60 s", "120 s", "240 s"]
+    assert "last iteration, 1,040, and " in lines[0]
+    assert "evaluator, which has not begun with it. If that hangs, " in lines[0]
 
 
 def test_an_experiment_without_evaluation_is_refused(addresses):

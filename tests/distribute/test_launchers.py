@@ -1,9 +1,14 @@
 """What a run does with the members of a launcher, here in one process."""
 
 import contextlib
+import os
+import tempfile
+import time
+import types
 
 from tests.distribute.test_plan import EXPERIMENT
 from tfrl import distribute, train
+from tfrl.distribute import launchers, tasks
 from tfrl.system import supervisor
 from tfrl.system.function_process import Ending
 
@@ -98,3 +103,25 @@ def test_all_processes_start_again_if_one_of_a_run_in_lockstep_ends(tmp_path):
         "actor 0: its process 7 was killed by SIGKILL. All processes of the run are "
         "started again now, from its last checkpoint."
     ]
+
+
+def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
+    monkeypatch,
+):
+    def work(*_):
+        return lambda is_stopped: tempfile.gettempdir()
+
+    monkeypatch.setattr(launchers, "work", work)
+    actors = [tasks.Task(tasks.ACTOR, number) for number in range(2)]
+    plan = types.SimpleNamespace(tables=[], server_directories=[], tasks=actors)
+    with launchers.LocalLauncher().launch(plan) as members:
+        processes = [member.start(0) for member in members]
+        deadline = time.monotonic() + 60
+        while not all(process.poll() for process in processes):
+            assert time.monotonic() < deadline
+        folder, other = (process.result for process in processes)
+        assert folder == other != tempfile.gettempdir()
+        assert os.path.isdir(folder)
+        for process in processes:
+            process.stop(10.0)
+    assert not os.path.exists(folder)

@@ -56,7 +56,7 @@ def test_tables_without_a_ratio_are_not_refused():
     ],
 )
 def test_a_divided_limiter_keeps_the_ratio_and_the_sum_of_sizes(
-    buffer, num_shards, draw, expected
+    buffer, num_shards, draw, expected, caplog
 ):
     whole = rate_limiters.SampleToInsertRatio(8.0, 1_000, buffer)
     part = limiter_windows.divide(whole, num_shards, samples_per_draw=draw)
@@ -65,6 +65,13 @@ def test_a_divided_limiter_keeps_the_ratio_and_the_sum_of_sizes(
         8.0, size, 8.0 * size - expected, 8.0 * size + expected
     )
     limiter_windows.check([info_of(part)] * num_shards, samples_per_draw=draw)
+    # A window that is wider than the whole one is told.
+    told = [
+        f"may stray by -8000 and +8000, but by -{expected * 64:g} and "
+        f"+{expected * 64:g} over all of 64 shards"
+    ] * (num_shards == 64)
+    assert len(caplog.messages) == len(told)
+    assert all(text in line for text, line in zip(told, caplog.messages, strict=True))
 
 
 def test_a_window_beside_the_middle_stays_there():

@@ -122,6 +122,14 @@ def test_a_resumed_run_of_one_actor_does_what_an_on_policy_loop_does(tmp_path):
     loop = on_policy_loop(experiment)
     loop.run(8)
     assert [row["iteration"] for row in learned.rows] == [str(n) for n in range(9)]
+    # These are columns of the free schedule, as docs/distributed.md says.
+    others = {
+        "steps_per_second",
+        "policy_lag_p50",
+        "samples_per_insert",
+        "actors_alive",
+    }
+    assert not others & learned.rows[0].keys()
     assert_alike(learned, loop)
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tfrl.distribute import manifest
 
 
@@ -30,3 +32,25 @@ def test_a_manifest_names_the_checkpoints_and_what_has_become_of_them(tmp_path):
         f"checkpoint in {directories[2]}; replay server 3 from a, newer than the "
         "learner's checkpoint."
     )
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b'{"iteration": 12',
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'{"iteration": 12}',
+        b'{"iteration": [], "shards": []}',
+        b'{"iteration": 12, "shards": [7]}',
+        b'{"iteration": 12, "shards": 7}',
+    ],
+)
+def test_a_damaged_manifest_is_named_and_not_needed(damaged, tmp_path):
+    path = tmp_path / "manifest.json"
+    path.write_bytes(damaged)
+    said = manifest.describe(path, [tmp_path / "replay_server"])
+    assert said.startswith(f"{path}: got ")
+    assert "resumes from its newest checkpoints" in said

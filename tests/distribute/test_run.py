@@ -1,5 +1,6 @@
 """Actors, a learner and a server that are killed, and what they do in one process."""
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -27,7 +28,14 @@ from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
 from tfrl.distribute import servers as servers_lib
 from tfrl.eval import evaluate
-from tfrl.system import directory_lock, file_lock
+from tfrl.system import (
+    child_errors,
+    directory_lock,
+    file_lock,
+    function_process,
+    supervisor,
+)
+from tfrl.train.runs import full_disk
 from tfrl.utils import tensor_normalizer
 
 
@@ -115,6 +123,46 @@ def test_a_second_run_in_the_directory_is_refused(tmp_path):
     with pytest.raises(directory_lock.DirectoryLockedError, match=f"file {file}"):
         distribute.run_distributed(IMPALA, directory, num_actors=1, num_iterations=1)
     held.release()
+
+
+class Failing:
+    """A launcher whose learner has raised an error."""
+
+    def __init__(self, error=None):
+        self._error = error
+
+    @contextlib.contextmanager
+    def launch(self, plan):
+        yield [supervisor.Member("the learner", lambda _: self)]
+
+    pid = 7
+
+    def poll(self):
+        error = child_errors.ChildRaisedError("the learner: its traceback")
+        error.original = self._error
+        return function_process.Ending("raised an exception", error)
+
+    def stop(self, grace):
+        pass
+
+
+@pytest.mark.parametrize("kind", [full_disk.FullDiskError, ValueError])
+def test_an_error_that_says_what_to_do_comes_without_a_traceback(kind, tmp_path):
+    directory = train.RunDirectory(tmp_path, {})
+    is_explained = kind is not ValueError
+    expected = kind if is_explained else child_errors.ChildRaisedError
+    said = "^disk: full$" if is_explained else "traceback$"
+    with pytest.raises(expected, match=said):
+        distribute.run_distributed(
+            IMPALA, directory, 1, 1, launcher=Failing(kind("disk: full"))
+        )
+
+
+def test_a_run_that_has_lost_its_checkpoints_ends_before_any_process(tmp_path):
+    directory = train.RunDirectory(tmp_path, {})
+    directory.policy.mkdir()
+    with pytest.raises(train.RunDirectoryError, match=r"but .*checkpoints has no ch"):
+        distribute.run_distributed(IMPALA, directory, 1, 1, launcher=Failing())
 
 
 def make_dmpo(environment, **kwargs):

@@ -247,10 +247,29 @@ def test_actions_of_another_batch_are_refused(shared, size):
         shared.step(zeros(size))
 
 
-def test_actions_of_another_dtype_arrive_as_they_are(shared):
+def test_integers_of_another_size_arrive_as_they_are(shared):
     shared.reset()
     assert shared.step(np.array([1, 2])).reward.tolist() == [1, 2]
-    assert shared.step(np.array([0.5, 2.5])).reward.tolist() == [0.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "message"),
+    [
+        (np.array([0.5, 2.5]), TypeError, "got dtype float64 .*expected .* int32"),
+        (np.array(["up", "up"]), TypeError, "got dtype <U2, expected .* int32"),
+        (np.zeros([2, 3], np.int32), ValueError, r"got shape \(3,\), expected \(\)"),
+    ],
+    ids=["floats", "words", "shape"],
+)
+def test_actions_that_break_the_spec_are_refused_and_break_nothing(
+    shared, action, error, message
+):
+    shared.reset()
+    before = shared.get_info()["count"].tolist()
+    with pytest.raises(error, match=f"^action: {message}"):
+        shared.step(action)
+    assert shared.get_info()["count"].tolist() == before
+    assert shared.step(np.array([1, 2], np.int32)).reward.tolist() == [1, 2]
 
 
 def test_time_steps_are_the_caller_s_to_keep(shared):

@@ -1,8 +1,11 @@
+import signal
+import sys
+
 import numpy as np
 import pytest
 
 from tfrl import testing
-from tfrl.environments import py_environment, wrappers
+from tfrl.environments import batched_py_environment, py_environment, wrappers
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
@@ -185,6 +188,41 @@ def test_captured_time_step_is_a_copy():
     captured = py_environment.capture_state(environment)
     environment.current_time_step().observation[0] = 7
     assert captured["time_step"].observation[0] == 0
+
+
+@pytest.mark.parametrize("threads", [None, False, True], ids=["alone", "one", "many"])
+def test_a_call_of_exit_is_an_error_that_names_the_environment(threads):
+    environment = testing.CountingEnvironment(5, errors={2: SystemExit(0)})
+    action = np.int32(0)
+    if threads is not None:
+        environment = batched_py_environment.BatchedPyEnvironment(
+            [environment], threads
+        )
+        action = action[np.newaxis]
+    environment.reset()
+    environment.step(action)
+    with pytest.raises(
+        RuntimeError,
+        match=r"^step: got a call of sys\.exit\(0\) from environment CountingE.*, exp",
+    ):
+        environment.step(action)
+    environment.close()
+
+
+def test_an_exit_by_the_handler_of_a_signal_stays_one():
+    class Interrupted(testing.CountingEnvironment):
+        def _step(self, action):
+            signal.raise_signal(signal.SIGTERM)
+            return super()._step(action)
+
+    environment = Interrupted(5)
+    environment.reset()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            environment.step(np.int32(0))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("wraps", [False, True])

@@ -92,6 +92,20 @@ def test_a_member_that_is_killed_again_and_again_ends_the_run():
     assert events[-1] == ("stop", "main")
 
 
+def test_the_last_line_has_the_reason_for_which_a_member_was_started_again():
+    lost = raised(ConnectionError("nobody answers"))
+    with pytest.raises(RuntimeError) as error:
+        supervise(
+            member("main", [[lost]], []),
+            recovers=(ConnectionError,),
+            limits=supervisor.Limits(most_restarts=1),
+        )
+    assert str(error.value) == (
+        "main: its process 7 raised an exception (ConnectionError('nobody answers')), "
+        "for the 2th time within 600 s; find the cause and run the same command again."
+    )
+
+
 def test_members_that_need_each_other_are_killed_with_the_first_that_ends():
     graces = []
 

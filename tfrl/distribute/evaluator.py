@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,11 +20,15 @@ from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.utils import variables as variables_lib
 
-# The tables of policies to evaluate and of their results.
+_LOGGER = logging.getLogger("tfrl.distribute")
+
+# The tables of policies to evaluate, and of their results. A result without episodes
+# says that an evaluation has begun.
 POLICIES, RESULTS = "evaluations", "evaluation_results"
 _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
+_PATIENCE = 60.0  # Seconds after which a line says what the run waits for.
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -74,10 +79,10 @@ def evaluate(
             return
         iteration, *values = newest.arrays
         _assign(variables, values)
+        _send(first, iteration, evaluate_lib.EvaluationResult(*_NONE))
         with contextlib.suppress(supervision.EvaluationInterruptedError):
             result = _evaluated(settings, int(iteration), is_stopped)
-            data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
-            first.client.insert(data, {RESULTS: 1.0})
+            _send(first, iteration, result)
         done = newest
 
     with contextlib.closing(puller):
@@ -87,7 +92,11 @@ def evaluate(
 
 
 class Evaluations:
-    """The learner's side; `train.LateEvaluations` for a `train.Run`."""
+    """The learner's side; `train.LateEvaluations` for a `train.Run`.
+
+    It keeps three copies of the weights at most: those that the evaluator has begun
+    with, and the last two that were handed over, with which it may have begun since.
+    """
 
     def __init__(
         self,
@@ -107,12 +116,18 @@ class Evaluations:
         self._first = first
         self._now = now
         self._due = float("-inf")
-        # By iteration, the policies whose results are to come.
+        # By iteration, the policies whose results may come.
         self._pending: dict[int, list[np.ndarray]] = {}
+        self._begun: int | None = None  # The newest that the evaluator has begun with.
+        # Results, each with its weights, that nobody has taken yet.
+        self._arrived: list[tuple[evaluate_lib.EvaluationResult, list[np.ndarray]]] = []
 
     def begin(self, iteration: int) -> None:
         """Hands the policy over, in place of one that no evaluator has begun with."""
+        self._first.attempt(self._look)
         values = self._pending[iteration] = _values(self._agent)
+        kept = {self._begun, *sorted(self._pending)[-2:]}
+        self._pending = {i: v for i, v in self._pending.items() if i in kept}
         data = [np.int64(iteration), *values]
         self._first.attempt(lambda: self._first.client.insert(data, {POLICIES: 1.0}))
 
@@ -125,31 +140,25 @@ class Evaluations:
 
         It looks for them from time to time only, because a run calls it often.
         """
-        if not self._pending or self._now() < self._due:
+        waits = self._pending or self._arrived
+        if not waits or self._now() < self._due:
             return []
         self._due = self._now() + _PERIOD
-        found: list[Any] = []
-        self._first.attempt(lambda: found.extend(self._results()))
-        taken = []
-        for result in found:
-            values = self._pending.get(result.iteration)
-            if values is not None:  # Else one of before a restart, or evaluated again.
-                taken.append((result, self._with(values)))
-                self._pending = {
-                    i: other
-                    for i, other in self._pending.items()
-                    if i > result.iteration
-                }
-        return taken
+        self._first.attempt(self._look)
+        arrived, self._arrived = self._arrived, []
+        return [(result, self._with(values)) for result, values in arrived]
 
     def finish(self, iteration: int) -> evaluate_lib.EvaluationResult:
         """Hands the policy over, and waits for its result."""
-        due = float("-inf")
+        due, started, patience = float("-inf"), self._now(), _PATIENCE
         while True:
             if self._now() >= due:
                 # Again, in case that a server that was killed has lost it.
                 self.begin(iteration)
                 due = self._now() + _AGAIN
+            if self._now() - started >= patience:
+                self._say_what_is_awaited(iteration, patience)
+                patience *= 2
             for result, _ in self.take():
                 if result.iteration == iteration:
                     return result
@@ -158,15 +167,48 @@ class Evaluations:
                 watch.between_calls(0, 1, 0)
             time.sleep(_PERIOD)
 
-    def _results(self) -> Iterator[evaluate_lib.EvaluationResult]:
+    def _forget_before(self, iteration: int) -> None:
+        """Forgets the weights of earlier iterations."""
+        self._pending = {i: v for i, v in self._pending.items() if i >= iteration}
+
+    def _say_what_is_awaited(self, iteration: int, seconds: float) -> None:
+        if self._begun == iteration:
+            doing = "evaluates it"
+        elif self._begun is None:
+            doing = "has not begun with it"
+        else:
+            doing = f"has not begun with it, but last with iteration {self._begun:,}"
+        _LOGGER.warning(
+            "The learner has done its last iteration, %s, and has waited %.0f s for "
+            "the evaluator, which %s. If that hangs, kill its process: it is then "
+            "started again. Ctrl-C ends the run without this evaluation, which the "
+            "same command does later.",
+            f"{iteration:,}",
+            seconds,
+            doing,
+        )
+
+    def _look(self) -> None:
+        """Takes what the evaluator has sent, and forgets weights that it needs not."""
         client = self._first.client
         size = client.server_info()[RESULTS].current_size
-        if size:
-            for sample in client.sample(RESULTS, size, emit_timesteps=False):
-                iteration, returns, lengths, num_cut = (x[0] for x in sample.data)
-                yield evaluate_lib.EvaluationResult(
-                    returns, lengths, int(num_cut), int(iteration)
-                )
+        if not size:
+            return
+        for sample in client.sample(RESULTS, size, emit_timesteps=False):
+            number, returns, lengths, num_cut = (x[0] for x in sample.data)
+            iteration = int(number)
+            values = self._pending.get(iteration)
+            if values is None:  # Of before a restart, or evaluated again.
+                continue
+            if not len(returns):
+                self._begun = iteration
+                self._forget_before(iteration)
+                continue
+            result = evaluate_lib.EvaluationResult(
+                returns, lengths, int(num_cut), iteration
+            )
+            self._arrived.append((result, values))
+            self._forget_before(iteration + 1)
 
     @contextlib.contextmanager
     def _with(self, values: Sequence[np.ndarray]) -> Iterator[None]:
@@ -177,6 +219,19 @@ class Evaluations:
             yield
         finally:
             _assign(self._variables, now)
+
+
+# The returns, lengths and number of cut episodes of an evaluation that has just begun.
+_NONE = np.zeros([0], np.float32), np.zeros([0], np.int64), 0
+
+
+def _send(
+    first: first_server.FirstServer,
+    iteration: np.ndarray,
+    result: evaluate_lib.EvaluationResult,
+) -> None:
+    data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
+    first.client.insert(data, {RESULTS: 1.0})
 
 
 def _variables(agent: tf_agent.TFAgent) -> list[tf.Variable]:

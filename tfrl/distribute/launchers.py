@@ -24,7 +24,7 @@ from tfrl.distribute import (
 )
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
-from tfrl.system import function_process, supervisor
+from tfrl.system import function_process, supervisor, temporary_folders
 
 
 class Launcher(Protocol):
@@ -66,15 +66,17 @@ class LocalLauncher:
             if task.role == tasks.REPLAY:
                 return started[task.number].start(starts)
             return function_process.FunctionProcess(
-                work(task, plan, servers, starts), task.title
+                temporary_folders.used_by(work(task, plan, servers, starts), folder),
+                task.title,
             )
 
-        yield [
-            supervisor.Member(task.title, functools.partial(start, task))
-            for task in plan.tasks
-            # One process has all replicas of the learner.
-            if task.role != tasks.LEARNER or task.number == 0
-        ]
+        with temporary_folders.make() as folder:
+            yield [
+                supervisor.Member(task.title, functools.partial(start, task))
+                for task in plan.tasks
+                # One process has all replicas of the learner.
+                if task.role != tasks.LEARNER or task.number == 0
+            ]
 
 
 def work(

@@ -9,12 +9,15 @@ items. Each table for itself is valid, so only a look at all of them shows it.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 
 from tfrl.replay_service import rate_limiters, table_info
 from tfrl.replay_service.writing.stream import BATCH
 from tfrl.utils import number_checks
+
+_LOGGER = logging.getLogger("tfrl.distribute")
 
 
 def divide(
@@ -28,7 +31,8 @@ def divide(
 
     The shards hold as many items before sampling as the whole would, and keep the same
     number of samples per insert. Their windows add up to the window of the whole, but
-    none is narrower than `check` demands. A queue's or stack's size is divided.
+    none is narrower than `check` demands; a warning says what they add up to then. A
+    queue's or stack's size is divided.
 
     Args:
       limiter: The limiter of a table that holds all items.
@@ -48,12 +52,23 @@ def divide(
     least = max(2 * ratio * items_per_message, 2 * samples_per_draw)
     size = math.ceil(limiter.min_size_to_sample / num_shards)
     before, middle = ratio * limiter.min_size_to_sample, ratio * size
-    return rate_limiters.RateLimiter(
-        ratio,
-        size,
-        middle - max((before - limiter.min_diff) / num_shards, least),
-        middle + max((limiter.max_diff - before) / num_shards, least),
-    )
+    whole = before - limiter.min_diff, limiter.max_diff - before
+    below, above = (max(part / num_shards, least) for part in whole)
+    if any(part / num_shards < least for part in whole):
+        _LOGGER.warning(
+            "rate_limiter: inserts times %g minus samples may stray by -%g and +%g, "
+            "but by -%g and +%g over all of %d shards, since each needs room for "
+            "messages of %d items and draws of %d. Take fewer shards, or a shorter "
+            "pull_period, for a window as narrow as the table's.",
+            ratio,
+            *whole,
+            num_shards * below,
+            num_shards * above,
+            num_shards,
+            items_per_message,
+            samples_per_draw,
+        )
+    return rate_limiters.RateLimiter(ratio, size, middle - below, middle + above)
 
 
 def check(

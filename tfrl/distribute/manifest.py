@@ -8,8 +8,10 @@ since, or the run was killed before the manifest.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tfrl import train
 
@@ -42,12 +44,17 @@ class WriteManifest(train.Callback):
             "shards": list(self._shards()),
         }
         temporary = self._path.with_suffix(".json.tmp")
-        temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+        with temporary.open("w") as file:
+            file.write(json.dumps(manifest, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(self._path)
 
 
 def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | None:
     """Says what a run that is resumed goes on from; None without a manifest.
+
+    A run needs its checkpoints and no manifest, so a damaged one is no error.
 
     Args:
       path: The manifest.
@@ -55,7 +62,18 @@ def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | N
     """
     if not path.exists():
         return None
-    manifest = json.loads(path.read_text())
+    try:
+        return _describe(json.loads(path.read_text()), directories)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return (
+            f"{path}: got {error!r}, expected the manifest that a checkpoint writes; "
+            "the run resumes from its newest checkpoints without it, and writes it "
+            "again."
+        )
+
+
+def _describe(manifest: Any, directories: Sequence[pathlib.Path]) -> str:
+    """Returns the words of `describe`; raises many kinds of errors if it is damaged."""
     saved = [*manifest["shards"], *[None] * len(directories)]
     parts = [f"Resuming from iteration {manifest['iteration']:,}"]
     for number, directory in enumerate(directories):

@@ -44,16 +44,27 @@ from the last checkpoint, and end with the same weights. `make_table`, `push_per
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tfrl import replay_service, train
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import launchers, manifest, remote_process
 from tfrl.distribute import plan as plans
-from tfrl.system import directory_lock, interrupts, supervisor
+from tfrl.savers import whole_checkpoints
+from tfrl.system import child_errors, directory_lock, interrupts, supervisor
+from tfrl.train.runs import full_disk, run_directory
+
+# What a `train.Run` raises that names the cause and the remedy.
+_EXPLAINED = (
+    full_disk.FullDiskError,
+    run_directory.RunDirectoryError,
+    whole_checkpoints.CheckpointError,
+)
 
 
 def run_distributed(
@@ -107,6 +118,9 @@ def run_distributed(
         suit lockstep.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
+      FullDiskError: There is no space left for the files of the run.
+      CheckpointError: See `train.Run`.
+      RunDirectoryError: See `train.Run`.
       RuntimeError: A process has been killed too often.
     """
     plan = plans.Plan(
@@ -127,6 +141,7 @@ def run_distributed(
     directory.replay_server.mkdir(exist_ok=True)
     # While the learner starts, or starts again, nobody holds the lock of `directory`.
     with directory_lock.locked(directory.replay_server):
+        _check_checkpoints(directory)
         directory.unlock()
         if not plan.is_lockstep:
             return _run(launcher, plan, is_stopped, say)
@@ -135,12 +150,24 @@ def run_distributed(
             try:
                 return _run(launcher, plan, is_stopped, say)
             except supervisor.MemberEndedError as error:
-                pause = restarts.next_pause(str(error), error)
+                pause = restarts.next_pause(str(error), error.__cause__)
                 say(
                     f"{error}. All processes of the run are started again "
                     f"{supervisor.when(pause)}, from its last checkpoint."
                 )
             time.sleep(pause)
+
+
+def _check_checkpoints(directory: train.RunDirectory) -> None:
+    """Checks at once what the learner would find out after its start.
+
+    Raises:
+      RunDirectoryError: See `RunDirectory.check_checkpoints`.
+    """
+    directory.lock()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The learner gives them.
+        directory.check_checkpoints()
 
 
 def _run(
@@ -154,7 +181,7 @@ def _run(
         signals = interrupts.requested(
             [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
         )
-        with signals as is_requested:
+        with signals as is_requested, _explained_errors():
             return supervisor.supervise(
                 members,
                 members[-1].name,
@@ -163,3 +190,14 @@ def _run(
                 say=say,
                 restarts=not plan.is_lockstep,
             )
+
+
+@contextlib.contextmanager
+def _explained_errors() -> Iterator[None]:
+    """Raises errors that say what to do as they are, without a process's traceback."""
+    try:
+        yield
+    except child_errors.ChildRaisedError as error:
+        if isinstance(error.original, _EXPLAINED):
+            raise error.original from None
+        raise

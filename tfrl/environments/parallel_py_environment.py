@@ -12,7 +12,7 @@ import cloudpickle
 import numpy as np
 
 from tfrl.environments import batches
-from tfrl.environments.boundary import members
+from tfrl.environments.boundary import action_arrays, members
 from tfrl.environments.workers import (
     process_arrays,
     process_py_environment,
@@ -130,6 +130,9 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             [env.time_step_spec() for env in self._envs],
             [env.action_spec() for env in self._envs],
         )
+        self._check_action = action_arrays.ActionChecker(
+            type(self).__name__, self._action_spec
+        )
         specs = (self._action_spec, self._time_step_spec)
         if process_arrays.can_share(specs):
             self._shared = self._share(specs)
@@ -177,6 +180,8 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         if self._shared is not None and self._shared.write_actions(action):
             return self._play(process_worker.STEP, "step", [b""] * self.batch_size)
         actions = members.unstack_actions_for(action, self.batch_size)
+        for member in actions:
+            self._check_action(member)  # What a member refuses breaks all.
         messages = [cloudpickle.dumps(("step", (member,), {})) for member in actions]
         return self._play(process_worker.CALL, "step", messages)
 

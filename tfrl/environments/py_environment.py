@@ -137,8 +137,9 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         """
         try:
             self._current_time_step = self._reset()
-        except StopIteration as error:
-            raise _stopped(self, "reset") from error
+        except (StopIteration, SystemExit) as error:
+            _raise_in_its_place(self, "reset", error)
+            raise
         return self._current_time_step
 
     def step(self, action: Any) -> types.ArrayTimeStep:
@@ -155,8 +156,9 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             return self.reset()
         try:
             self._current_time_step = self._step(action)
-        except StopIteration as error:
-            raise _stopped(self, "step") from error
+        except (StopIteration, SystemExit) as error:
+            _raise_in_its_place(self, "step", error)
+            raise
         return self._current_time_step
 
     def seed(self, seed: Any) -> Any:
@@ -253,17 +255,39 @@ def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
     environment._current_time_step = captured["time_step"]
 
 
-def _stopped(environment: PyEnvironment, what: str) -> RuntimeError:
-    """Returns the error for a StopIteration, which would end the loop of a caller."""
+def _raise_in_its_place(
+    environment: PyEnvironment, what: str, error: StopIteration | SystemExit
+) -> None:
+    """Raises an error for an exception that would end a caller without a word.
+
+    A StopIteration would end its loop, and a SystemExit the program. One that the
+    handler of a signal has raised is left alone.
+
+    Raises:
+      RuntimeError: The environment has raised the exception.
+    """
     # Imported here because the module needs this one.
     from tfrl.environments.boundary import time_step_checker
+    from tfrl.system import interrupts
 
+    if interrupts.is_from_handler(error):
+        return
+    if isinstance(error, StopIteration):
+        got = "a StopIteration"
+        remedy = (
+            "an iterator in it has ended: begin it again (itertools.cycle), or end the "
+            "episode before"
+        )
+    else:
+        got = f"a call of sys.exit({error.code!r})"
+        remedy = (
+            "it would end the whole program: end the episode in its place, or raise an "
+            "error (programs with a window often call it when the window is closed)"
+        )
     name = time_step_checker.environment_name(environment)
-    return RuntimeError(
-        f"{what}: got a StopIteration from environment {name}, expected a time step; "
-        "an iterator in it has ended: begin it again (itertools.cycle), or end the "
-        "episode before."
-    )
+    raise RuntimeError(
+        f"{what}: got {got} from environment {name}, expected a time step; {remedy}."
+    ) from error
 
 
 def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str:

@@ -31,7 +31,13 @@ class ChildRaisedError(ChildError):
     original: BaseException | None = None
 
 
-def died(name: str, what: str, pid: int, code: int | None) -> ChildDiedError:
+# What follows the remedy of an error, for a child that somebody has made.
+ANEW = "then close this and create a new one"
+
+
+def died(
+    name: str, what: str, pid: int, code: int | None, then: str = ANEW
+) -> ChildDiedError:
     """Returns the error for a child that ended.
 
     Args:
@@ -39,10 +45,11 @@ def died(name: str, what: str, pid: int, code: int | None) -> ChildDiedError:
       what: The request during which it ended.
       pid: The process id.
       code: The return code, as in `Popen.returncode`; None if it is unknown.
+      then: What to do after the remedy.
     """
     return ChildDiedError(
         f"{name}: its process {pid} {describe_exit(code)} during {what}, expected it "
-        f"to answer; {_advice(code)}, then close this and create a new one."
+        f"to answer; {_advice(code)}, {then}."
     )
 
 
@@ -65,18 +72,19 @@ def timed_out(
     )
 
 
-def raised(name: str, what: str, payload: bytes) -> ChildRaisedError:
+def raised(name: str, what: str, payload: bytes, then: str = ANEW) -> ChildRaisedError:
     """Returns the error for an exception in a child.
 
     Args:
       name: The name of the child.
       what: The request that raised the exception.
       payload: The message of `child_main.send_exception`.
+      then: What to do after the remedy.
     """
     text, pickled = pickle.loads(payload)
     error = ChildRaisedError(
         f"{name}: {what} raised the exception below, expected none; fix its cause, "
-        f"then close this and create a new one.\n\n{text}"
+        f"{then}.\n\n{text}"
     )
     if pickled is not None:
         error.original = pickle.loads(pickled)

@@ -60,7 +60,12 @@ class ChildProcess:
       ready: The reply that arrives when the child has started.
     """
 
-    def __init__(self, target: Callable[[channels.Channel], None], name: str):
+    def __init__(
+        self,
+        target: Callable[[channels.Channel], None],
+        name: str,
+        then: str = child_errors.ANEW,
+    ):
         """Starts the process without waiting for it.
 
         Args:
@@ -69,6 +74,7 @@ class ChildProcess:
             that it receives, and return when it is asked to end. The exceptions that it
             raises are sent to the parent.
           name: The name of the child in error messages.
+          then: What to do after the remedy of an error, for its message.
 
         Raises:
           NotImplementedError: On Windows.
@@ -77,6 +83,7 @@ class ChildProcess:
         """
         posix.check(name)
         self.name = name
+        self._then = then
         self._owner = os.getpid()
         self._released = False
         self._outstanding: collections.deque[Reply] = collections.deque()
@@ -158,11 +165,15 @@ class ChildProcess:
         reply = self._outstanding.popleft()
         reply.kind, reply.payload = kind, payload
         if kind == channels.RAISED:
-            reply.error = child_errors.raised(self.name, reply.what, payload)
+            reply.error = child_errors.raised(
+                self.name, reply.what, payload, self._then
+            )
 
     def death(self, what: str) -> child_errors.ChildDiedError:
         """Returns the error for the end of the child during the request `what`."""
-        return child_errors.died(self.name, what, self.pid, self.exit_code())
+        return child_errors.died(
+            self.name, what, self.pid, self.exit_code(), self._then
+        )
 
     def stack(self) -> str:
         """Returns the Python stack of the child, or ""."""

@@ -54,7 +54,7 @@ class FunctionProcess:
           ChildDiedError: If the process has ended at once.
         """
         self._child = child_process.ChildProcess(
-            functools.partial(_serve, function), name
+            functools.partial(_serve, function), name, "then run the same again"
         )
         self._run = self._child.request(_RUN, what="its work")
         self._has_told = False  # Of an exception, by `poll`.

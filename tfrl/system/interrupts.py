@@ -17,6 +17,7 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -77,6 +78,18 @@ def is_default(handler: Any) -> bool:
     """Whether a handler of SIGINT is Python's own, or one that stands for it."""
     is_own = handler is signal.default_int_handler
     return is_own or getattr(handler, "stands_for_default", False)
+
+
+def is_from_handler(error: BaseException) -> bool:
+    """Whether the handler of a signal has raised an exception.
+
+    Args:
+      error: An exception that was caught where the handler is still installed.
+    """
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in codes for frame, _ in frames)
 
 
 @contextlib.contextmanager

@@ -107,9 +107,10 @@ class Restarts:
             self._times.popleft()
         number = len(self._times)
         if number >= limits.most_restarts:
+            such_as = ", such as too little memory," if cause is None else ""
             raise RuntimeError(
                 f"{what}, for the {number + 1}th time within {limits.window:g} s; find "
-                "the cause, such as too little memory, and run the same command again."
+                f"the cause{such_as} and run the same command again."
             ) from cause
         self._times.append(now)
         return 0.0 if number == 0 else min(2.0 ** (number - 1), _LONGEST_PAUSE)
@@ -220,17 +221,15 @@ class _Supervised:
         error = ending.error
         if error is not None and not isinstance(error.original, self._recovers):
             raise error
-        what = f"{self.member.name}: its process {process.pid} {ending.how}"
+        reason = f" ({error.original!r})" if error is not None else ""
+        what = f"{self.member.name}: its process {process.pid} {ending.how}{reason}"
         self.process = None
         _stop_one(process, 0.0)
-        reason = f" ({error.original!r})" if error is not None else ""
         if self._restarts is None:
-            raise MemberEndedError(what + reason) from error
+            raise MemberEndedError(what) from error
         pause = self._restarts.next_pause(what, error)
         self._due = time.monotonic() + pause
-        self._say(
-            f"{what}{reason}. {self.member.again} {when(pause)}; the others go on."
-        )
+        self._say(f"{what}. {self.member.again} {when(pause)}; the others go on.")
 
 
 def when(pause: float) -> str:

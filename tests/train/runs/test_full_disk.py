@@ -2,10 +2,13 @@ import contextlib
 import errno
 import resource
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.train.runs import full_disk
+from tfrl import replay_service
+from tfrl.replay_service import errors
+from tfrl.train.runs import full_disk, run_directory
 
 
 @contextlib.contextmanager
@@ -53,9 +56,40 @@ def test_a_full_disk_in_tensorflow_is_explained(tmp_path):
         checkpoint.write(str(tmp_path / "model"))
 
 
+def test_a_full_disk_of_a_replay_server_is_explained(tmp_path):
+    table = replay_service.Table.queue("items", 100)
+    checkpointer = replay_service.checkpointers.DefaultCheckpointer(tmp_path)
+    # The server inherits the limit.
+    with files_of_at_most(100_000):
+        server = replay_service.Server([table], checkpointer=checkpointer)
+    try:
+        client = server.localhost_client()
+        for _ in range(30):
+            client.insert(np.zeros(1000), {"items": 1.0})
+        with (
+            pytest.raises(
+                full_disk.FullDiskError,
+                match=rf"checkpoint in {tmp_path}: .* File too large['\"], expected s",
+            ),
+            full_disk.explaining(),
+        ):
+            client.checkpoint()
+    finally:
+        server.stop()
+
+
+def test_a_full_disk_is_explained_where_a_folder_cannot_be_locked(tmp_path):
+    with (
+        pytest.raises(full_disk.FullDiskError, match=r"got .*File too large., exp"),
+        files_of_at_most(0),
+    ):
+        run_directory.RunDirectory(tmp_path, {})
+
+
 @pytest.mark.parametrize(
     "error",
     [
+        errors.ResourceExhaustedError("There is not enough memory."),
         FileNotFoundError(errno.ENOENT, "No such file"),
         tf.errors.ResourceExhaustedError(None, None, "out of memory"),
         ValueError("No space left on device"),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tfrl.replay_service import errors
 from tfrl.system import disk_space
 
 
@@ -21,7 +22,8 @@ def explaining() -> Iterator[None]:
     """Raises a `FullDiskError` in place of the many errors of a full disk.
 
     Python raises an OSError, which may not name the file, TensorFlow one of several
-    kinds of `tf.errors.OpError`.
+    kinds of `tf.errors.OpError`, and a replay server that cannot write its checkpoint
+    an error of its own.
     """
     try:
         yield
@@ -42,15 +44,24 @@ def _describe(error: Any) -> str | None:
             return None
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{os.strerror(error.errno)}"
+    if isinstance(error, errors.ResourceExhaustedError):
+        text = str(error)
+        # With the directory, but without the advice.
+        return text.partition(". ")[0] if _find(text) else None
     # Without TensorFlow, none of its errors can have been raised.
     tensorflow: Any = sys.modules.get("tensorflow")
     if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
         return None
+    return _find(error.message)
+
+
+def _find(message: str) -> str | None:
+    """Returns what a message says of a full disk; None if it says nothing of it."""
     for code in disk_space.CODES:
         text = os.strerror(code)
-        found = re.search(rf"(\S+); {re.escape(text)}", error.message)
+        found = re.search(rf"(\S+); {re.escape(text)}", message)
         if found:
             return f"{found[1]}: {text}"
-        if text in error.message:
+        if text in message:
             return text
     return None

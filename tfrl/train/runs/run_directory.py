@@ -79,6 +79,7 @@ class RunDirectory:
             takes for a pattern, or belongs to a run of another configuration (the error
             lists the different fields), or holds outputs but no configuration, or
             another process uses it.
+          FullDiskError: There is no space left for its files.
         """
         self.path = pathlib.Path(logdir)
         self.checkpoints = self.path / "checkpoints"
@@ -156,11 +157,14 @@ class RunDirectory:
 
     def _take_lock(self) -> None:
         try:
-            self._lock = directory_lock.lock(self.path)
+            with full_disk.explaining():
+                self._lock = directory_lock.lock(self.path)
             folder = os.stat(self.path)
             self._locked_folder = folder.st_dev, folder.st_ino
         except directory_lock.DirectoryLockedError as error:
             raise RunDirectoryError(f"logdir {str(self.path)!r}: {error}") from None
+        except full_disk.FullDiskError:
+            raise
         except OSError as error:
             raise RunDirectoryError(
                 f"logdir {str(self.path)!r}: its lock cannot be written ({error}); "

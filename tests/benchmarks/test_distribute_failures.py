@@ -1,0 +1,34 @@
+"""What the audit of a run with failures calls an error."""
+
+import numpy as np
+import pytest
+
+from benchmarks import distribute_failures
+
+
+def frames(number, *ranges):
+    return [(number, frame) for each in ranges for frame in range(*each)]
+
+
+# Actor 0 has lost frames 5 to 9, and actor 1 none.
+HELD = frames(0, (0, 5), (10, 20)) + frames(1, (0, 8))
+
+
+@pytest.mark.parametrize(
+    ("held", "losses", "expected"),
+    [
+        (HELD, [], (0, 5, 5)),
+        (HELD, [{0: (5, 10)}], (0, 5, 0)),
+        (HELD, [{0: (7, 10)}], (0, 5, 2)),  # Frames that a checkpoint had.
+        (HELD, [{1: (0, 20)}], (0, 5, 5)),  # The server of another actor has failed.
+        (HELD, [{0: (5, 6)}, {0: (6, 10)}], (0, 5, 0)),
+        (HELD + frames(1, (3, 4)), [{0: (5, 10)}], (1, 5, 0)),
+    ],
+)
+def test_missing_frames_need_a_failure_that_explains_them(
+    held, losses, expected, monkeypatch, tmp_path
+):
+    servers = np.array(held)[::2], np.array(held)[1::2]
+    monkeypatch.setattr(distribute_failures, "frames_written", lambda _: servers)
+    found = distribute_failures.audit(tmp_path, [], losses)
+    assert (found.doubled, found.missing, found.unexplained) == expected

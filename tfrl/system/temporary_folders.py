@@ -1,0 +1,67 @@
+"""Temporary folders of groups of processes, for what killed ones leave behind.
+
+AutoGraph writes a file for each function that it converts, and a process that is killed
+leaves them in the system's folder for temporary files.
+
+>>> import os
+>>> from tfrl.system import temporary_folders
+>>> with temporary_folders.make() as folder:
+...     os.path.isdir(folder)
+True
+>>> os.path.exists(folder)
+False
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tfrl.system import locked_directories
+
+_PREFIX = "tfrl-processes-"
+
+
+@contextlib.contextmanager
+def make() -> Iterator[str]:
+    """Makes a folder, and deletes it when the context ends.
+
+    Folders whose makers were killed are deleted, too.
+
+    Yields:
+      The path of the folder.
+    """
+    locked_directories.remove_temporary(_PREFIX)
+    folder, lock = locked_directories.make_temporary(_PREFIX)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            lock.release()
+
+
+def used_by(
+    function: Callable[[Callable[[], bool]], Any], folder: str
+) -> Callable[[Callable[[], bool]], Any]:
+    """Returns a function of a `FunctionProcess` whose temporary files are in a folder.
+
+    Args:
+      function: The function.
+      folder: The folder.
+    """
+    return functools.partial(_call, function, folder)
+
+
+def _call(
+    function: Callable[[Callable[[], bool]], Any],
+    folder: str,
+    is_stopped: Callable[[], bool],
+) -> Any:
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    return function(is_stopped)

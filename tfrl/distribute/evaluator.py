@@ -24,6 +24,13 @@ POLICIES, RESULTS = "evaluations", "evaluation_results"
 _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
+# The iteration, the returns and lengths of the episodes, and how many were cut.
+_RESULT = [
+    tf.TensorSpec([], tf.int64),
+    tf.TensorSpec([None], tf.float32),
+    tf.TensorSpec([None], tf.int64),
+    tf.TensorSpec([], tf.int64),
+]
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -32,7 +39,7 @@ def make_tables() -> list[replay_service.Table]:
     """Makes the tables of the newest policy, and of results, each taken once."""
     return [
         mailbox.make_table(POLICIES, 1, max_times_sampled=0),
-        mailbox.make_table(RESULTS, _MOST_RESULTS),
+        mailbox.make_table(RESULTS, _MOST_RESULTS, signature=_RESULT),
     ]
 
 
@@ -76,7 +83,12 @@ def evaluate(
         _assign(variables, values)
         with contextlib.suppress(supervision.EvaluationInterruptedError):
             result = _evaluated(settings, int(iteration), is_stopped)
-            data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
+            data = [
+                iteration,
+                np.asarray(result.returns, np.float32),
+                np.asarray(result.lengths, np.int64),
+                np.int64(result.num_cut),
+            ]
             first.client.insert(data, {RESULTS: 1.0})
         done = newest
 

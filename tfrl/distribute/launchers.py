@@ -21,6 +21,7 @@ from tfrl.distribute import (
     replicas,
     supervised_server,
     tasks,
+    tokens,
 )
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
@@ -50,9 +51,11 @@ class LocalLauncher:
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
         """Starts the servers, and returns all members; see `Launcher`."""
+        token = tokens.draw()
+        make_server = functools.partial(supervised_server.make_server, token=token)
         started = [
             supervised_server.SupervisedServer(
-                functools.partial(supervised_server.make_server, made, directory)
+                functools.partial(make_server, made, directory)
             )
             for made, directory in zip(
                 plan.tables, plan.server_directories, strict=True
@@ -65,8 +68,9 @@ class LocalLauncher:
         def start(task: tasks.Task, starts: int) -> supervisor.Process:
             if task.role == tasks.REPLAY:
                 return started[task.number].start(starts)
+            function = work(task, plan, servers, starts)
             return function_process.FunctionProcess(
-                work(task, plan, servers, starts), task.title
+                functools.partial(tokens.call_with, token, function), task.title
             )
 
         yield [

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import plan as plans
-from tfrl.distribute import remote_process, tasks, worker
+from tfrl.distribute import remote_process, tasks, tokens, worker
 from tfrl.replay_service.transport import addresses, connection
 from tfrl.system import function_process, supervisor
 
@@ -70,7 +69,7 @@ class RayLauncher:
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
         """Joins or starts Ray, and starts the coordinator; see `Launcher`."""
-        token = connection.default_token() or secrets.token_hex(32)
+        token = tokens.draw()
         with _joined(self._address, len(plan.tasks)) as ray:
             host = ray.util.get_node_ip_address()
             coordinator = coordinators.Coordinator(
@@ -123,7 +122,7 @@ class _Actor:
         experiment: experiments.Experiment,
         token: str,
     ) -> int:
-        os.environ[connection.TOKEN_VARIABLE] = token
+        connection.set_default_token(token)
         return worker.work(task, coordinator, lambda **_: experiment)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tfrl import train
 from tfrl.distribute import (
     actor,
+    devices,
     evaluator,
     learner,
     lockstep_actor,
@@ -92,8 +93,14 @@ def work(
       servers: The replay servers.
       starts: How often the task was started before.
     """
-    if plan.is_lockstep:
-        return _work_in_lockstep(task, plan, servers.first)
+    does = _work_in_lockstep if plan.is_lockstep else _work
+    device = plan.experiment.device_of(task.role)
+    return functools.partial(devices.call_on, device, does(task, plan, servers, starts))
+
+
+def _work(
+    task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
+) -> function_process.Function:
     if task.role == tasks.ACTOR:
         return functools.partial(
             actor.act, plan.experiment, servers, task.number, starts
@@ -121,8 +128,10 @@ def _learn(
 
 
 def _work_in_lockstep(
-    task: tasks.Task, plan: plans.Plan, address: str
+    task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
 ) -> function_process.Function:
+    del starts  # A run in lockstep does not depend on it.
+    address = servers.first
     if task.role == tasks.ACTOR:
         return functools.partial(
             lockstep_actor.act, plan.experiment, address, task.number, plan.num_actors

@@ -50,8 +50,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from tfrl import replay_service, train
+from tfrl.distribute import devices, launchers, manifest, remote_process
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import launchers, manifest, remote_process
 from tfrl.distribute import plan as plans
 from tfrl.system import directory_lock, interrupts, supervisor
 
@@ -71,6 +71,8 @@ def run_distributed(
     say: Callable[[str], None] | None = None,
 ) -> train.RunResult | None:
     """Trains until `num_iterations` updates are done, and then returns.
+
+    From then on this process sees no GPU, because it only watches the others.
 
     On SIGINT (Ctrl-C) or SIGTERM it saves a checkpoint and stops, as a `train.Run`
     does.
@@ -109,6 +111,7 @@ def run_distributed(
       DirectoryLockedError: Another process trains there.
       RuntimeError: A process has been killed too often.
     """
+    devices.hide_gpus()  # This process makes an agent, for the specs of the tables.
     plan = plans.Plan(
         experiment,
         directory,

@@ -20,7 +20,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import os
 import pathlib
+import secrets
 import statistics
 import subprocess
 import sys
@@ -528,6 +530,8 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    # The servers of a run let this process's clients in, too.
+    os.environ.setdefault("TFRL_REPLAY_TOKEN", secrets.token_hex(32))
     if options.role == "server":
         _serve_by_hand(options.folder)
     elif options.role:

@@ -23,6 +23,7 @@ import dataclasses
 import itertools
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -587,6 +588,8 @@ def main() -> int:
     parser.add_argument("--run", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=_LENGTH, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    # The servers of a run let this process's clients in, too.
+    os.environ.setdefault("TFRL_REPLAY_TOKEN", secrets.token_hex(32))
     if options.run is not None:
         _run(options.run, options.length)
         return 0

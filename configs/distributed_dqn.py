@@ -13,6 +13,7 @@ def get_config() -> ConfigDict:
     config.agent = "dqn"  # r2d2, sac, ppo and impala have files of their own.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 4  # Environments stepped together, by each actor.
+    config.device = ""  # Where the learner trains, such as GPU:0.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
     config.jit_compile = True  # Compile actors' loops and updates, where possible.
 

@@ -13,6 +13,7 @@ def get_config() -> ConfigDict:
     config.agent = "impala"  # dqn, sac and ppo have files of their own.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 8  # Environments stepped together, by each actor.
+    config.device = ""  # Where the learner trains, such as GPU:0.
     config.jit_compile = True  # Compile actors' loops and updates, where possible.
 
     config.num_iterations = 6_000  # Updates, each on 320 steps.

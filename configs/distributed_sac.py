@@ -13,6 +13,7 @@ def get_config() -> ConfigDict:
     config.agent = "sac"  # dqn, ppo and impala have files of their own.
     config.seed = 0  # Seed of everything random.
     config.num_envs = 1  # Environments stepped together, by each actor.
+    config.device = ""  # Where the learner trains, such as GPU:0.
     config.jit_compile = True  # Compile actors' loops and updates, where possible.
 
     config.num_iterations = 20_000  # Updates, one for each step of an environment.

@@ -184,5 +184,6 @@ def _make(
         ),
         jit_compile=config.jit_compile,
         seed=config.seed,
+        device=config.device,
         **settings,
     )

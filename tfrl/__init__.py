@@ -13,8 +13,9 @@ TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows the
 
 from tfrl import absent
 from tfrl.system import quiet
+from tfrl.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 absent.install()
 quiet.install()

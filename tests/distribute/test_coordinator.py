@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tfrl import replay_service
+from tfrl import replay_service, version
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import membership
 from tfrl.distribute.tasks import ACTOR, LEARNER, REPLAY, Task
@@ -26,6 +26,17 @@ def until(condition):
 @pytest.fixture(scope="module")
 def run():
     return RUN
+
+
+def make_note(task, **changes):
+    """A note of a new process."""
+    note = {"version": version.VERSION, "task": task.key, "session": "a", "host": "b"}
+    unknown = dict.fromkeys(("address", "peer", "ending"))
+    return {**note, **unknown, "pid": 1, "is_new": True, **changes}
+
+
+def say(client, note):
+    client.insert(coordinators.to_array(note), {coordinators.NOTES: 1.0})
 
 
 def join(coordinator, task):
@@ -58,16 +69,63 @@ def test_a_coordinator_looks_now_and_then_or_at_once():
     coordinator = coordinators.Coordinator(RUN, now=lambda: 0.0)
     coordinator.update()
     task = Task(ACTOR, 4)
-    unknown = dict.fromkeys(("address", "peer", "ending"))
-    note = {"task": task.key, "session": "a", "is_new": True, "host": "b", "pid": 1}
     client = replay_service.Client(f"localhost:{coordinator.port}")
-    client.insert(coordinators.to_array({**note, **unknown}), {coordinators.NOTES: 1.0})
+    say(client, make_note(task))
     known = []
     for at_once in (False, True):
         coordinator.update(at_once=at_once)
         known.append(coordinator.worker(task) is not None)
     coordinator.member.start(0).stop(0.0)
     assert known == [False, True]
+
+
+def test_notes_that_are_not_as_expected_are_left_out_and_their_worker_is_named(caplog):
+    made = coordinators.Coordinator(RUN)
+    client = replay_service.Client(f"localhost:{made.port}")
+    task, other = Task(ACTOR, 4), Task(ACTOR, 5)
+    older = make_note(task)
+    del older["version"]
+    for note in (
+        [],
+        "text",
+        None,
+        {},
+        older,
+        make_note(task, version="0.0.1"),
+        make_note(task, pid="one"),
+        {**make_note(task), "task": []},
+        make_note(task, further=1),
+        make_note(task, ending={"error": 5, "lost": None}),
+        make_note(task, ending={"unknown": None}),
+        make_note(task, address="nowhere"),
+    ):
+        say(client, note)
+    for array in (np.frombuffer(b"no JSON", np.uint8), np.zeros([2, 3])):
+        client.insert(array, {coordinators.NOTES: 1.0})
+    say(client, older)  # It is named once.
+    say(client, make_note(other))
+    made.update(at_once=True)
+    made.member.start(0).stop(0.0)
+    assert made.worker(task) is None
+    assert made.worker(other) is not None
+    assert len(caplog.records) == 14
+    assert (
+        "a worker ('actor/4' on 'b', process 1) is left out: it has the version None "
+        f"of tfrl, expected {version.VERSION!r}; install"
+    ) in caplog.text
+
+
+def test_a_worker_of_another_version_is_told_at_once(coordinator, monkeypatch, caplog):
+    read = coordinators.from_array
+    # So each of the two takes the other one for another version.
+    monkeypatch.setattr(
+        coordinators, "from_array", lambda array: {**read(array), "version": "9.9"}
+    )
+    expected = f"got '{version.VERSION}' of tfrl in actor 7, expected '9.9', the one"
+    with pytest.raises(RuntimeError, match=expected):
+        join(coordinator, Task(ACTOR, 7))
+    until(lambda: "left out: it has the version '9.9' of tfrl" in caplog.text)
+    assert coordinator.worker(Task(ACTOR, 7)) is None
 
 
 def test_the_newest_process_of_a_task_has_its_place_and_its_last_address(coordinator):

@@ -136,6 +136,16 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
         learner.finish(50)
 
 
+def test_a_server_refuses_results_that_no_evaluator_sends(addresses):
+    client = FirstServer(addresses).client
+    for data in (
+        [np.int64(5)],
+        [np.int64(5), np.zeros([2], np.float32), np.zeros([2]), np.int64(0)],
+    ):
+        with pytest.raises(ValueError, match="inconsistent with the table signature"):
+            client.insert(data, {evaluator.RESULTS: 1.0})
+
+
 def test_an_evaluator_that_is_stopped_cuts_its_evaluation_short(addresses):
     agent, experiment = make_agent(), Experiment()
     first = FirstServer(addresses)

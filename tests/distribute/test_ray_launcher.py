@@ -1,17 +1,22 @@
-"""Processes that Ray places. Most tests start Ray, which takes long: they are slow."""
+"""Processes that Ray places. Tests of whole runs are slow."""
 
 import os
+import pathlib
 import signal
 import sys
 import threading
 import time
+import types
 
+import numpy as np
 import pytest
 
 from tests.distribute import small_impala
 from tfrl import distribute, replay_service, train
 from tfrl.distribute import coordinator as coordinators
+from tfrl.distribute import ray_actor, reports, worker
 from tfrl.distribute.tasks import ACTOR, LEARNER, REPLAY, Task
+from tfrl.replay_service.transport import connection, tls
 
 PATIENCE = 400.0
 
@@ -30,8 +35,67 @@ def ray():
 
 
 def test_resources_are_those_of_roles(ray):
-    with pytest.raises(ValueError, match="got the roles \\['evaluator'\\]"):
-        distribute.RayLauncher(resources={"evaluator": {}})
+    with pytest.raises(ValueError, match="got the roles \\['critic'\\]"):
+        distribute.RayLauncher(resources={"evaluator": {}, "critic": {}})
+
+
+def test_a_worker_has_the_runs_token_and_files_of_tls(monkeypatch):
+    known = []
+
+    def work(task, coordinator, make_experiment):
+        known.append((connection.default_token(), os.environ[tls.KEY_VARIABLE]))
+        known.append((task, coordinator, make_experiment(seed=3)))
+        return 0
+
+    monkeypatch.setattr(worker, "work", work)
+    monkeypatch.setenv(tls.KEY_VARIABLE, "another.pem")
+    variables, task = {tls.KEY_VARIABLE: "key.pem"}, Task(ACTOR, 1)
+    try:
+        done = ray_actor.RayActor().work(task, "a:1", "what to do", "token", variables)
+    finally:
+        connection.set_default_token(None)
+    assert done == 0
+    assert known == [("token", "key.pem"), (task, "a:1", "what to do")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_ray_places_a_server_whose_token_only_the_run_knows(ray, tmp_path, monkeypatch):
+    monkeypatch.delenv("TFRL_REPLAY_TOKEN", raising=False)
+    plan = types.SimpleNamespace(
+        experiment=None,
+        tasks=[Task(REPLAY)],
+        shared_settings={
+            "tables": [[reports.make_table().to_config()]],
+            "server_directories": [str(tmp_path)],
+        },
+    )
+    said, made = [], []
+    make = coordinators.Coordinator.__init__
+
+    def remember(coordinator, *arguments, **kwargs):
+        make(coordinator, *arguments, **kwargs)
+        made.append((coordinator, kwargs["token"]))
+
+    monkeypatch.setattr(coordinators.Coordinator, "__init__", remember)
+    with distribute.RayLauncher(say=said.append).launch(plan) as members:
+        server, replay = (member.start(0) for member in members)
+        [(coordinator, token)] = made
+        deadline = time.monotonic() + PATIENCE
+        while (found := coordinator.worker(Task(REPLAY))) is None or not found.address:
+            assert replay.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        client = replay_service.Client(found.address, token=token)
+        client.insert(np.zeros([4]), {reports.DEFAULT_TABLE: 1.0})
+        with pytest.raises(replay_service.errors.AuthenticationError):
+            replay_service.Client(found.address).server_info()
+        for process in (replay, server):
+            for file in ("cmdline", "environ"):
+                shown = pathlib.Path(f"/proc/{process.pid}/{file}").read_bytes()
+                assert token.encode() not in shown
+        replay.stop(10.0)
+        server.stop(1.0)
+    assert said == [f"the replay server: process {found.pid} on {found.host}."]
 
 
 class Watched:

@@ -1,5 +1,6 @@
 """What the learner knows of actors from their reports."""
 
+import numpy as np
 import pytest
 
 from tfrl import replay_service, train
@@ -44,3 +45,29 @@ def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monke
     }
     monkeypatch.setattr(reports, "_ALIVE", -1.0)  # No report is as new as that.
     assert collected.num_alive() == 0
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        [0, np.nan, 1, 5],
+        [0, 1, np.inf, 5],
+        [np.nan, 1, 1, 5],
+        [0, -1, 1, 5],
+        [0, 0.5, 1, 5],
+        [0, 1e300, 1, 5],
+    ],
+)
+def test_a_report_that_no_actor_sends_is_left_out(client, report, caplog):
+    collected = reports.Collected(client)
+    for values in (report, [1, 10, 1, 3.0]):
+        client.insert(np.array(values, np.float64), {reports.DEFAULT_TABLE: 1.0})
+    collected.take()
+    assert collected.counters() == {
+        "environment_steps": 10,
+        "episodes": 1,
+        "average_return": 3.0,
+    }
+    assert collected.num_alive() == 1
+    [record] = caplog.records
+    assert "expected whole numbers of 0 or more" in record.getMessage()

@@ -67,7 +67,7 @@ def test_a_run_survives_that_servers_are_killed_and_stopped(tmp_path, monkeypatc
     assert run.kill(OTHER) <= 0
     # Until the next push it has the weights of its checkpoint.
     assert run.kill(SERVER) <= CHECKPOINT_INTERVAL
-    other = replay_service.Client(f"localhost:{run.processes[OTHER].port}")
+    other = run.client_of(OTHER)
 
     def samples():
         return other.server_info()["experience"].counts.samples

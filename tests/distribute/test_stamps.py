@@ -45,3 +45,10 @@ def test_lags_are_exact_up_to_67_and_then_to_less_than_2_percent(lag):
     lags.count(tf.constant([5], tf.int64), tf.constant(lag + 5, tf.int64))
     [found] = stamps.percentiles(lags.counts(), [99])
     assert found == lag if lag <= 67 else lag * 0.984 < found <= lag
+
+
+def test_a_version_that_no_learner_has_had_counts_as_the_longest_lag():
+    lags = stamps.Lags()
+    lags.count(tf.constant([-(2**62), 3], tf.int64), tf.constant(3, tf.int64))
+    assert lags.counts().sum() == 2
+    assert lags.counts()[[0, -1]].tolist() == [1, 1]

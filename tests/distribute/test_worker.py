@@ -19,6 +19,11 @@ EXPERIMENT = "tests.distribute.small_impala:make_experiment"
 PATIENCE = 240.0
 
 
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("TFRL_REPLAY_TOKEN", "a secret")
+
+
 def start(command):
     """Runs a printed command; returns its thread and a list for its status.
 
@@ -130,7 +135,6 @@ class Platform:
 def test_a_run_of_commands_survives_that_each_of_them_is_killed(
     settings, killed, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("TFRL_REPLAY_TOKEN", "a secret")
     made, make = [], coordinators.Coordinator.__init__
 
     def remember(coordinator, *arguments, **kwargs):
@@ -281,6 +285,18 @@ def test_a_run_in_lockstep_is_refused_because_nobody_starts_all_processes_again(
             num_actors=1,
             num_iterations=4,
             schedule="lockstep",
+            launcher=distribute.CommandLauncher(EXPERIMENT),
+        )
+
+
+def test_a_launcher_of_commands_needs_a_token(tmp_path, monkeypatch):
+    monkeypatch.delenv("TFRL_REPLAY_TOKEN")
+    with pytest.raises(ValueError, match="TFRL_REPLAY_TOKEN: got none, expected the"):
+        distribute.run_distributed(
+            small_impala.IMPALA,
+            train.RunDirectory(tmp_path, {}),
+            num_actors=1,
+            num_iterations=4,
             launcher=distribute.CommandLauncher(EXPERIMENT),
         )
 

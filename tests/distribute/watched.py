@@ -29,8 +29,9 @@ class Watched:
             start(process, function, name)
             self.processes[name] = process
 
-        def remember_server(tables, directory, *arguments):
-            server = start_server(tables, directory, *arguments)
+        def remember_server(tables, directory, *arguments, token):
+            server = start_server(tables, directory, *arguments, token=token)
+            self.token = token
             self.processes[SERVERS.get(directory.name, SERVER)] = server
             return server
 
@@ -41,7 +42,7 @@ class Watched:
         )
         self._thread.start()
         self.until(lambda: SERVER in self.processes)
-        self.client = replay_service.Client(f"localhost:{self.processes[SERVER].port}")
+        self.client = self.client_of(SERVER)
 
     def _run(self, experiment, directory, settings):
         try:
@@ -54,6 +55,11 @@ class Watched:
             )
         except BaseException as error:
             self._error = error
+
+    def client_of(self, name):
+        """A client of a server of the run, which knows its token."""
+        port = self.processes[name].port
+        return replay_service.Client(f"localhost:{port}", token=self.token)
 
     def until(self, condition):
         deadline = time.monotonic() + PATIENCE

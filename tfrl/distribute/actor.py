@@ -44,7 +44,7 @@ def act(
       is_stopped: Returns whether to stop.
     """
     seed = seed_of(experiment, number, starts)
-    environment, agent = experiment.build(seed)
+    environment, agent = experiment.build(seed, device=experiment.actor_device)
     first = first_server.FirstServer(servers)
     writer = _open_writer(experiment, servers, number, environment.batch_size)
     loop = make_loop(experiment, environment, agent, seed)

@@ -11,7 +11,7 @@ from typing import Any
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import plan as plans
 from tfrl.distribute import remote_process, tasks
-from tfrl.replay_service.transport import addresses
+from tfrl.replay_service.transport import addresses, connection
 from tfrl.system import supervisor
 
 
@@ -20,6 +20,9 @@ class CommandLauncher:
 
     The calling process coordinates: it knows who lives, and where the replay server is.
     Who started a process starts it again when it has ended with a status other than 0.
+
+    All processes, this one included, have the same TFRL_REPLAY_TOKEN in their
+    environment, which nobody else can read.
 
     Every host has the run's directory at the same path, or at least the learner and the
     server, which write to it, have theirs there again when they are started again.
@@ -42,8 +45,7 @@ class CommandLauncher:
           experiment: The function that makes the experiment in each process, as
             "package.module:function".
           settings: Its keyword arguments, valid in JSON.
-          host: The address of this host for the others. Other hosts than this one need
-            TFRL_REPLAY_TOKEN in the environment of all processes.
+          host: The address of this host for the others.
           port: The port of the coordinator; None for any free one.
           patience: The number of seconds in which a process has to appear.
           silence: After how many seconds without a word a process counts as dead.
@@ -72,13 +74,21 @@ class CommandLauncher:
         """Starts the coordinator and prints the commands; see `Launcher`.
 
         Raises:
-          ValueError: The run is in lockstep.
+          ValueError: The run is in lockstep, or the environment has no token.
         """
         if plan.is_lockstep:
             raise ValueError(
                 "schedule: got 'lockstep' with a CommandLauncher, expected 'free', "
                 "because lockstep starts all processes again when one has ended, and "
                 "this launcher starts none; take a LocalLauncher or a RayLauncher."
+            )
+        if connection.default_token() is None:
+            # Printed with the commands, it would be in logs, and in lists of processes.
+            raise ValueError(
+                f"{connection.TOKEN_VARIABLE}: got none, expected the run's token in "
+                "the environment of this process and of all workers, because any user "
+                "of this host could take part without one; set it for all of them, "
+                f"as by export {connection.TOKEN_VARIABLE}=$(openssl rand -hex 32)."
             )
         coordinator = coordinators.Coordinator(
             {"settings": self._settings, **plan.shared_settings},

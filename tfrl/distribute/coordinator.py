@@ -4,10 +4,11 @@ It is a replay server with two tables of JSON texts. So it has the transport, th
 and the limits of every replay server, and nothing that it receives is unpickled. It
 imports no TensorFlow.
 
-- `notes`: what workers say of themselves every second. This process takes each once.
-- `board`: the run's settings, the newest process of each task with its address, the
-  newest group of learners, and the roles that shall stop. Workers read it when it has
-  changed.
+- `notes`: what workers say of themselves every second. This process takes each once,
+  and leaves out those that are not as expected, such as of another version of tfrl.
+- `board`: the version of tfrl, the run's settings, the newest process of each task with
+  its address, the newest group of learners, and the roles that shall stop. Workers read
+  it when it has changed.
 
 A worker is known by a session, which is another one whenever the process or its work
 starts again. So an address on the board is that of the newest server.
@@ -17,21 +18,40 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from tfrl import replay_service
+from tfrl import replay_service, version
 from tfrl.distribute import mailbox, supervised_server, tasks
 from tfrl.replay_service.transport import addresses
 from tfrl.system import supervisor
 
+_LOGGER = logging.getLogger("tfrl.distribute")
 NOTES, BOARD = "notes", "board"
 _PERIOD = 0.2  # Seconds between looks at the notes.
 _MOST_NOTES = 100_000
 _TIMEOUT = 5.0  # Seconds for the server, a child of this process, to answer.
+_NOTHING = type(None)
+# The fields of a note, and the types that they may have.
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "task": (str,),
+    "session": (str,),
+    "host": (str,),
+    "pid": (int,),
+    "is_new": (bool,),
+    "address": (str, _NOTHING),
+    "peer": (str, _NOTHING),
+    "ending": (dict, _NOTHING),
+}
+# The same of its ending, after a result and after an exception.
+_ENDINGS: tuple[dict[str, tuple[type, ...]], ...] = (
+    {"result": (dict, _NOTHING)},
+    {"error": (str,), "lost": (str, _NOTHING)},
+)
 
 
 @dataclasses.dataclass
@@ -95,6 +115,7 @@ class Coordinator:
         self._group: dict[str, Any] | None = None
         self._told: dict[str, Any] | None = None  # What the board says.
         self._due = float("-inf")
+        self._refused: set[str] = set()
         self._server = supervised_server.SupervisedServer(
             lambda port: replay_service.Server(
                 _make_tables(), port, host=host, token=token
@@ -140,7 +161,11 @@ class Coordinator:
         self._due = now + _PERIOD
         try:
             for note in self._take():
-                self._hear(note, now)
+                problem = _problem(note)
+                if problem is None:
+                    self._hear(note, now)
+                else:
+                    self._refuse(note, problem)
             self._form_group()
             self._publish()
         except replay_service.ReverbError:
@@ -153,7 +178,20 @@ class Coordinator:
         size = infos[NOTES].current_size
         if size:
             for sample in self._client.sample(NOTES, size, emit_timesteps=False):
-                yield from_array(sample.data[0])
+                try:
+                    yield from_array(sample.data[0])
+                except (ValueError, TypeError, RecursionError) as error:
+                    yield error
+
+    def _refuse(self, note: Any, problem: str) -> None:
+        """Says once why the notes of a worker are left out."""
+        fields = note if isinstance(note, dict) else {}
+        task, host, pid = (fields.get(name) for name in ("task", "host", "pid"))
+        text = f"{task!r:.50} on {host!r:.50}, process {pid!r:.20}" if fields else ""
+        text = f"The note of a worker ({text or 'unknown'}) is left out: {problem}"
+        if text not in self._refused:
+            self._refused.add(text)
+            _LOGGER.warning("%s", text)
 
     def _hear(self, note: Any, now: float) -> None:
         key, session = note["task"], note["session"]
@@ -190,6 +228,7 @@ class Coordinator:
 
     def _publish(self) -> None:
         board = {
+            "version": version.VERSION,
             "run": self._run,
             "workers": {
                 key: {
@@ -206,6 +245,34 @@ class Coordinator:
         if board != self._told:
             self._client.insert(to_array(board), {BOARD: 1.0})
             self._told = board
+
+
+def _problem(note: Any) -> str | None:
+    """Returns why a note is not one of a worker of this version; None if it is."""
+    if not isinstance(note, dict):
+        return f"got {note!r:.100}, expected an object of JSON."
+    if note.get("version") != version.VERSION:
+        return (
+            f"it has the version {note.get('version')!r:.20} of tfrl, expected "
+            f"{version.VERSION!r}; install the same version for all processes."
+        )
+    if not _fits(note, {"version": (str,), **_FIELDS}):
+        return f"got {note!r:.500}, expected the fields {sorted(_FIELDS)}."
+    ending = note["ending"]
+    if not (ending is None or any(_fits(ending, fields) for fields in _ENDINGS)):
+        return f"got the ending {ending!r:.500}, expected a result or an error."
+    try:
+        for name in ("address", "peer"):
+            addresses.split(note[name] or "localhost:0")
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _fits(given: dict[str, Any], fields: Mapping[str, tuple[type, ...]]) -> bool:
+    return given.keys() == fields.keys() and all(
+        isinstance(given[name], types) for name, types in fields.items()
+    )
 
 
 def _is_ready(worker: Worker) -> bool:

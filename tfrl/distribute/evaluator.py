@@ -29,6 +29,13 @@ _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
 _PATIENCE = 60.0  # Seconds after which a line says what the run waits for.
+# The iteration, the returns and lengths of the episodes, and how many were cut.
+_RESULT = [
+    tf.TensorSpec([], tf.int64),
+    tf.TensorSpec([None], tf.float32),
+    tf.TensorSpec([None], tf.int64),
+    tf.TensorSpec([], tf.int64),
+]
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -37,7 +44,7 @@ def make_tables() -> list[replay_service.Table]:
     """Makes the tables of the newest policy, and of results, each taken once."""
     return [
         mailbox.make_table(POLICIES, 1, max_times_sampled=0),
-        mailbox.make_table(RESULTS, _MOST_RESULTS),
+        mailbox.make_table(RESULTS, _MOST_RESULTS, signature=_RESULT),
     ]
 
 
@@ -230,7 +237,12 @@ def _send(
     iteration: np.ndarray,
     result: evaluate_lib.EvaluationResult,
 ) -> None:
-    data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
+    data = [
+        np.int64(iteration),
+        np.asarray(result.returns, np.float32),
+        np.asarray(result.lengths, np.int64),
+        np.int64(result.num_cut),
+    ]
     first.client.insert(data, {RESULTS: 1.0})
 
 

@@ -11,8 +11,10 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.agents import tf_agent
+from tfrl.distribute import tasks
 from tfrl.environments import tf_environment
 from tfrl.replay_service.writing import stream
+from tfrl.train.loops import placement
 from tfrl.utils import number_checks
 
 
@@ -45,6 +47,10 @@ class Experiment:
       jit_compile: Whether actors compile their loops, and the learner the updates
         between two pushes, where possible.
       seed: Seed of the environments and actors.
+      device: Where the learner trains, such as "GPU:0"; "" leaves the choice to
+        TensorFlow, which prefers a GPU that it can use. Several learners need "".
+      actor_device: The same of the actors and of the evaluator. On the CPU they see no
+        GPU, and take none of its memory.
     """
 
     make_environment: Callable[[int], tf_environment.TFEnvironment]
@@ -62,6 +68,12 @@ class Experiment:
     max_in_flight: int | None = None
     jit_compile: bool = True
     seed: int = 0
+    device: str = ""
+    actor_device: str = "CPU"
+
+    def device_of(self, role: str) -> str:
+        """Returns the device of the processes of a role, one of `tasks.ROLES`."""
+        return self.device if role == tasks.LEARNER else self.actor_device
 
     def items_per_message(self, num_environments: int) -> int:
         """Returns the most items that an actor sends together.
@@ -97,35 +109,44 @@ class Experiment:
         )
 
     def build(
-        self, seed: int, strategy: tf.distribute.Strategy | None = None
+        self,
+        seed: int,
+        strategy: tf.distribute.Strategy | None = None,
+        device: str = "",
     ) -> tuple[tf_environment.TFEnvironment, tf_agent.TFAgent]:
         """Makes an environment and the agent, with its variables.
 
         Args:
           seed: The seed of the environment.
           strategy: In whose scope the agent is made; None for a single replica.
+          device: Where both are placed; "" leaves the choice to TensorFlow.
+
+        Raises:
+          ValueError: There is no such device.
         """
-        environment = self.make_environment(seed)
-        with contextlib.nullcontext() if strategy is None else strategy.scope():
-            agent = self.make_agent(environment)
-        agent.initialize()
+        with placement.device_scope(device) if device else contextlib.nullcontext():
+            environment = self.make_environment(seed)
+            with contextlib.nullcontext() if strategy is None else strategy.scope():
+                agent = self.make_agent(environment)
+            agent.initialize()
         return environment, agent
 
     def build_agent(self) -> tf_agent.TFAgent:
         """Makes the agent alone; the environment that shows its specs is closed."""
-        return self.build_for_learner()[0]
+        return self.build_for_learner(device=self.actor_device)[0]
 
     def build_for_learner(
-        self, strategy: tf.distribute.Strategy | None = None
+        self, strategy: tf.distribute.Strategy | None = None, device: str = ""
     ) -> tuple[tf_agent.TFAgent, int]:
         """Makes the agent alone, and counts the environments of an actor.
 
         Args:
           strategy: See `build`.
+          device: See `build`.
 
         Returns:
           The agent, and the batch size of an actor's environment.
         """
-        environment, agent = self.build(self.seed, strategy)
+        environment, agent = self.build(self.seed, strategy, device)
         environment.close()
         return agent, environment.batch_size

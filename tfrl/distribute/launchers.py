@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tfrl import train
 from tfrl.distribute import (
     actor,
+    devices,
     evaluator,
     learner,
     lockstep_actor,
@@ -21,6 +22,7 @@ from tfrl.distribute import (
     replicas,
     supervised_server,
     tasks,
+    tokens,
 )
 from tfrl.distribute import plan as plans
 from tfrl.distribute import servers as servers_lib
@@ -50,9 +52,11 @@ class LocalLauncher:
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
         """Starts the servers, and returns all members; see `Launcher`."""
+        token = tokens.draw()
+        make_server = functools.partial(supervised_server.make_server, token=token)
         started = [
             supervised_server.SupervisedServer(
-                functools.partial(supervised_server.make_server, made, directory)
+                functools.partial(make_server, made, directory)
             )
             for made, directory in zip(
                 plan.tables, plan.server_directories, strict=True
@@ -65,8 +69,11 @@ class LocalLauncher:
         def start(task: tasks.Task, starts: int) -> supervisor.Process:
             if task.role == tasks.REPLAY:
                 return started[task.number].start(starts)
+            function = work(task, plan, servers, starts)
             return function_process.FunctionProcess(
-                temporary_folders.used_by(work(task, plan, servers, starts), folder),
+                functools.partial(
+                    tokens.call_with, token, temporary_folders.used_by(function, folder)
+                ),
                 task.title,
             )
 
@@ -90,8 +97,14 @@ def work(
       servers: The replay servers.
       starts: How often the task was started before.
     """
-    if plan.is_lockstep:
-        return _work_in_lockstep(task, plan, servers.first)
+    does = _work_in_lockstep if plan.is_lockstep else _work
+    device = plan.experiment.device_of(task.role)
+    return functools.partial(devices.call_on, device, does(task, plan, servers, starts))
+
+
+def _work(
+    task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
+) -> function_process.Function:
     if task.role == tasks.ACTOR:
         return functools.partial(
             actor.act, plan.experiment, servers, task.number, starts
@@ -119,8 +132,10 @@ def _learn(
 
 
 def _work_in_lockstep(
-    task: tasks.Task, plan: plans.Plan, address: str
+    task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
 ) -> function_process.Function:
+    del starts  # A run in lockstep does not depend on it.
+    address = servers.first
     if task.role == tasks.ACTOR:
         return functools.partial(
             lockstep_actor.act, plan.experiment, address, task.number, plan.num_actors

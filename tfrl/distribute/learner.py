@@ -62,7 +62,7 @@ def learn(
     Raises:
       WorkerLostError: Another worker of the group has ended.
     """
-    agent, num_environments = experiment.build_for_learner(strategy)
+    agent, num_environments = experiment.build_for_learner(strategy, experiment.device)
     replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     first = first_server.FirstServer(servers)
     collected = reports.Collected(first.client)

@@ -32,7 +32,7 @@ def act(
     """
     # The same one whenever this actor starts.
     seed = actor.seed_of(experiment, number, 0)
-    environment, agent = experiment.build(seed)
+    environment, agent = experiment.build(seed, device=experiment.actor_device)
     round_ = lockstep.make_round(experiment, num_actors, environment.batch_size, agent)
     client = replay_service.Client(address)
     orders = lockstep.Inbox(address, lockstep.orders(number), round_.order)

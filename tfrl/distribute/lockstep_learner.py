@@ -36,7 +36,7 @@ def learn(
       num_actors: The number of actors.
       is_stopped: Returns whether to stop before that.
     """
-    agent, num_envs = experiment.build_for_learner()
+    agent, num_envs = experiment.build_for_learner(device=experiment.device)
     round_ = lockstep.make_round(experiment, num_actors, num_envs, agent)
     actors = Actors(agent, address, round_)
     run = train.Run(

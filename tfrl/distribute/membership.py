@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl import replay_service
+from tfrl import replay_service, version
 from tfrl.distribute import coordinator, tasks
 
 _PERIOD = 1.0  # Seconds between notes.
@@ -46,11 +46,13 @@ class Membership:
         Raises:
           ReplayUnavailable: No coordinator answers.
           AuthenticationError: It expects another token.
+          RuntimeError: It has another version of tfrl.
         """
         self.task = task
         self._coordinator = address
         self._client = replay_service.Client(address, timeout=patience)
         self._note: dict[str, Any] = {
+            "version": version.VERSION,
             "task": task.key,
             "session": secrets.token_hex(8),
             "host": socket.gethostname(),
@@ -168,6 +170,9 @@ class Membership:
             except replay_service.ReverbError as error:
                 self._lost = f"the coordinator does not answer ({error})"
                 return
+            except RuntimeError as error:
+                self._lost = str(error)
+                return
 
     def _say(self, client: replay_service.Client | None = None, **changes: Any) -> None:
         note = coordinator.to_array({**self._note, **changes})
@@ -178,5 +183,12 @@ class Membership:
         number = info.rate_limiter_info.insert_stats.completed
         if number != self._num_boards:
             sample = self._client.sample_batch(coordinator.BOARD, 1)
-            self._board = coordinator.from_array(sample.data[0])
+            board = coordinator.from_array(sample.data[0])
+            if board.get("version") != version.VERSION:
+                raise RuntimeError(
+                    f"version: got {version.VERSION!r} of tfrl in {self.task.title}, "
+                    f"expected {board.get('version')!r}, the one of the coordinator at "
+                    f"{self._coordinator}; install the same version for all processes."
+                )
+            self._board = board
             self._num_boards = number

@@ -52,6 +52,12 @@ class Plan:
                 f"{batch_size}, expected a divisor, since each learner has the same "
                 "part of a batch; change one of them."
             )
+        if self.experiment.device and self.num_learners > 1:
+            raise ValueError(
+                f"device: got {self.experiment.device!r} with {self.num_learners} "
+                "learners, expected '', because each of them has a device of its own; "
+                "leave it out of the Experiment."
+            )
         if self.num_actors < self.num_shards:
             raise ValueError(
                 f"num_shards: got {self.num_shards} with {self.num_actors} actors, "

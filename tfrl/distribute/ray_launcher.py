@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import experiment as experiments
 from tfrl.distribute import plan as plans
-from tfrl.distribute import remote_process, tasks, worker
-from tfrl.replay_service.transport import addresses, connection
+from tfrl.distribute import ray_actor, remote_process, tasks, tokens
+from tfrl.replay_service.transport import addresses, tls
 from tfrl.system import function_process, supervisor
+
+_TLS = (tls.CERTIFICATE_VARIABLE, tls.KEY_VARIABLE)
 
 
 class RayLauncher:
@@ -22,7 +23,8 @@ class RayLauncher:
 
     The supervisor starts those again that have died, also with their node, wherever
     Ray finds room. All nodes have tfrl and the modules of the experiment installed, and
-    the run's directory at the same path.
+    the run's directory at the same path. So they have the files of TLS that the
+    environment of the calling process names.
 
     Whether Ray's own ports ask for a token depends on its version and on RAY_AUTH_MODE.
     Without one, whoever reaches them runs programs.
@@ -42,8 +44,8 @@ class RayLauncher:
         Args:
           address: The cluster, as `ray.init` takes it: "auto" or "host:port". None uses
             the one that this process has joined, or else starts Ray on this host.
-          resources: What Ray reserves for a process of each role, "replay", "actor" and
-            "learner", as the `options` of an actor of Ray, such as
+          resources: What Ray reserves for a process of each role, "replay", "actor",
+            "evaluator" and "learner", as the `options` of an actor of Ray, such as
             `{"learner": {"num_gpus": 1}}`; one CPU by default.
           patience: The number of seconds in which Ray has to place and start a process.
           silence: After how many seconds without a word a process counts as dead.
@@ -70,7 +72,7 @@ class RayLauncher:
     @contextlib.contextmanager
     def launch(self, plan: plans.Plan) -> Iterator[list[supervisor.Member]]:
         """Joins or starts Ray, and starts the coordinator; see `Launcher`."""
-        token = connection.default_token() or secrets.token_hex(32)
+        token = tokens.draw()
         with _joined(self._address, len(plan.tasks)) as ray:
             host = ray.util.get_node_ip_address()
             coordinator = coordinators.Coordinator(
@@ -99,9 +101,13 @@ class RayLauncher:
         del starts  # The coordinator counts the processes of a task.
         options = {"num_cpus": 1, **self._resources.get(task.role, {})}
         ray = _import_ray()
-        actor = ray.remote(_Actor).options(**options).remote()
+        actor = ray.remote(ray_actor.RayActor).options(**options).remote()
         running = actor.work.remote(
-            task, addresses.join(host, coordinator.port), experiment, token
+            task,
+            addresses.join(host, coordinator.port),
+            None if task.role == tasks.REPLAY else experiment,
+            token,
+            {name: os.environ[name] for name in _TLS if name in os.environ},
         )
         return _RayProcess(
             actor,
@@ -111,20 +117,6 @@ class RayLauncher:
             task,
             self._watch,
         )
-
-
-class _Actor:
-    """What Ray places."""
-
-    def work(
-        self,
-        task: tasks.Task,
-        coordinator: str,
-        experiment: experiments.Experiment,
-        token: str,
-    ) -> int:
-        os.environ[connection.TOKEN_VARIABLE] = token
-        return worker.work(task, coordinator, lambda **_: experiment)
 
 
 class _RayProcess(remote_process.RemoteProcess):

@@ -6,6 +6,7 @@ learner's sums go on when an actor is started again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,11 +19,13 @@ from tfrl.distribute import mailbox
 from tfrl.train.loops import training_loop
 from tfrl.utils import tracking
 
+_LOGGER = logging.getLogger("tfrl.distribute")
 DEFAULT_TABLE = "reports"
 _PERIOD = 1.0  # Seconds.
 _PAUSE = 0.2  # Seconds between two looks of the learner at least.
 _MOST = 1000  # Reports that wait for a learner; older ones are lost.
 _ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive.
+_LARGEST = 2.0**53  # Up to it float64 has all whole numbers.
 
 
 def make_table() -> replay_service.Table:
@@ -107,7 +110,14 @@ class Collected(tf.Module, tracking.Untracked):
         if not size:
             return
         for sample in self._client.sample(DEFAULT_TABLE, size, emit_timesteps=False):
-            number, steps, episodes, average_return = np.ravel(sample.data)
+            number, steps, episodes, average_return = report = np.ravel(sample.data)
+            if not all(0 <= x < _LARGEST and x == int(x) for x in report[:3]):
+                _LOGGER.warning(
+                    "An actor's report is left out: got the number, steps and episodes "
+                    "%s, expected whole numbers of 0 or more.",
+                    report[:3].tolist(),
+                )
+                continue
             self._steps.assign_add(int(steps))
             self._episodes.assign_add(int(episodes))
             self._newest[int(number)] = average_return

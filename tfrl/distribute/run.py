@@ -52,8 +52,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tfrl import replay_service, train
+from tfrl.distribute import devices, launchers, manifest, remote_process
 from tfrl.distribute import experiment as experiments
-from tfrl.distribute import launchers, manifest, remote_process
 from tfrl.distribute import plan as plans
 from tfrl.savers import whole_checkpoints
 from tfrl.system import child_errors, directory_lock, interrupts, supervisor
@@ -82,6 +82,8 @@ def run_distributed(
     say: Callable[[str], None] | None = None,
 ) -> train.RunResult | None:
     """Trains until `num_iterations` updates are done, and then returns.
+
+    From then on this process sees no GPU, because it only watches the others.
 
     On SIGINT (Ctrl-C) or SIGTERM it saves a checkpoint and stops, as a `train.Run`
     does.
@@ -123,6 +125,7 @@ def run_distributed(
       RunDirectoryError: See `train.Run`.
       RuntimeError: A process has been killed too often.
     """
+    devices.hide_gpus()  # This process makes an agent, for the specs of the tables.
     plan = plans.Plan(
         experiment,
         directory,

@@ -28,7 +28,7 @@ import tree
 # Lags l of the same int(_RESOLUTION * log(1 + l)) count as one. Those up to 67 are
 # exact, and larger ones to 1.6 %.
 _RESOLUTION = 64.0
-_NUM_COUNTS = 2048  # Enough for lags of 10**13.
+_NUM_COUNTS = 2048  # Enough for lags of 10**13; longer ones count as this.
 
 
 class Stamped(NamedTuple):
@@ -76,6 +76,7 @@ class Lags(tf.Module):
         with tf.device("CPU:0"):
             lag = tf.maximum(train_step - version, 0)
             bucket = _RESOLUTION * tf.math.log1p(tf.cast(lag, tf.float64))
+            bucket = tf.minimum(bucket, _NUM_COUNTS - 1)
             index = tf.reshape(tf.cast(bucket, tf.int32), [-1])
             ones = tf.ones_like(index, tf.int64)
             self._counts.scatter_add(tf.IndexedSlices(ones, index))

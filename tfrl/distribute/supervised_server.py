@@ -64,6 +64,7 @@ def make_server(
     directory: pathlib.Path,
     port: int | None = None,
     host: str = "localhost",
+    token: str | None = None,
 ) -> replay_service.Server:
     """Starts a server of tables, with its last checkpoint if there is one.
 
@@ -72,9 +73,10 @@ def make_server(
       directory: The directory of the checkpoints.
       port: The port; None for any free one.
       host: The interface to listen on.
+      token: See `replay_service.Server`.
 
     Raises:
       OSError: The port is in use.
     """
     checkpointer = replay_service.checkpointers.DefaultCheckpointer(directory)
-    return replay_service.Server(tables, port, checkpointer, host=host)
+    return replay_service.Server(tables, port, checkpointer, host=host, token=token)

@@ -148,10 +148,11 @@ def _train(
 ) -> Any:
     """Does the work of an actor, the evaluator or the learner."""
     from tfrl import train
-    from tfrl.distribute import actor, evaluator, learner, lockstep
+    from tfrl.distribute import actor, devices, evaluator, learner, lockstep
 
     run = member.run
     experiment = make_experiment(**run["settings"])
+    devices.limit_to(experiment.device_of(member.task.role))
     if run["schedule"] == lockstep.LOCKSTEP:
         return _train_in_lockstep(member, experiment, servers.first, is_stopped)
     if member.task.role == tasks.ACTOR:

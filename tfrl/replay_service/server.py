@@ -7,7 +7,6 @@ command `tfrl-replay-server` starts an independent server.
 from __future__ import annotations
 
 import collections
-import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from tfrl.replay_service import (
 )
 from tfrl.replay_service.table import Table as Table
 from tfrl.replay_service.table import TableExtensionBase as TableExtensionBase
-from tfrl.replay_service.transport import addresses
+from tfrl.replay_service.transport import addresses, connection
 
 if TYPE_CHECKING:
     from tfrl.replay_service.client import Client
@@ -85,7 +84,7 @@ class Server:
         )
         tls = server_settings.default_tls() if tls is None else tls
         server_settings.check_tls(tls)
-        token = os.environ.get("TFRL_REPLAY_TOKEN") or None if token is None else token
+        token = connection.default_token() if token is None else token
         addresses.check_exposure(host, token)
         temporary = None
         if checkpointer is None:

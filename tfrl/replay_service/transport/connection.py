@@ -46,6 +46,9 @@ _TRANSPORTS = ("shared", "unix", "tcp")
 # Separate from the generator that users seed: connecting must not change their draws.
 _RANDOM = random.Random()
 
+# The token of this process; None for the one in the environment.
+_own_token: str | None = None
+
 # The local sockets of servers of this host, by address and token.
 _local_servers: dict[tuple[str, str | None], dict[str, Any]] = {}
 _warned: set[str] = set()
@@ -247,8 +250,18 @@ class Connection:
 
 
 def default_token() -> str | None:
-    """Returns the token in the environment, or None."""
-    return os.environ.get(TOKEN_VARIABLE) or None
+    """Returns the token of this process, or else that in the environment, or None."""
+    return _own_token or os.environ.get(TOKEN_VARIABLE) or None
+
+
+def set_default_token(token: str | None) -> None:
+    """Sets the token of this process, which others and its children do not see.
+
+    Args:
+      token: The token; None for the one in the environment.
+    """
+    global _own_token
+    _own_token = token
 
 
 def default_roots() -> bytes | None:

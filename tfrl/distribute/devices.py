@@ -1,0 +1,61 @@
+"""Which devices a process of a run sees.
+
+TensorFlow takes nearly all memory of each GPU that it sees when it first computes
+something, whether or not anything is placed there. So only the processes that use a GPU
+may see it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+import tensorflow as tf
+
+_LOGGER = logging.getLogger("tfrl.distribute")
+
+_Result = TypeVar("_Result")
+
+
+def hide_gpus() -> None:
+    """Hides the GPUs of this host from this process, so that it takes none of them.
+
+    It warns if TensorFlow has computed something before, because it is too late then.
+    """
+    if not tf.config.list_physical_devices("GPU"):
+        return
+    try:
+        tf.config.set_visible_devices([], "GPU")
+    except RuntimeError:
+        _LOGGER.warning(
+            "TensorFlow has computed something in this process before the run, so GPUs "
+            "cannot be hidden from it, and it keeps their memory from the learner; "
+            "compute nothing earlier, or set TF_FORCE_GPU_ALLOW_GROWTH=true."
+        )
+
+
+def limit_to(device: str) -> None:
+    """Hides the GPUs of this host from this process if its device is the CPU.
+
+    Args:
+      device: Such as "CPU" or "GPU:0"; "" is TensorFlow's choice, a GPU if possible.
+    """
+    if device.upper().startswith("CPU"):
+        hide_gpus()
+
+
+def call_on(
+    device: str,
+    function: Callable[[Callable[[], bool]], _Result],
+    is_stopped: Callable[[], bool],
+) -> _Result:
+    """Calls the function of a process that sees what its device needs.
+
+    Args:
+      device: See `limit_to`.
+      function: Takes `is_stopped`.
+      is_stopped: Returns whether to stop.
+    """
+    limit_to(device)
+    return function(is_stopped)

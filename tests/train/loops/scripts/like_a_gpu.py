@@ -59,7 +59,8 @@ AGENTS = {
     "cql": "train_offline --config.agent=cql",
     "bc": "train_offline --config.agent=bc",
     # What its rows name beside these, and other kinds of replay.
-    "munchausen": "train_dqn --config.agent=iqn --config.munchausen=True",
+    "munchausen": "train_dqn --config.agent=iqn --config.munchausen=True"
+    " --config.double_q=False --config.n_step_update=1",
     "sac_gsde": "train_sac --config=configs/sac_mountain_car_gsde.py",
     "redq": "train_sac --config.num_critics=3 --config.num_min=2",
     "normalized": "train_dqn --config.normalize_observations=True",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from examples import cli
-from tfrl import environments, networks
+from tfrl import environments, networks, train
 
 
 def network_arguments(
@@ -40,13 +40,16 @@ def make_environment(config: cli.Config) -> environments.TFEnvironment:
     """
     if not config.get("conv_layer_params"):
         cli.refuse_games(config.env)
-    return cli.make_environment(
-        config.env,
-        config.get("num_envs", 1),
-        config.seed,
-        is_training=True,
-        **cli.environment_settings(config),
-    )
+    # An environment in TensorFlow is a part of the program on the agent's device.
+    is_native = environments.native.bit_flipping.is_task(config.env)
+    with train.device_scope(config.device if is_native else ""):
+        return cli.make_environment(
+            config.env,
+            config.get("num_envs", 1),
+            config.seed,
+            is_training=True,
+            **cli.environment_settings(config),
+        )
 
 
 def follow_progress(config: cli.Config, value: float, *, is_annealed: bool) -> Any:

@@ -318,6 +318,23 @@ def test_loops_with_python_are_compiled_only_where_it_can_be_called(take_away):
         make_loop(True, cart_pole())
 
 
+def test_the_variables_that_a_graph_assigns_to(take_away):
+    read, assigned, in_loop = (tf.Variable(0.0) for _ in range(3))
+
+    @tf.function(autograph=False)
+    def run():
+        assigned.assign(read)
+        tf.while_loop(
+            lambda i: i < 2, lambda i: (i + 1, in_loop.assign_add(read))[:1], (0,)
+        )
+
+    graph = run.get_concrete_function().graph
+    found = internals.changed_variables(graph)
+    assert {id(v) for v in found} == {id(assigned), id(in_loop)}
+    take_away("get_read_only_resource_input_indices_graph")
+    assert internals.changed_variables(graph) == []
+
+
 def test_matrices_are_multiplied_without_a_barrier(take_away):
     take_away("xla_optimization_barrier")
     (tensor,) = internals.xla_optimization_barrier([tf.constant(1)])

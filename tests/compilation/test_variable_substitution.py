@@ -238,6 +238,27 @@ def test_cond_without_a_substitution_runs_the_body_if_due(due):
     assert variable.numpy() == float(due)
 
 
+def test_another_variable_takes_assignments_in_inner_graphs_too():
+    variable, other = tf.Variable(1.0), tf.Variable(10.0)
+
+    @tf.function(autograph=False)
+    def run():
+        with variable_substitution.substituted([variable], [other]) as substitute:
+            tf.while_loop(
+                lambda i: i < 3,
+                lambda i: (i + 1, variable.assign_add(tf.cast(i, tf.float32)))[:1],
+                (0,),
+            )
+            for due in (True, False):
+                variable_substitution.cond(
+                    tf.constant(due), lambda: variable.assign(2 * variable)
+                )
+            return variable + 0.5, substitute.get(variable)
+
+    assert [x.numpy() for x in run()] == [26.5, 26.0]
+    assert (variable.numpy(), other.numpy()) == (1.0, 26.0)
+
+
 # Optimizers update variables; under a substitution they update tensors.
 START = np.array([[1.0, -2.0], [0.5, 3.0]], F32)
 GRADIENTS = [np.array([[0.1, -3.0], [0.0, 20.0]], F32), np.full((2, 2), -0.2, F32)]

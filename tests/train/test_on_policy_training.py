@@ -231,6 +231,44 @@ def test_the_kl_penalty_is_adapted_once_an_iteration(learning_rate, factor, recu
     np.testing.assert_allclose(agent.adaptive_kl_beta, 0.01 * factor, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "jit_compile"),
+    [
+        ("PPOKLPenaltyAgent", False),
+        pytest.param("PPOKLPenaltyAgent", True, marks=pytest.mark.slow),
+        pytest.param("PPOKLPenaltyAgent-recurrent", False, marks=pytest.mark.slow),
+    ],
+)
+def test_the_kl_penalty_of_whole_rollouts_is_adapted_after_the_epochs(
+    name, jit_compile
+):
+    """Their continuous actions are evaluated in the loop of epochs and after it."""
+    environment = native.load("Pendulum-v1", 2, seed=5)
+    specs = environment.time_step_spec(), environment.action_spec()
+    recurrent = name.endswith("-recurrent")
+    actor_net, value_net = make_networks(environment, recurrent, seed=5)
+    agent = every_agent.KINDS["PPOKLPenaltyAgent"].make(
+        *specs,
+        actor_net=actor_net,
+        value_net=value_net,
+        optimizer=keras.optimizers.Adam(1e-12),
+        compute_value_and_advantage_in_train=False,
+        update_normalizers_in_train=False,
+    )
+    loop = train.OnPolicyLoop(
+        environment,
+        agent,
+        collect_steps_per_iteration=4,
+        num_epochs=2,
+        seed=5,
+        jit_compile=jit_compile,
+    )
+    info = loop.run(2)
+    assert info.train_steps == 4
+    # The policy stays where it is, so each iteration divides the weight.
+    np.testing.assert_allclose(agent.adaptive_kl_beta, 1 / 1.5**2, rtol=1e-5)
+
+
 def test_the_ratios_of_a_recurrent_agent_start_at_one():
     """So the state at a rollout's start is kept: nothing moves, but the normalizer."""
     loop = make_loop(

@@ -172,6 +172,58 @@ def test_log_probability_needs_the_same_structure():
         )
 
 
+def squashed(loc=0.0):
+    """A distribution with a bijector without parameters, batch shape [3]."""
+    import tensorflow_probability as tfp
+
+    return tfp.distributions.TransformedDistribution(
+        tfp.distributions.Normal(tf.fill([3], loc), 1.0), tfp.bijectors.Tanh()
+    )
+
+
+@pytest.mark.parametrize("place", ["a loop", "a condition", "a function"])
+def test_log_probability_inside_of_something_and_after_it(place):
+    action, spec = tf.constant([-0.5, 0.0, 0.5]), bounded([], tf.float32, -1, 1)
+
+    def log_probability(action):
+        return actions.log_probability(squashed(), action, spec)
+
+    @tf.function(autograph=False)
+    def both(action):
+        if place == "a loop":
+            _, inside = tf.while_loop(
+                lambda i, _: i < 2,
+                lambda i, _: (i + 1, log_probability(action)),
+                (0, tf.zeros([3])),
+            )
+        elif place == "a condition":
+            inside = tf.cond(
+                action[0] < 0, lambda: log_probability(action), lambda: tf.zeros([3])
+            )
+        else:
+            inside = tf.function(lambda: log_probability(action), autograph=False)()
+        return inside, log_probability(action)
+
+    x = np.arctanh(action)
+    expected = -0.5 * x**2 - 0.5 * np.log(2 * np.pi) - np.log(1 - action**2)
+    for found in both(action):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_log_probability_of_a_rounded_sample_is_of_the_number_before_the_rounding():
+    spec = bounded([], tf.float32, -1, 1)
+
+    @tf.function(autograph=False)
+    def draw():
+        distribution = squashed(20.0)
+        action = distribution.sample(seed=[1, 2])
+        return action, actions.log_probability(distribution, action, spec)
+
+    action, log_probability = draw()
+    np.testing.assert_array_equal(action, [1, 1, 1])
+    assert np.all(np.isfinite(log_probability))
+
+
 @pytest.mark.parametrize("outer_rank", [None, 2])
 def test_entropy_adds_up_all_but_the_outer_dimensions(outer_rank):
     result = actions.entropy(distributions([3, 4]), SPECS, outer_rank)

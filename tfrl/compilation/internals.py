@@ -49,6 +49,7 @@ SLICE_ASSIGN = "_strided_slice_assign"
 
 _XLA_OPS = "tensorflow.compiler.tf2xla.ops.gen_xla_ops"
 _CONTROL_FLOW = "tensorflow.python.ops.control_flow_util"
+_CONTROL_DEPS = "tensorflow.python.framework.auto_control_deps_utils"
 _OPS = "tensorflow.python.framework.ops"
 _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
@@ -160,6 +161,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "DoNotConvert": lambda: _AUTOGRAPH,
     "xla_call_module": lambda: _XLA_OPS,
     "xla_optimization_barrier": lambda: _XLA_OPS,
+    "get_read_only_resource_input_indices_graph": lambda: _CONTROL_DEPS,
     "variable_accessed": lambda: _TAPE,
     "_gradient_registry": lambda: _OPS,
     "_pfor_converter_registry": lambda: _PFOR,
@@ -405,6 +407,21 @@ def concrete_functions(function: Any) -> list[Any]:
         "register_concrete_function",
         "give it a concrete function, fn.get_concrete_function(...)",
     )()
+
+
+def changed_variables(graph: Any) -> list[tf.Variable]:
+    """Returns the variables to which a function's graph assigns; none if unknown."""
+    try:
+        read_only = look_up(_CONTROL_DEPS, "get_read_only_resource_input_indices_graph")
+    except _MISSING:
+        return []
+    unchanged = {id(graph.inputs[i]) for i in read_only(graph)}
+    inside = {id(outer): inner for outer, inner in graph.captures}
+    return [
+        variable
+        for variable in graph.variables
+        if id(inside.get(id(variable.handle))) not in unchanged
+    ]
 
 
 # --- Specs and checkpoints.

@@ -5,6 +5,9 @@ the tensor, assigning replaces it. Code that holds its state in variables (an ag
 train step, a replay buffer, an environment) becomes a function that takes the state as
 tensors and returns the new state. `tf.vectorized_map` can run this function for many
 copies of the state in one call.
+
+A variable may also stand for another one, such as its copy on another device. Code may
+assign to it inside of a loop or a condition, too.
 """
 
 from __future__ import annotations
@@ -24,16 +27,19 @@ _active: contextvars.ContextVar[Substitution | None] = contextvars.ContextVar(
 
 
 class Substitution:
-    """The tensors that currently stand for variables."""
+    """The tensors, or variables, that currently stand for variables."""
 
     def __init__(
-        self, variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
+        self,
+        variables: Sequence[tf.Variable],
+        tensors: Sequence[tf.Tensor | tf.Variable],
     ) -> None:
         """Creates the substitution.
 
         Args:
           variables: The variables.
-          tensors: A tensor of the same shape and dtype for each variable.
+          tensors: A tensor, or another variable, of the same shape and dtype for each
+            variable.
         """
         self._variables = list(variables)
         self._graph = tf.compat.v1.get_default_graph()
@@ -46,15 +52,21 @@ class Substitution:
         return id(variable) in self._tensors
 
     def get(self, variable: tf.Variable) -> tf.Tensor:
-        """Returns the tensor that currently stands for the variable."""
-        return self._tensors[id(variable)]
+        """Returns the value that currently stands for the variable."""
+        return tf.convert_to_tensor(self._tensors[id(variable)])
 
     def set(self, variable: tf.Variable, value: Any) -> tf.Tensor:
-        """Makes `value` the variable's tensor, and returns it.
+        """Makes `value` the variable's value, and returns it as a tensor.
 
         Raises:
-          NotImplementedError: If called in a graph inside the substitution's graph.
+          NotImplementedError: If a tensor stands for the variable, and this is called
+            in a graph inside the substitution's graph.
         """
+        stand_in = self._tensors[id(variable)]
+        if isinstance(stand_in, tf.Variable):
+            tensor = tf.cast(tf.convert_to_tensor(value), variable.dtype)
+            stand_in.assign(tensor)
+            return tensor
         if tf.compat.v1.get_default_graph() is not self._graph:
             raise NotImplementedError(
                 f"{variable.name}: got an assignment inside of a tf.cond, "
@@ -67,8 +79,8 @@ class Substitution:
         self._tensors[id(variable)] = tensor
         return tensor
 
-    def tensors(self) -> list[tf.Tensor]:
-        """Returns the current tensors, in the order of the variables."""
+    def tensors(self) -> list[tf.Tensor | tf.Variable]:
+        """Returns what stands for the variables now, in their order."""
         return [self._tensors[id(variable)] for variable in self._variables]
 
 
@@ -79,13 +91,14 @@ def active() -> Substitution | None:
 
 @contextlib.contextmanager
 def substituted(
-    variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor]
+    variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor | tf.Variable]
 ) -> Iterator[Substitution]:
-    """Lets tensors stand for variables while a graph is built.
+    """Lets tensors, or other variables, stand for variables while a graph is built.
 
     Args:
       variables: `tf.Variable`s; for a Keras variable, the `tf.Variable` behind it.
-      tensors: A tensor of the same shape and dtype for each variable.
+      tensors: A tensor, or another variable, of the same shape and dtype for each
+        variable.
 
     Yields:
       The `Substitution`. At the end, its `tensors()` are the variables' new values.
@@ -143,11 +156,16 @@ def cond(due: tf.Tensor, body: Callable[[], Any], otherwise: Any = ()) -> Any:
             lambda: (tf.constant(False), otherwise),
         )
         return result
-    before = dict(substitution._tensors)
+    before = {
+        key: tf.convert_to_tensor(stand_in)
+        for key, stand_in in substitution._tensors.items()
+    }
     result = run()
-    for key, tensor in substitution._tensors.items():
-        if tensor is not before[key]:
-            substitution._tensors[key] = tf.where(due, tensor, before[key])
+    for key, stand_in in substitution._tensors.items():
+        if isinstance(stand_in, tf.Variable):
+            stand_in.assign(tf.where(due, stand_in, before[key]))
+        elif stand_in is not before[key]:
+            substitution._tensors[key] = tf.where(due, stand_in, before[key])
     return tf.nest.map_structure(
         lambda new, old: tf.where(due, new, old), result, otherwise
     )

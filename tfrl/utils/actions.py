@@ -96,12 +96,25 @@ def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Te
     outer_rank = nest_utils.get_outer_rank(actions, action_spec)
     return tf.add_n(
         [
-            _sum_inner(distribution.log_prob(action), outer_rank)
+            _sum_inner(distribution.log_prob(_of_this_graph(action)), outer_rank)
             for distribution, action in zip(
                 tf.nest.flatten(distributions), tf.nest.flatten(actions), strict=True
             )
         ]
     )
+
+
+def _of_this_graph(action: Any) -> Any:
+    """Returns an action as a tensor of the graph that is being built.
+
+    TFP's bijectors remember what they computed of a tensor. If this was inside of a
+    loop or a condition, it is out of reach after it. So a tensor from outside is copied
+    first: only a copy that is inside, too, leads to it.
+    """
+    if tf.executing_eagerly():
+        return action
+    is_here = getattr(action, "graph", None) is tf.compat.v1.get_default_graph()
+    return action if is_here else tf.identity(action)
 
 
 def _with_a_likelihood(action: Any, spec: Any) -> Any:

@@ -23,6 +23,7 @@ SLOW = {
     "dqn dataset on the host",
     "dqn native",
     "dqn prioritized",
+    "noisy compiled",
     "ppo plain",
     "td3 plain",
     "sac compiled",
@@ -36,6 +37,8 @@ SPLIT = [
     "dqn compiled",
     "dqn prioritized",
     "dqn dataset on the host",
+    "noisy plain",
+    "noisy compiled",
     "td3 plain",
     "sac compiled",
     "reinforce plain",
@@ -95,8 +98,14 @@ def results(printed):
 
 @cases(*SPLIT, "dqn native")
 def test_results_are_those_of_one_device(results, case):
-    # These two are compared with plain loops, which round otherwise.
-    rounds = case in ("ppo compiled", "reinforce compiled", "sac compiled")
+    # Most of these are compared with plain loops, which round otherwise.
+    rounds = case in (
+        "ppo compiled",
+        "reinforce compiled",
+        "sac compiled",
+        "noisy compiled",
+        "noisy plain",
+    )
     assert results(case)["difference"] <= (1e-5 if rounds else 0)
     assert results(case)["same_counts"]
     assert results(case)["train_steps"] > 0

@@ -152,7 +152,8 @@ class HostProgram:
     """A function that runs on the host with copies of another device's weights.
 
     It must be called in a graph. The first call finds the weights that the function
-    reads; each call copies these weights to the host.
+    reads; each call copies these weights to the host. What the function assigns to
+    them, such as the state of a noisy layer's seeds, is copied back.
     """
 
     def __init__(
@@ -164,8 +165,7 @@ class HostProgram:
         """Wraps the function.
 
         Args:
-          function: Takes and returns nests of tensors; may read weights but not assign
-            to them.
+          function: Takes and returns nests of tensors.
           weights: Returns the variables that may be copied.
           jit_compile: Whether XLA compiles the function.
         """
@@ -174,6 +174,8 @@ class HostProgram:
         self._jit_compile = jit_compile
         self._can_copy = not internals.obstacle_to_substitution("copies", "")
         self._copied: list[tf.Variable] | None = None
+        # The variables on the host for the weights that the function assigns to.
+        self._changed: dict[int, tf.Variable] = {}
         self._program = tf.function(
             self._run_with_copies, autograph=False, jit_compile=jit_compile or None
         )
@@ -187,15 +189,28 @@ class HostProgram:
         """
         if self._copied is None:
             self._copied = self._find_weights(inputs)
+        changed = [v for v in self._copied if id(v) in self._changed]
         with tf.device(host()):
-            copies = [tf.identity(variable) for variable in self._copied]
-            return self._program(copies, *inputs)
+            for variable in changed:
+                self._changed[id(variable)].assign(variable)
+            results = self._program(
+                [tf.identity(v) for v in self._copied if id(v) not in self._changed],
+                *inputs,
+            )
+        for variable in changed:
+            with tf.device(variable.device):
+                variable.assign(self._changed[id(variable)])
+        return results
 
     def _run_with_copies(self, copies: list[tf.Tensor], *inputs: Any) -> Any:
         assert self._copied is not None
+        tensors = iter(copies)
+        stand_ins = [self._changed.get(id(v)) for v in self._copied]
         with (
             accelerators.graph_for(host()),
-            variable_substitution.substituted(self._copied, copies),
+            variable_substitution.substituted(
+                self._copied, [next(tensors) if s is None else s for s in stand_ins]
+            ),
         ):
             return self._function(*inputs)
 
@@ -209,8 +224,8 @@ class HostProgram:
         # This trace only gives the list of variables; it never runs.
         with tf.init_scope(), tf.device(host()):
             probe = tf.function(self._function, autograph=False)
-            used = probe.get_concrete_function(*specs).graph.variables
-        remote = [variable for variable in used if device_of([variable]) != host()]
+            graph = probe.get_concrete_function(*specs).graph
+        remote = [v for v in graph.variables if device_of([v]) != host()]
         weights = {id(v) for v in variables.as_tf_variables(list(self._weights()))}
         others = [variable for variable in remote if id(variable) not in weights]
         if others and self._jit_compile:
@@ -220,7 +235,16 @@ class HostProgram:
                 "expected variables on the host, apart from the agent's; make the "
                 "observers and schedules that hold them inside of tf.device('CPU:0')."
             )
-        return [variable for variable in remote if id(variable) in weights]
+        copied = [variable for variable in remote if id(variable) in weights]
+        changed = {id(variable) for variable in internals.changed_variables(graph)}
+        # After a call of `tf.Variable` a `tf.function` would trace a second time.
+        with tf.init_scope(), tf.device(host()):
+            self._changed = {
+                id(variable): type(variable)(variable, trainable=False)
+                for variable in copied
+                if id(variable) in changed
+            }
+        return copied
 
 
 class DeviceProgram:

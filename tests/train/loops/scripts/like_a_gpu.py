@@ -6,42 +6,68 @@ and an operation without a kernel for its device runs on the CPU. The first argu
 "gymnasium", "native" or "sweep", the second one the name of an agent.
 """
 
+import ast
 import functools
 import importlib
 import json
 import os
+import pathlib
+import runpy
 import sys
 import warnings
 from unittest import mock
 
+import gymnasium
+import numpy as np
 import tensorflow as tf
 
-from examples import cli
+from examples import cli, settings, training
 from tests import int32_handles
+from tests.train import test_hindsight_training
 from tests.train.loops.scripts import two_devices
-from tfrl import train
+from tfrl import environments, train
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
 
-# The script, and the configuration file, of each agent of the examples.
+# What follows `python -m examples.` for each agent.
 AGENTS = {
-    "dqn": ("dqn", "dqn"),
-    "sac": ("sac", "sac"),
-    "tqc": ("sac", "sac"),
-    "discrete_sac": ("sac", "discrete_sac"),
-    "td3": ("td3", "td3"),
-    "ddpg": ("td3", "td3"),
-    "d4pg": ("d4pg", "d4pg"),
-    "dmpo": ("dmpo", "dmpo"),
-    "mpo": ("dmpo", "mpo"),
-    "ppo": ("ppo", "ppo"),
-    "a2c": ("ppo", "a2c"),
-    "impala": ("impala", "impala"),
-    "pqn": ("pqn", "pqn"),
-    "reinforce": ("reinforce", "reinforce"),
-    "iql": ("offline", "offline"),
-    "cql": ("offline", "offline"),
-    "bc": ("offline", "offline"),
+    # The commands of README's table.
+    "dqn": "train_dqn --config.double_q=False",
+    "ddqn": "train_dqn",
+    "c51": "train_dqn --config.agent=c51",
+    "qr_dqn": "train_dqn --config.agent=qr_dqn",
+    "iqn": "train_dqn --config.agent=iqn",
+    "rainbow": "train_dqn --config.agent=rainbow",
+    "r2d2": "train_dqn --config.agent=r2d2",
+    "dqn_hindsight": "train_dqn --env=BitFlipping15-v0",
+    "reinforce": "train_reinforce",
+    "ppo": "train_ppo",
+    "ppo_recurrent": "train_ppo --config.lstm_size=64",
+    "a2c": "train_ppo --config=configs/a2c.py",
+    "pqn": "train_pqn",
+    "impala": "train_impala",
+    "ddpg": "train_td3 --config.agent=ddpg",
+    "d4pg": "train_d4pg",
+    "td3": "train_td3",
+    "sac": "train_sac",
+    "tqc": "train_sac --config.agent=tqc",
+    "tqc_hindsight": "train_sac --env=FetchReach-v4",
+    "discrete_sac": "train_sac --config=configs/discrete_sac.py",
+    "mpo": "train_dmpo --config=configs/mpo.py",
+    "dmpo": "train_dmpo",
+    "iql": "train_offline",
+    "cql": "train_offline --config.agent=cql",
+    "bc": "train_offline --config.agent=bc",
+    # What its rows name beside these, and other kinds of replay.
+    "munchausen": "train_dqn --config.agent=iqn --config.munchausen=True"
+    " --config.double_q=False --config.n_step_update=1",
+    "sac_gsde": "train_sac --config=configs/sac_mountain_car_gsde.py",
+    "redq": "train_sac --config.num_critics=3 --config.num_min=2",
+    "normalized": "train_dqn --config.normalize_observations=True",
+    "prioritized": "train_dqn --config.replay=prioritized",
+    "sac_prioritized": "train_sac --config.replay=prioritized",
+    "frame_stack": "train_dqn --config.frame_stack=3",
+    "rainbow_frame_stack": "train_dqn --config.agent=rainbow --config.frame_stack=3",
 }
 LAYERS = (
     "fc_layer_params",
@@ -62,21 +88,72 @@ TINY = {
     "num_samples": 2,
     "collect_episodes_per_iteration": 2,
 }
-# Each setting of `jit_compile`, and the iterations of each call of `run`.
-MODES = {False: (1, 2), "auto": (1, 2), True: ()}
+# The settings of `jit_compile`, and the iterations of each call of `run`.
+MODES = (False, "auto", True)
+CALLS = (1, 2)
+
+
+class Pictures(gymnasium.Env):
+    """Random pictures, in stacks whose frames the replay buffer stores once."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (3, 2, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._stack = np.repeat(self._picture(), 3, axis=-1)
+        return self._stack, {}
+
+    def step(self, action):
+        self._stack = np.concatenate([self._stack[..., 1:], self._picture()], axis=-1)
+        return self._stack, float(action), False, False, {}
+
+    def _picture(self):
+        return self.np_random.integers(0, 256, (3, 2, 1), np.uint8)
+
+
+gymnasium.register("Pictures-v0", Pictures, max_episode_steps=7)
 
 
 def configuration(name, device):
     """The example's configuration of an agent, with tiny sizes."""
-    config = importlib.import_module(f"configs.{AGENTS[name][1]}").get_config()
-    config.device = device
-    tiny = {**TINY, "agent": name}
+    module, *words = AGENTS[name].split()
+    given = dict(word.removeprefix("--").split("=") for word in words)
+    fields = {
+        key.removeprefix("config."): parsed(value)
+        for key, value in given.items()
+        if key != "config"
+    }
+    path = pathlib.Path(
+        given.get("config", f"configs/{module.removeprefix('train_')}.py")
+    )
+    if "config" not in given:
+        path = settings.find(path, given.get("env"), fields.get("agent"))
+    config = runpy.run_path(str(path))["get_config"]()
+    config.update({"device": device, **fields})
+    tiny = dict(TINY)
+    if config.get("trace_length"):
+        tiny |= {"burn_in_length": 2, "trace_length": 4}
+    if config.get("lstm_size"):
+        tiny["lstm_size"] = 5
     if "minibatch_size" in config:
-        tiny |= {"collect_steps_per_iteration": 8, "minibatch_size": 4}
+        tiny |= {"collect_steps_per_iteration": 8, "minibatch_size": 8}
     if name == "a2c":
         tiny["minibatch_size"] = 0
+    if name == "sac_gsde":
+        tiny |= {"collect_steps_per_iteration": 2, "train_steps_per_iteration": 2}
+    if config.get("frame_stack"):
+        tiny["env"] = "Pictures-v0"
     config.update({key: value for key, value in tiny.items() if key in config})
     return config
+
+
+def parsed(text):
+    """The value that a flag's text stands for."""
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        return text
 
 
 @functools.cache
@@ -84,7 +161,23 @@ def example(name):
     """The module of an agent's example."""
     # Each of them defines the same flags.
     with mock.patch.object(cli, "define_config"):
-        return importlib.import_module(f"examples.train_{AGENTS[name][0]}")
+        return importlib.import_module(f"examples.{AGENTS[name].split()[0]}")
+
+
+def make_environment(config, kind):
+    """The environment of a configuration.
+
+    Args:
+      config: The configuration.
+      kind: "native" for a native environment, else the example's own.
+    """
+    if kind == "native":
+        with train.device_scope(config.device):
+            return native.load(config.env, config.get("num_envs", 1), config.seed)
+    if config.env.startswith("Fetch"):
+        # The extra `robotics` is not among those of the tests.
+        return environments.TFPyEnvironment(test_hindsight_training.Reach())
+    return training.make_environment(config)
 
 
 def make_loop(name, kind, device, jit_compile, seed=0):
@@ -92,7 +185,7 @@ def make_loop(name, kind, device, jit_compile, seed=0):
 
     Args:
       name: The agent.
-      kind: "native" for a native environment, else one in Python.
+      kind: See `make_environment`.
       device: The device of the agent.
       jit_compile: The loop's argument.
       seed: The seed.
@@ -100,16 +193,9 @@ def make_loop(name, kind, device, jit_compile, seed=0):
     config = configuration(name, device)
     config.seed = seed
     module = example(name)
-    num_envs = config.get("num_envs", 1)
-    if kind == "native":
-        with train.device_scope(device):
-            environment = native.load(config.env, num_envs, seed)
-    else:
-        environment = cli.make_environment(config.env, num_envs, seed)
+    environment = make_environment(config, kind)
     with train.device_scope(device):
-        agent = (module.dqn if name == "dqn" else module).make_agent(
-            config, environment
-        )
+        agent = makers(module).make_agent(config, environment)
         agent.initialize()
     make = getattr(module, "make_loop", None) or module.off_policy.make_loop
     patches = [
@@ -134,6 +220,17 @@ def make_loop(name, kind, device, jit_compile, seed=0):
     finally:
         for patch in patches:
             patch.stop()
+
+
+def makers(module):
+    """The module that makes the agents of an example."""
+    if hasattr(module, "make_agent"):
+        return module
+    return next(
+        value
+        for key in ("dqn", "ppo", "sac", "impala")
+        if hasattr(value := getattr(module, key, None), "make_agent")
+    )
 
 
 def at(device_scope, device, _):
@@ -164,25 +261,26 @@ def random_frames(path, spec):
 
 def results(kind, name):
     """What comes of an agent on the second device, for each setting."""
-    here = two_devices.ran(make_loop(name, kind, "CPU:0", False), *MODES[False])
+    here = two_devices.ran(make_loop(name, kind, "CPU:0", False), *CALLS)
     found = {}
-    for mode, calls in MODES.items():
+    for mode in MODES:
         with int32_handles.recorded(on_the_host=True) as made:
-            loop = make_loop(name, kind, "CPU:1", mode)
-            two_devices.ran(loop, *calls)
+            try:
+                loop = make_loop(name, kind, "CPU:1", mode)
+            except (RuntimeWarning, ValueError) as error:
+                found[str(mode)] = {"refused": str(error)}
+                continue
+            two_devices.ran(loop, *CALLS)
         found[str(mode)] = {
             "compiled": loop._jit_compile,
             "devices": two_devices.devices(loop.agent.variables()),
             "int32": made,
+            "difference": two_devices.difference(
+                two_devices.weights(loop), two_devices.weights(here)
+            ),
+            "same_counts": loop.info()[1:4] == here.info()[1:4],
+            "train_steps": loop.info().train_steps,
         }
-        if calls:
-            found[str(mode)] |= {
-                "difference": two_devices.difference(
-                    two_devices.weights(loop), two_devices.weights(here)
-                ),
-                "same_counts": loop.info()[1:4] == here.info()[1:4],
-                "train_steps": loop.info().train_steps,
-            }
     return found
 
 

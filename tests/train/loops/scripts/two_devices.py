@@ -95,6 +95,16 @@ def continuous_loop(name, device, **kwargs):
     return off_policy_loop(device, environment, agent, **kwargs)
 
 
+def noisy_loop(device, **kwargs):
+    """A loop whose policy assigns to the agent's weights: the state of its seeds."""
+    environment = gymnasium_cart_pole()
+    with train.device_scope(device):
+        agent = every_agent.KINDS["CategoricalDqnAgent-rainbow"].make(
+            environment.time_step_spec(), environment.action_spec()
+        )
+    return off_policy_loop(device, environment, agent, **kwargs)
+
+
 def off_policy_loop(
     device,
     environment,
@@ -376,6 +386,7 @@ def fast():
             ran(without_copies("CPU:1"), 20), plain_here
         ),
         "dqn compiled": comparison(compiled, compiled_here),
+        "noisy plain": compared(lambda d: noisy_loop(d, sampling="variables"), 5, 5),
         "seen by a host observer": [
             len(frames),
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
@@ -431,6 +442,10 @@ def slow():
         "sac compiled": comparison(
             ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
             ran(continuous_loop("SacAgent", "CPU:0", sampling="variables"), 5, 5),
+        ),
+        "noisy compiled": comparison(
+            ran(noisy_loop("CPU:1", jit_compile=True), 5, 5),
+            ran(noisy_loop("CPU:0", sampling="variables"), 5, 5),
         ),
         "reinforce compiled": comparison(
             ran(reinforce_loop("CPU:1", True), 2, 2),

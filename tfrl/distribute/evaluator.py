@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,18 +20,12 @@ from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.utils import variables as variables_lib
 
+_LOGGER = logging.getLogger("tfrl.distribute")
 # The tables of policies to evaluate and of their results.
 POLICIES, RESULTS = "evaluations", "evaluation_results"
 _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
-# The iteration, the returns and lengths of the episodes, and how many were cut.
-_RESULT = [
-    tf.TensorSpec([], tf.int64),
-    tf.TensorSpec([None], tf.float32),
-    tf.TensorSpec([None], tf.int64),
-    tf.TensorSpec([], tf.int64),
-]
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -39,7 +34,7 @@ def make_tables() -> list[replay_service.Table]:
     """Makes the tables of the newest policy, and of results, each taken once."""
     return [
         mailbox.make_table(POLICIES, 1, max_times_sampled=0),
-        mailbox.make_table(RESULTS, _MOST_RESULTS, signature=_RESULT),
+        mailbox.make_table(RESULTS, _MOST_RESULTS),
     ]
 
 
@@ -175,10 +170,9 @@ class Evaluations:
         size = client.server_info()[RESULTS].current_size
         if size:
             for sample in client.sample(RESULTS, size, emit_timesteps=False):
-                iteration, returns, lengths, num_cut = (x[0] for x in sample.data)
-                yield evaluate_lib.EvaluationResult(
-                    returns, lengths, int(num_cut), int(iteration)
-                )
+                result = _as_result([column[0] for column in sample.data])
+                if result is not None:
+                    yield result
 
     @contextlib.contextmanager
     def _with(self, values: Sequence[np.ndarray]) -> Iterator[None]:
@@ -189,6 +183,27 @@ class Evaluations:
             yield
         finally:
             _assign(self._variables, now)
+
+
+def _as_result(data: Sequence[np.ndarray]) -> evaluate_lib.EvaluationResult | None:
+    """Returns the result that an evaluator has sent; warns if it is none."""
+    dtypes, shapes = [x.dtype for x in data], [x.shape for x in data]
+    num_episodes = shapes[1][:1] if len(shapes) > 1 else ()
+    if [dtype.kind for dtype in dtypes] == ["i", "f", "i", "i"] and (
+        shapes == [(), num_episodes, num_episodes, ()] and num_episodes > (0,)
+    ):
+        iteration, returns, lengths, num_cut = data
+        return evaluate_lib.EvaluationResult(
+            returns, lengths, int(num_cut), int(iteration)
+        )
+    _LOGGER.warning(
+        "The result of an evaluation is left out: got the dtypes %s and shapes %s, "
+        "expected an iteration, the returns and lengths of episodes, and how many were "
+        "cut.",
+        [dtype.name for dtype in dtypes],
+        shapes,
+    )
+    return None
 
 
 def _variables(agent: tf_agent.TFAgent) -> list[tf.Variable]:

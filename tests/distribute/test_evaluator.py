@@ -136,14 +136,27 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
         learner.finish(50)
 
 
-def test_a_server_refuses_results_that_no_evaluator_sends(addresses):
-    client = FirstServer(addresses).client
-    for data in (
+@pytest.mark.parametrize(
+    "data",
+    [
         [np.int64(5)],
-        [np.int64(5), np.zeros([2], np.float32), np.zeros([2]), np.int64(0)],
-    ):
-        with pytest.raises(ValueError, match="inconsistent with the table signature"):
-            client.insert(data, {evaluator.RESULTS: 1.0})
+        [np.int64(5), np.zeros([2]), np.ones([3], np.int64), np.int64(0)],
+        [np.int64(5), np.zeros([0]), np.ones([0], np.int64), np.int64(0)],
+        [np.float64("nan"), np.zeros([2]), np.ones([2], np.int64), np.int64(0)],
+        [np.int64(5), np.float32(2.0), np.int64(1), np.int64(0)],
+    ],
+)
+def test_a_result_that_no_evaluator_sends_is_left_out(addresses, data, caplog):
+    first = FirstServer(addresses)
+    learner = evaluator.Evaluations(make_agent(), first)
+    learner.begin(5)
+    lengths = np.array([3, 4])
+    good = [np.int64(5), np.array([1.0, 2.0]), lengths, np.int64(1)]
+    for result in (data, good):
+        first.client.insert(result, {evaluator.RESULTS: 1.0})
+    [(result, _)] = learner.take()
+    assert (result.mean, result.num_cut) == (1.5, 1)
+    assert "is left out: got the dtypes" in caplog.text
 
 
 def test_an_evaluator_that_is_stopped_cuts_its_evaluation_short(addresses):

@@ -2,7 +2,10 @@
 
 import os
 import pathlib
+import shutil
 import signal
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -16,7 +19,7 @@ from tfrl import distribute, replay_service, train
 from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import ray_actor, reports, worker
 from tfrl.distribute.tasks import ACTOR, LEARNER, REPLAY, Task
-from tfrl.replay_service.transport import connection, tls
+from tfrl.replay_service.transport import addresses, connection, tls
 
 PATIENCE = 400.0
 
@@ -217,6 +220,32 @@ def cluster(ray):
     made.far = made.add_node(num_cpus=4, resources={"far": 4})
     yield made
     made.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_on_two_nodes_goes_over_tls(cluster, tmp_path, monkeypatch):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate of this host's address")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+        f"-subj /CN=tfrl -addext subjectAltName=IP:{cluster.address.split(':')[0]}"
+    )
+    files = "-keyout", key, "-out", certificate
+    subprocess.run([*command.split(), *files], check=True)
+    # The nodes have been started without them.
+    monkeypatch.setenv(tls.CERTIFICATE_VARIABLE, str(certificate))
+    monkeypatch.setenv(tls.KEY_VARIABLE, str(key))
+    launcher = distribute.RayLauncher(
+        cluster.address, resources={"actor": {"resources": {"far": 1}}}
+    )
+    run = Watched(tmp_path / "run", launcher, monkeypatch)
+    run.until(lambda: run.step() >= 4)
+    address = addresses.split(run.coordinator.worker(Task(REPLAY)).address)
+    assert ssl.get_server_certificate(address) == certificate.read_text()
+    run.stop()
+    assert run.result.iteration > 0
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ import dataclasses
 import functools
 import itertools
 import os
+import pathlib
 import signal
+import ssl
 import time
 
 import numpy as np
@@ -28,6 +30,7 @@ from tfrl.distribute import actor, learner, supervised_server, tables
 from tfrl.distribute import reverb_variable_container as variables_lib
 from tfrl.distribute import servers as servers_lib
 from tfrl.eval import evaluate
+from tfrl.replay_service.transport import connection, tls
 from tfrl.system import (
     child_errors,
     directory_lock,
@@ -306,6 +309,21 @@ def test_a_run_survives_that_each_process_is_killed(experiment, tmp_path, monkey
     ):
         assert line.startswith(f"{name}: its process ")
         assert f"was killed by SIG{text}" in line
+
+
+@pytest.mark.slow
+def test_a_run_goes_over_tls(tmp_path, monkeypatch):
+    data = pathlib.Path(__file__).parents[1] / "replay_service" / "data"
+    monkeypatch.setenv(tls.CERTIFICATE_VARIABLE, str(data / "certificate.pem"))
+    monkeypatch.setenv(tls.KEY_VARIABLE, str(data / "key.pem"))
+    monkeypatch.setenv(connection.TRANSPORT_VARIABLE, "tcp")
+    run = Watched(IMPALA, tmp_path, monkeypatch)
+    run.until(lambda: run.step() >= 2 * CHECKPOINT_INTERVAL)
+    served = ssl.get_server_certificate(("localhost", run.processes[SERVER].port))
+    assert served.strip() in (data / "certificate.pem").read_text()
+    run.kill(SERVER)
+    run.stop()
+    assert run.result.iteration > 2 * CHECKPOINT_INTERVAL
 
 
 def evaluated_settings(agent):

@@ -29,13 +29,6 @@ _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
 _AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
 _PATIENCE = 60.0  # Seconds after which a line says what the run waits for.
-# The iteration, the returns and lengths of the episodes, and how many were cut.
-_RESULT = [
-    tf.TensorSpec([], tf.int64),
-    tf.TensorSpec([None], tf.float32),
-    tf.TensorSpec([None], tf.int64),
-    tf.TensorSpec([], tf.int64),
-]
 # As of `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
@@ -44,7 +37,7 @@ def make_tables() -> list[replay_service.Table]:
     """Makes the tables of the newest policy, and of results, each taken once."""
     return [
         mailbox.make_table(POLICIES, 1, max_times_sampled=0),
-        mailbox.make_table(RESULTS, _MOST_RESULTS, signature=_RESULT),
+        mailbox.make_table(RESULTS, _MOST_RESULTS),
     ]
 
 
@@ -202,20 +195,16 @@ class Evaluations:
         if not size:
             return
         for sample in client.sample(RESULTS, size, emit_timesteps=False):
-            number, returns, lengths, num_cut = (x[0] for x in sample.data)
-            iteration = int(number)
-            values = self._pending.get(iteration)
-            if values is None:  # Of before a restart, or evaluated again.
-                continue
-            if not len(returns):
-                self._begun = iteration
-                self._forget_before(iteration)
-                continue
-            result = evaluate_lib.EvaluationResult(
-                returns, lengths, int(num_cut), iteration
-            )
-            self._arrived.append((result, values))
-            self._forget_before(iteration + 1)
+            result = _as_result([column[0] for column in sample.data])
+            values = None if result is None else self._pending.get(result.iteration)
+            if result is None or values is None:
+                continue  # Not a result, one of before a restart, or a second one.
+            if len(result.returns):
+                self._arrived.append((result, values))
+                self._forget_before(result.iteration + 1)
+            else:
+                self._begun = result.iteration
+                self._forget_before(result.iteration)
 
     @contextlib.contextmanager
     def _with(self, values: Sequence[np.ndarray]) -> Iterator[None]:
@@ -237,13 +226,29 @@ def _send(
     iteration: np.ndarray,
     result: evaluate_lib.EvaluationResult,
 ) -> None:
-    data = [
-        np.int64(iteration),
-        np.asarray(result.returns, np.float32),
-        np.asarray(result.lengths, np.int64),
-        np.int64(result.num_cut),
-    ]
+    data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
     first.client.insert(data, {RESULTS: 1.0})
+
+
+def _as_result(data: Sequence[np.ndarray]) -> evaluate_lib.EvaluationResult | None:
+    """Returns the result that an evaluator has sent; warns if it is none."""
+    dtypes, shapes = [x.dtype for x in data], [x.shape for x in data]
+    num_episodes = shapes[1][:1] if len(shapes) > 1 else ()
+    if [dtype.kind for dtype in dtypes] == ["i", "f", "i", "i"] and (
+        shapes == [(), num_episodes, num_episodes, ()] and len(num_episodes) == 1
+    ):
+        iteration, returns, lengths, num_cut = data
+        return evaluate_lib.EvaluationResult(
+            returns, lengths, int(num_cut), int(iteration)
+        )
+    _LOGGER.warning(
+        "The result of an evaluation is left out: got the dtypes %s and shapes %s, "
+        "expected an iteration, the returns and lengths of episodes, and how many were "
+        "cut.",
+        [dtype.name for dtype in dtypes],
+        shapes,
+    )
+    return None
 
 
 def _variables(agent: tf_agent.TFAgent) -> list[tf.Variable]:

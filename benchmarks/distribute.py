@@ -452,9 +452,12 @@ def lag(say: Callable[[str], None], window: float = 30.0) -> None:
             time.sleep(window)
             rows = _rows(folder)[first:]
         measured = statistics.median(float(row["policy_lag_p50"]) for row in rows)
-        updates = statistics.mean(float(row["updates_per_second"]) for row in rows)
-        steps = statistics.mean(float(row["steps_per_second"]) for row in rows)
-        call = 2 * pull_period / steps  # Seconds, of each of two actors.
+        seconds, updates, steps = (
+            float(rows[-1][column]) - float(rows[0][column])
+            for column in ("training_seconds", "iteration", "environment_steps")
+        )
+        updates /= seconds
+        call = 2 * pull_period * seconds / steps  # Of each of two actors.
         expected = updates * (pull_seconds / 2 + call) + push_period / 2
         expected += pull_period / batch_size / 2
         say(

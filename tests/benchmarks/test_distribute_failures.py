@@ -19,7 +19,8 @@ HELD = frames(0, (0, 5), (10, 20)) + frames(1, (0, 8))
     [
         (HELD, [], (0, 5, 5)),
         (HELD, [{0: (5, 10)}], (0, 5, 0)),
-        (HELD, [{0: (7, 10)}], (0, 5, 2)),  # Frames that a checkpoint had.
+        (HELD, [{0: (6, 10)}], (0, 5, 0)),  # One on the way home.
+        (HELD, [{0: (7, 10)}], (0, 5, 1)),  # Frames that a checkpoint had.
         (HELD, [{1: (0, 20)}], (0, 5, 5)),  # The server of another actor has failed.
         (HELD, [{0: (5, 6)}, {0: (6, 10)}], (0, 5, 0)),
         (HELD + frames(1, (3, 4)), [{0: (5, 10)}], (1, 5, 0)),

@@ -196,15 +196,18 @@ class Evaluations:
             return
         for sample in client.sample(RESULTS, size, emit_timesteps=False):
             result = _as_result([column[0] for column in sample.data])
-            values = None if result is None else self._pending.get(result.iteration)
-            if result is None or values is None:
-                continue  # Not a result, one of before a restart, or a second one.
+            if result is None:
+                continue
+            iteration = int(sample.data[0][0])
+            values = self._pending.get(iteration)
+            if values is None:  # Of before a restart, or evaluated again.
+                continue
             if len(result.returns):
                 self._arrived.append((result, values))
-                self._forget_before(result.iteration + 1)
+                self._forget_before(iteration + 1)
             else:
-                self._begun = result.iteration
-                self._forget_before(result.iteration)
+                self._begun = iteration
+                self._forget_before(iteration)
 
     @contextlib.contextmanager
     def _with(self, values: Sequence[np.ndarray]) -> Iterator[None]:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -78,7 +79,7 @@ def run_all(
             if is_still != (is_paused() and not is_told):
                 is_still = not is_still
                 for process in running.values():
-                    process.send_signal(signal.SIGSTOP if is_still else signal.SIGCONT)
+                    _hold(process, is_still)
             while waiting and len(running) < most and not (is_told or is_still):
                 number = waiting.pop(0)
                 running[number] = _start(jobs[number], reading)
@@ -106,6 +107,11 @@ def _start(job: Job, lifeline: int) -> subprocess.Popen[bytes]:
             stdout=output.fileno(),
             pass_fds=[lifeline],
         )
+
+
+def _hold(process: subprocess.Popen[bytes], is_still: bool) -> None:
+    if sys.platform != "win32":  # Where no job is started.
+        process.send_signal(signal.SIGSTOP if is_still else signal.SIGCONT)
 
 
 def _kill(running: dict[int, subprocess.Popen[bytes]]) -> None:

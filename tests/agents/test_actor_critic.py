@@ -12,6 +12,7 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
+    critics,
     observation_embedding,
     options,
     target_networks,
@@ -49,14 +50,14 @@ class OneCriticAgent(actor_critic.ActorCriticAgent):
 
     _info = Extra
 
-    def __init__(self, actor=None, critics=None, seed=0, optimizer=None, **kwargs):
+    def __init__(self, actor=None, networks=None, seed=0, optimizer=None, **kwargs):
         actor = actor or ActorNetwork(OBSERVATION, ACTION, (3,), seed=1)
-        critics = critics or [critic(seed=2)]
+        networks = networks or [critic(seed=2)]
         policy = ActorPolicy(TIME_STEP, ACTION, actor)
         specs = (OBSERVATION, ACTION)
         pairs = [
             target_networks.with_target(c, None, f"Target{i}", specs)
-            for i, c in enumerate(critics)
+            for i, c in enumerate(networks)
         ]
         td = {
             "td_errors_loss_fn": tf.math.squared_difference,
@@ -78,11 +79,14 @@ class OneCriticAgent(actor_critic.ActorCriticAgent):
             options.TdOptions(**td),
             options.AgentOptions(seed=seed),
         )
-        self._parts = [self._critic_part(optimizer or keras.optimizers.SGD(0.1))]
+        optimizer = optimizer or keras.optimizers.SGD(0.1)
+        self._parts = [self._critic_part(self._critic_loss, optimizer)]
 
-    def _compute_next_values(self, next_time_step, seed):
-        action = self._outputs(self._actor_network, next_time_step)
-        return self._values(self._target_critic_networks[0], next_time_step, action)
+    def _critic_loss(self, batch):
+        reached = batch.data.next_time_step
+        action = critics.outputs(self._actor_network, reached)
+        values = critics.values(self._target_critic_networks[0], reached, action)
+        return critics.regress(self, batch, batch.data.targets(values))
 
 
 def frames(step_type, next_step_type, reward, discount):
@@ -117,7 +121,7 @@ def agent():
 
 
 def test_targets_masks_and_the_mean(agent):
-    transitions = agent._transitions(EXPERIENCE)
+    transitions = agent._batch(EXPERIENCE, None, False).data
     np.testing.assert_array_equal(transitions.valid, [True, True, True, False, False])
     # 10 times the reward, and gamma = 0.5; a truncation has its discount.
     np.testing.assert_array_equal(transitions.reward, [10, 20, 30, 0, 0])
@@ -141,7 +145,7 @@ def test_targets_masks_and_the_mean(agent):
 
 
 def test_the_error_of_two_critics_is_the_larger_one():
-    agent = OneCriticAgent(critics=[critic(seed=2), critic(seed=3)])
+    agent = OneCriticAgent(networks=[critic(seed=2), critic(seed=3)])
     for net, bias in zip(agent._critic_networks, (1.0, 3.0), strict=True):
         net.create_variables()
         for variable in net.variables:
@@ -166,7 +170,7 @@ def test_two_steps_end_at_the_end_of_an_episode():
         [[1, 2, 7], [1, 2, 7]],
         [[1, 1, 1], [1, 1, 1]],
     )
-    transitions = agent._transitions(experience)
+    transitions = agent._batch(experience, None, False).data
     # 10 (1 + 0.5 * 2), then 0.5**2; and one step with 0.5.
     np.testing.assert_array_equal(transitions.reward, [20, 10])
     np.testing.assert_array_equal(transitions.discount, [0.25, 0.5])
@@ -196,7 +200,7 @@ def test_seeds_depend_on_the_seed_and_the_step_alone():
     first, second, other = (OneCriticAgent(seed=s) for s in (5, 5, 6))
 
     def seed_of(agent):
-        return agent._batch(agent._transitions(EXPERIENCE), None, False).seed.numpy()
+        return agent._batch(EXPERIENCE, None, False).seed.numpy()
 
     before = seed_of(first)
     np.testing.assert_array_equal(before, seed_of(second))
@@ -338,38 +342,34 @@ def test_what_parts_hold_is_saved():
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "override", "expected"),
+    ("kind", "name", "instead"),
     [
-        (
-            agents.Td3Agent,
-            "_compute_next_values",
-            lambda self, next_time_step: None,
-            r"expected _compute_next_values\(self, next_time_step, seed\)",
-        ),
-        (
-            agents.DdpgAgent,
-            "_compute_actor_loss",
-            lambda self, time_step, training: None,
-            r"expected _compute_actor_loss\(self, time_step, seed, training\)",
-        ),
-        (
-            agents.SacAgent,
-            "_compute_entropy",
-            lambda self, time_step: None,
-            r"expected _compute_entropy\(self, time_step, seed, training\)",
-        ),
+        (agents.Td3Agent, "_compute_next_values", r"_critic_loss\(batch\)"),
+        (agents.IqlAgent, "_td_error", r"_critic_loss\(batch\), .*critics\.regress"),
+        (agents.DdpgAgent, "_compute_actor_loss", r"_actor_loss\(batch\)"),
+        (agents.SacAgent, "_compute_entropy", r"_alpha_loss\(batch\)"),
+        (agents.SacAgent, "alpha_loss", r"_alpha_loss\(batch\)"),
+        (agents.MpoAgent, "_next_values", r"_critic_loss\(batch\)"),
+        (agents.DmpoAgent, "_action_values", r".* and _actor_loss\(batch\)"),
     ],
 )
-def test_an_override_with_other_arguments_is_refused(kind, name, override, expected):
-    with pytest.raises(TypeError, match=rf"Mine\.{name}: got .* {expected}"):
-        type("Mine", (kind,), {name: override})
+def test_a_hook_that_is_gone_is_refused_with_what_to_override(kind, name, instead):
+    with pytest.raises(TypeError, match=rf"Mine\.{name}: .* override {instead}"):
+        type("Mine", (kind,), {name: lambda self, *args: None})
+
+
+def test_an_override_with_other_arguments_is_refused():
+    with pytest.raises(
+        TypeError, match=r"Mine\._critic_loss: got .* _critic_loss\(self, batch\)"
+    ):
+        type("Mine", (agents.SacAgent,), {"_critic_loss": lambda self: None})
 
 
 def test_an_override_with_the_hooks_arguments_is_taken():
-    def override(self, next_time_step, seed, *, more=None):
-        del self, next_time_step, seed, more
+    def override(self, batch, *, more=None):
+        del self, batch, more
 
-    type("Mine", (agents.Td3Agent,), {"_compute_next_values": override})
+    type("Mine", (agents.Td3Agent,), {"_critic_loss": override})
 
 
 def test_numbers_for_a_log(agent):
@@ -403,7 +403,7 @@ def test_a_critic_returns_one_value():
     layer = keras.Sequential([keras.layers.Concatenate(), keras.layers.Dense(1)])
     net, _ = target_networks.with_target(layer, None, "T", (OBSERVATION, ACTION))
     with pytest.raises(ValueError, match="expected one float for each pair"):
-        OneCriticAgent(critics=[net])
+        OneCriticAgent(networks=[net])
 
 
 def twins(first, second=None, target=None, second_target=None):

@@ -130,17 +130,11 @@ def test_an_unknown_keyword_is_refused_with_the_agents_name():
         KINDS["MpoAgent"].make(ts.time_step_spec(tf.TensorSpec([3])), gama=0.9)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda agent, values: options.from_arguments({"self": agent(), **values}),
-        lambda agent, values: options.from_settings(agent, values),
-    ],
-)
-def test_values_that_can_grow_without_bound_are_warned_of_once(make):
+def test_values_that_can_grow_without_bound_are_warned_of_once():
     class MyAgent:
         pass
 
+    make = options.from_settings
     values = {"gamma": 1.0, "target_update_tau": 1.0, "target_update_period": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -156,3 +150,18 @@ def test_values_that_can_grow_without_bound_are_warned_of_once(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(MyAgent, values)
+
+
+@pytest.mark.parametrize("kind", ["QrDqnAgent", "TqcAgent"])
+def test_a_warning_points_at_the_line_that_makes_the_agent(kind):
+    kind = KINDS[kind]
+    other = dataclasses.replace(kind, agent=type("Mine", (kind.agent,), {}))
+    with pytest.warns(UserWarning, match="Mine: its values can grow") as caught:
+        other.make(
+            ts.time_step_spec(tf.TensorSpec([2], tf.float32)),
+            gamma=1.0,
+            target_update_tau=1.0,
+            target_update_period=1,
+        )
+    (warning,) = (w for w in caught if "can grow" in str(w.message))
+    assert warning.filename == inspect.getfile(type(kind))

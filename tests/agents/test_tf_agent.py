@@ -75,9 +75,12 @@ def test_subclass_has_to_return_a_loss_info(method):
         getattr(agent, method)(1.0)
 
 
-def test_subclass_has_to_write_train_and_loss():
-    with pytest.raises(TypeError, match="abstract methods"):
-        tf_agent.TFAgent(TIME_STEP, ACTION, None, None, 2)
+@pytest.mark.parametrize("method", ["train", "loss"])
+def test_an_agent_without_parts_has_to_write_train_and_loss(method):
+    policy = random_tf_policy.RandomTFPolicy(TIME_STEP, ACTION)
+    agent = tf_agent.TFAgent(TIME_STEP, ACTION, policy, policy, 2)
+    with pytest.raises(NotImplementedError, match="TFAgent: got no parts"):
+        getattr(agent, method)(1.0)
 
 
 def test_variables_include_the_counter():

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import warnings
 import weakref
 
 import keras
@@ -152,6 +153,37 @@ def test_a_subclass_says_whether_it_may_be_traced(is_pure):
         np.testing.assert_array_equal(policy.action(time_step).action, expected)
     traced = traced_action._EAGER_CALLS + 1
     assert len(python_calls) == (traced if is_pure else MANY)
+
+
+def test_a_policy_that_cannot_be_traced_says_so_once():
+    class Mine(tf_policy.TFPolicy):
+        def _is_pure_tensorflow(self):
+            return True
+
+        def _action(self, time_step, policy_state, seed):
+            action = np.zeros(int(tf.reduce_sum(time_step.discount)), np.int32)
+            return policy_step.PolicyStep(tf.constant(action), policy_state, ())
+
+    policy = Mine(TIME_STEP, ACTION)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for time_step in steps():
+            assert policy.action(time_step).action.shape == time_step.discount.shape
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert str(warning.message).startswith("Mine.action: its trace failed, so")
+
+
+def test_wrong_arguments_leave_the_trace_in_use(network):
+    policy = make_policy(network)
+    for time_step in steps():
+        policy.action(time_step)
+    before = traces(policy)
+    with pytest.raises(TypeError, match="got dtype float64"):
+        policy.action(ts.restart(tf.zeros([3, 4], tf.float64), 3))
+    policy.action(time_step)
+    assert policy._traced_action._num_calls > 0
+    assert traces(policy) >= before
 
 
 def test_running_functions_eagerly_runs_the_policy_eagerly(network):

@@ -5,10 +5,10 @@ from . import agent as agent
 from . import behavioral_cloning as behavioral_cloning
 from . import categorical_dqn as categorical_dqn
 from . import cql as cql
+from . import critics as critics
 from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
-from . import deterministic_actors as deterministic_actors
 from . import discrete_sac as discrete_sac
 from . import dmpo as dmpo
 from . import dqn as dqn
@@ -33,6 +33,7 @@ from . import sac as sac
 from . import td3 as td3
 from . import tf_agent as tf_agent
 from . import tqc as tqc
+from . import transitions as transitions
 from . import updates as updates
 from .a2c import A2CAgent as A2CAgent
 from .actors import FeedForwardActor as FeedForwardActor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -162,6 +163,22 @@ def check_numbers_per_action(spec: Any, label: str, instead: str) -> None:
         )
 
 
+def warn_user(message: str) -> None:
+    """Warns, at the line that called into this package.
+
+    Args:
+      message: The text of the warning.
+
+    Warns:
+      UserWarning: Always.
+    """
+    package = context.name_in_this_package("")
+    level, frame = 1, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
 def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
     """Raises a ValueError if a loss function did not return one loss per element."""
     if td_loss.shape.rank != td_error.shape.rank:
@@ -298,16 +315,14 @@ def warn_of_unbounded_distributions(agent: type, actor_network: Any) -> None:
         if not _is_normal(spec.parameters):
             continue
         _warned.add(agent)
-        warnings.warn(
+        warn_user(
             f"{agent.__name__}: actor_network {actor_network.name!r} predicts a "
             f"{spec.parameters.type_.__name__}, whose samples leave the bounds of the "
             "actions. The policy clips what it samples, but the losses do not: the "
             "critics are asked for values of actions that are never taken, and the "
             "log-probabilities are not of the actions that are taken. Squash the "
             "samples: ActorDistributionNetwork(..., continuous_projection_net="
-            "tfrl.agents.sac.TanhNormalProjectionNetwork).",
-            UserWarning,
-            stacklevel=3,
+            "tfrl.agents.sac.TanhNormalProjectionNetwork)."
         )
         return
 

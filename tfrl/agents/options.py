@@ -1,15 +1,14 @@
 """The settings that agents share, each explained and checked once.
 
-An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and makes
-the records of its arguments by `from_arguments`. An agent that TF-Agents never had
-takes them as keywords, `**settings: Unpack[Settings]`, which editors complete, and
-makes the records by `from_settings`. The base classes take the records.
+An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and writes
+out the records: `TdOptions(gamma=gamma, ...)`. An agent that TF-Agents never had takes
+them as keywords, `**settings: Unpack[Settings]`, which editors complete, and makes the
+records by `from_settings`. The base classes take the records.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -139,51 +138,25 @@ class Settings(TdSettings, AgentSettings, total=False):
     """The fields of both records as keyword arguments."""
 
 
-def from_arguments(
-    arguments: Mapping[str, Any], records: Sequence[type] = (TdOptions, AgentOptions)
-) -> tuple[Any, ...]:
-    """Makes the records of an agent's arguments.
+def warn_of_growing_values(agent: type, td: TdOptions) -> None:
+    """Warns if neither a discount nor a slower target holds an agent's values back.
 
     Args:
-      arguments: All arguments by name, which the constructor gets by `locals()`. Those
-        that are no settings are ignored; a setting that the agent does not take has
-        its default.
-      records: The classes of the records.
-
-    Raises:
-      TypeError: An argument is of a wrong type.
-      ValueError: A number is out of range.
+      agent: The agent's class, which is warned of once.
+      td: How the agent learns values.
 
     Warns:
-      UserWarning: The agent's values can grow without bound; once for each class.
+      UserWarning: The agent's values can grow without bound.
     """
-    made = tuple(
-        record(
-            **{name: arguments[name] for name in _fields(record) if name in arguments}
-        )
-        for record in records
-    )
-    if "self" in arguments:
-        _warn_of_growing_values(type(arguments["self"]), made)
-    return made
-
-
-def _warn_of_growing_values(agent: type, records: Sequence[Any]) -> None:
-    """Warns if neither a discount nor a slower target holds an agent's values back."""
-    td = next((each for each in records if isinstance(each, TdOptions)), None)
-    if td is None or agent in _warned:
-        return
     values = (td.gamma, td.target_update_tau, td.target_update_period)
-    if any(map(tf.is_tensor, values)) or values != (1, 1, 1):
+    if agent in _warned or any(map(tf.is_tensor, values)) or values != (1, 1, 1):
         return
     _warned.add(agent)
-    warnings.warn(
+    checks.warn_user(
         f"{agent.__name__}: its values can grow without bound, because gamma is 1 and "
         "the target network is a copy of the network after every update "
         "(target_update_tau=1, target_update_period=1), as TF-Agents' defaults are; "
-        "gamma=0.99 and target_update_tau=0.005 are usual.",
-        UserWarning,
-        stacklevel=4,
+        "gamma=0.99 and target_update_tau=0.005 are usual."
     )
 
 
@@ -206,7 +179,7 @@ def from_settings(
       ValueError: A number is out of range.
 
     Warns:
-      UserWarning: See `from_arguments`.
+      UserWarning: See `warn_of_growing_values`.
     """
     known = {name for record in records for name in _fields(record)}
     for name in settings:
@@ -217,8 +190,14 @@ def from_settings(
                 f"{' or '.join(record.__name__ for record in records)}: "
                 f"{', '.join(sorted(known))}."
             )
-    made = from_arguments({**defaults, **settings}, records)
-    _warn_of_growing_values(agent, made)
+    given = {**defaults, **settings}
+    made = tuple(
+        record(**{name: given[name] for name in _fields(record) if name in given})
+        for record in records
+    )
+    for record in made:
+        if isinstance(record, TdOptions):
+            warn_of_growing_values(agent, record)
     return made
 
 

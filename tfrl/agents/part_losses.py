@@ -6,16 +6,22 @@ the random numbers of the next update.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.agents import sequences, updates
+from tfrl.agents import transitions, updates
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
     from tfrl.agents.actor_critic import ActorCriticAgent
+
+REFUSED_OVERRIDES: Mapping[str, str] = {
+    "critic_loss": "override _critic_loss(batch)",
+    "actor_loss": "override _actor_loss(batch)",
+}
 
 
 def critic_loss(
@@ -101,17 +107,8 @@ def soft_critic_loss(
     transition = trajectory.Transition(
         time_steps, policy_step.PolicyStep(actions), next_time_steps
     )
-    if self._recurrent:
-        transition = sequences.unroll(transition)
-    transitions = self._masked_transitions(
-        transition.time_step,
-        actions,
-        transition.next_time_step,
-        gamma,
-        reward_scale_factor,
-    )
-    batch = self._batch_of("critic", transitions, weights, training)
-    return self._critic_loss(batch)[0]
+    data = self._as_data.of(transition, gamma, reward_scale_factor)
+    return self._critic_loss(_part_batch(self, "critic", data, weights, training))[0]
 
 
 def soft_actor_loss(
@@ -149,23 +146,6 @@ def alpha_loss(
     return self._alpha_loss(batch)[0]
 
 
-def mean_alpha_loss(
-    self: Any, batch: updates.Batch
-) -> tuple[tf.Tensor, dict[str, Any]]:
-    """Returns the temperature's mean loss, by `_compute_entropy`, and no details.
-
-    Args:
-      self: The agent; this function is its `_alpha_loss`.
-      batch: The batch.
-    """
-    entropy = self._compute_entropy(
-        self._embedding.target(batch.transitions.time_step),
-        batch.seed,
-        batch.training,
-    )
-    return self._mean(self._temperature.loss(entropy), batch), {}
-
-
 def _batch_at(
     agent: ActorCriticAgent,
     label: str,
@@ -174,14 +154,21 @@ def _batch_at(
     training: bool,
 ) -> updates.Batch:
     """Returns a part's batch of time steps alone."""
-    if agent._recurrent:
-        time_steps = sequences.current_steps(time_steps)
-    transitions = updates.Transitions(
-        time_steps,
-        action=(),
-        next_time_step=time_steps,
-        reward=time_steps.reward,
-        discount=time_steps.discount,
-        valid=~time_steps.is_last(),
+    transition = trajectory.Transition(
+        time_steps, policy_step.PolicyStep(()), time_steps
     )
-    return agent._batch_of(label, transitions, weights, training)
+    data = agent._as_data.of(transition)
+    return _part_batch(agent, label, data, weights, training)
+
+
+def _part_batch(
+    agent: ActorCriticAgent,
+    label: str,
+    data: transitions.Transitions,
+    weights: tf.Tensor | None,
+    training: bool,
+) -> updates.Batch:
+    """Returns the batch of one part; that of all if there is no such part."""
+    batch = agent._batch_of(data, weights, training)
+    each = {part.label: own for part, own in agent._in_turn(batch)}
+    return each.get(label, batch)

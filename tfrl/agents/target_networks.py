@@ -6,12 +6,12 @@ et al. 2015, "Human-level control through deep reinforcement learning", algorith
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrl.agents import checks
 from tfrl.networks import network as network_lib
 from tfrl.networks import seeding
 from tfrl.utils import common
@@ -68,11 +68,10 @@ def twin(network: Any, second: Any, name: str, input_spec: Any) -> network_lib.N
 def _warn_if_equal(first: Any, second: Any) -> None:
     pairs = zip(first.trainable_variables, second.trainable_variables, strict=True)
     if all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs):
-        warnings.warn(
+        checks.warn_user(
             f"networks {first.name!r} and {second.name!r}: got equal initial weights, "
             "expected different ones, since the smaller of two values that stay equal "
-            "is that of one network; give their initialisers different seeds.",
-            stacklevel=4,
+            "is that of one network; give their initialisers different seeds."
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import checks, data_converter, normalization
+from tfrl.agents import checks, data_converter, normalization, updates
 from tfrl.agents.checks import check_finite, check_finite_gradients
 from tfrl.compilation import context, conversion, convolutions
 from tfrl.policies import tf_policy
@@ -16,7 +17,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import hooks, optimizers, summaries, tracking, variables
+from tfrl.utils import hooks, optimizers, seeds, summaries, tracking, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 from tfrl.utils.variables import VariableList
@@ -35,10 +36,17 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     """Base class of all agents.
 
     A subclass builds its networks and policies, passes the policies to this
-    constructor, and implements `_train`, `_loss` and, if it has anything to prepare,
-    `_initialize`. The public methods `train`, `loss` and `initialize` call these
-    methods, with keyword arguments. A subclass overrides `_variables` if a checkpoint
-    of it holds more variables than `train` changes.
+    constructor, and then lists the parts of its update in `_parts`, each a loss with
+    its optimizer. Or it writes `_loss`, and calls `_set_only_part` with the networks
+    that this loss trains and their optimizer. `_train` updates the parts in turn,
+    counts the train step, and moves the target networks. The public methods `train`,
+    `loss` and `initialize` call `_train`, `_loss` and `_initialize`, with keyword
+    arguments. A subclass overrides `_variables` if its state has further variables.
+
+    A loss of a part takes a `Batch`, whose `data` is what `_prepare` made of the
+    experience, and returns a scalar and details by name. `_info` is the named tuple of
+    `LossInfo.extra`. Its fields are `<label>_loss`, for the losses of the parts, and
+    names of details. A part that the agent does not have counts as 0.
 
     `variables` lists all variables that `train` and `update_normalizers` change. They
     change nothing else, so a checkpoint of the agent is complete.
@@ -52,6 +60,20 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         ),
         "_update": "write _train, which calls self._apply and self._count",
     }
+
+    # The named tuple of `LossInfo.extra`, of an agent with several parts.
+    _info: Any = None
+    # The parts of an update, in order.
+    _parts: Sequence[updates.Part] = ()
+    # Modules with variables that belong to the agent's state, but that no part trains.
+    _untrained: Sequence[tf.Module] = ()
+    # Turns experience into what the losses of the parts are computed from, or None.
+    _as_data: Any = None
+    # Networks and their targets, and what moves the targets after each update.
+    _target_pairs: Sequence[tuple[Any, Any]] = ()
+    _update_target: Callable[[], Any] | None = None
+    # The seed of random numbers in the losses, if there are any.
+    _seed: tf.Variable | None = None
 
     def __init__(
         self,
@@ -234,14 +256,30 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
         """Returns numbers for a log, such as the current learning rate, by name.
 
-        A `Run` logs them. A subclass overrides this method, which must change nothing,
-        not even the state of a random generator. By default, there are none.
+        A `Run` logs them. This method changes nothing, not even the state of a random
+        generator. The networks are applied as in evaluation, and means are over what is
+        not masked.
 
         Args:
           experience: See `train`; None leaves out the numbers that need a batch.
+
+        Returns:
+          Scalars: `learning_rate`, of several parts `<label>_learning_rate` of all but
+          the critics', and numbers of the algorithm, some of the batch.
         """
-        del experience
-        return {}
+        numbers = {}
+        for part in self._parts:
+            is_main = part.label == "critic" or len(self._parts) == 1
+            rate = part.optimizer.learning_rate()
+            if rate is not None:
+                prefix = "" if is_main else f"{part.label}_"
+                numbers[f"{prefix}learning_rate"] = rate
+        numbers |= self._log_values()
+        if experience is None or not self._parts:
+            return numbers
+        experience = self._normalizers.normalize_rewards(experience)
+        with tf.summary.record_if(False):
+            return numbers | self._measure(self._batch(experience, None, False))
 
     def _checked(self, loss_info: Any) -> LossInfo:
         if not isinstance(loss_info, LossInfo):
@@ -367,38 +405,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def jit_compile_losses(self, jit_compile_losses: bool) -> None:
         self._jit_compile_losses = jit_compile_losses
 
-    def _gradient_step(
-        self,
-        compute_loss: Callable[[], tuple[tf.Tensor, Any]],
-        trained: Sequence[Any],
-        optimizer: optimizers.OptimizerAdapter,
-        untrained: Sequence[Any] = (),
-    ) -> tuple[tf.Tensor, Any]:
-        """Computes a loss and its gradients, and applies them by `_apply`.
-
-        Args:
-          compute_loss: A function that returns the scalar loss, and a nest of details.
-          trained: The variables to update.
-          optimizer: The optimizer that updates them.
-          untrained: See `_apply`.
-
-        Returns:
-          The loss before the update, after the checks that it and its gradients are
-          finite; and the details.
-        """
-        trained = list(trained)
-
-        def differentiate() -> tuple[tf.Tensor, Any, list[Any]]:
-            with tf.GradientTape() as tape:
-                loss, details = compute_loss()
-            with convolutions.fast_gradients(trained):
-                return loss, details, tape.gradient(loss, trained)
-
-        if self._jit_compile_losses:
-            differentiate = _compiled(differentiate)
-        loss, details, gradients = differentiate()
-        return self._apply(loss, gradients, trained, optimizer, untrained), details
-
     def _apply(
         self,
         loss: tf.Tensor,
@@ -458,33 +464,250 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             self.train_step_counter.assign_add(1)
 
     def _initialize(self) -> None:
-        """Prepares the first update; does nothing by default."""
+        """Prepares the first update: copies the weights of networks to targets."""
+        updates.copy_weights(self._target_pairs)
 
     def _preprocess_sequence(self, experience: Any) -> Any:
         """Turns collected sequences into training data; the identity by default."""
         return experience
 
-    @abc.abstractmethod
-    def _train(self, experience: Any, weights: tf.Tensor | None = None) -> LossInfo:
-        """Does one update, increments the counter and returns the loss."""
+    # The update.
 
-    @abc.abstractmethod
+    # With `*args` and `**kwargs`, type checkers take overrides with any further ones.
+    def _train(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> LossInfo:
+        """Updates the parts in turn, counts, and moves the target networks."""
+        batch = self._batch(experience, weights, True, *args, **kwargs)
+        return self._update_parts(batch)
+
     def _loss(
         self,
         experience: Any,
         weights: tf.Tensor | None = None,
         training: bool = False,
+        *args: Any,
+        **kwargs: Any,
     ) -> LossInfo:
-        """Returns the loss that `_train` minimises; changes nothing."""
+        """Returns the sum of the parts' losses, all of the current weights."""
+        batch = self._batch(experience, weights, training, *args, **kwargs)
+        return self._loss_of_parts(batch)
+
+    def _set_only_part(
+        self,
+        trained: Sequence[Any],
+        optimizer: types.Optimizer | None,
+        clip: optimizers.Clip | None = None,
+    ) -> None:
+        """Lists the one part of an agent whose whole loss is `_loss`.
+
+        Args:
+          trained: The networks to train.
+          optimizer: Their optimizer; None for an agent that never trains.
+          clip: Clips the gradients, such as `optimizers.all_to_norm(0.5)`, or None.
+        """
+        part = updates.Part("whole", self._whole_loss, trained, optimizer, clip=clip)
+        self._optimizer = part.optimizer
+        self._parts = [part]
+
+    def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the loss of an agent with `_set_only_part`."""
+        loss, extra = self._loss(
+            experience=batch.data, weights=batch.weights, training=batch.training
+        )
+        return loss, {"extra": extra}
+
+    def _prepare(self, experience: Any, weights: tf.Tensor | None = None) -> Any:
+        """Returns what losses are computed from, by `_as_data` if there is one."""
+        del weights
+        return experience if self._as_data is None else self._as_data(experience)
+
+    def _batch(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None,
+        training: bool,
+        seed: int | tf.Tensor | None = None,
+        **kwargs: Any,
+    ) -> updates.Batch:
+        """Returns what an update, or the loss, is computed from.
+
+        Args:
+          experience: See `train`.
+          weights: See `train`.
+          training: See `loss`.
+          seed: The seed of random numbers; None takes the next update's, which depends
+            on the agent's seed and the train step counter alone.
+          **kwargs: Additional arguments for the algorithm's `_prepare`.
+        """
+        data = self._prepare(experience, weights, **kwargs)
+        return self._batch_of(data, weights, training, seed)
+
+    def _batch_of(
+        self,
+        data: Any,
+        weights: tf.Tensor | None,
+        training: bool,
+        seed: int | tf.Tensor | None = None,
+    ) -> updates.Batch:
+        """Returns the batch of prepared data."""
+        if seed is None and self._seed is not None:
+            counter = tf.cast(self.train_step_counter, tf.int64)
+            seed = tf.stack([self._seed, counter])
+        own = None if seed is None else seeds.as_seed(seed)
+        return updates.Batch(data, weights, training, own)
+
+    def _in_turn(
+        self, batch: updates.Batch
+    ) -> list[tuple[updates.Part, updates.Batch]]:
+        """Returns the parts, each with a seed of its own in its batch."""
+        if not self._parts:
+            raise NotImplementedError(
+                f"{type(self).__name__}: got no parts of an update, expected some in "
+                "self._parts; list them in the constructor, or write _train and _loss."
+            )
+        if batch.seed is None:
+            return [(part, batch) for part in self._parts]
+        each = seeds.split_seed(batch.seed, len(self._parts))
+        return [
+            (part, batch._replace(seed=seed))
+            for part, seed in zip(self._parts, each, strict=True)
+        ]
+
+    def _update_parts(self, batch: updates.Batch) -> LossInfo:
+        """Does one update; returns the losses as they were before each part's own."""
+        part_losses, details = {}, dict(batch.details)
+        for part, own in self._in_turn(batch):
+            own = own._replace(details=dict(details))
+            if part.period is None:
+                loss, new = self._gradient_step(part, own)
+            else:
+                step = functools.partial(self._gradient_step, part, own)
+                loss, new = part.at_its_time(step, self.train_step_counter)
+            part_losses[part.label] = loss
+            details |= new
+        checked = list(part_losses.values())
+        self._count(*checked)
+        if self._update_target is not None:
+            with tf.control_dependencies(checked):
+                self._update_target()
+        return self._loss_info(part_losses, details)
+
+    def _loss_of_parts(self, batch: updates.Batch) -> LossInfo:
+        """Returns all losses of the current weights; changes nothing."""
+        part_losses, details = {}, dict(batch.details)
+        for part, own in self._in_turn(batch):
+            loss, new = part.loss(own._replace(details=dict(details)))
+            part_losses[part.label] = part.weight * loss
+            details |= new
+        return self._loss_info(part_losses, details)
+
+    def _gradient_step(
+        self, part: updates.Part, batch: updates.Batch
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Takes one gradient step of a part.
+
+        Returns:
+          The weighted loss before the step, after the checks that it and its gradients
+          are finite; and the details of the loss.
+        """
+        trained = part.trained_variables()
+
+        def differentiate() -> tuple[tf.Tensor, dict[str, Any], list[Any]]:
+            with tf.GradientTape() as tape:
+                loss, details = part.loss(batch)
+                loss = part.weight * loss
+            with convolutions.fast_gradients(trained):
+                return loss, details, tape.gradient(loss, trained)
+
+        if self._jit_compile_losses:
+            differentiate = _compiled(differentiate)
+        loss, details, gradients = differentiate()
+        checked = self._apply(
+            loss, gradients, trained, part.optimizer, part.untrained_variables()
+        )
+        if part.after is not None:
+            with tf.control_dependencies([checked]):
+                part.after()
+        return checked, details
+
+    def _loss_info(
+        self, part_losses: dict[str, tf.Tensor], details: dict[str, Any]
+    ) -> LossInfo:
+        """Adds up the losses, and writes the summaries."""
+        if "extra" in details:  # Of the only part, whose loss is whole.
+            (loss,) = part_losses.values()
+            return LossInfo(loss, details["extra"])
+        fields = self._info._fields
+        found: dict[str, Any] = {
+            name: tf.constant(0.0) for name in fields if name.endswith("_loss")
+        }
+        found |= {f"{label}_loss": loss for label, loss in part_losses.items()}
+        found |= details
+        info = self._info(*(found[name] for name in fields))
+        total = updates.total_loss(self._parts, part_losses, fields)
+        self._write_summaries(total, {**info._asdict(), **self._log_values()})
+        return LossInfo(total, info)
+
+    def _write_summaries(
+        self,
+        total_loss: tf.Tensor,
+        values: dict[str, Any],
+        histograms: dict[str, tf.Tensor] | None = None,
+    ) -> None:
+        """Writes the losses, and in debug mode histograms.
+
+        Args:
+          total_loss: The loss.
+          values: Numbers by name; in debug mode, those that are no scalars become
+            histograms with the prefix "loss/".
+          histograms: Further histograms of the debug mode, by name.
+        """
+        scalars = {
+            k: v for k, v in values.items() if not tf.is_tensor(v) or v.shape.rank == 0
+        }
+        if self.summaries_enabled:
+            summaries.summarize_scalar_dict(
+                {**scalars, "total_loss": total_loss}, step=self.train_step_counter
+            )
+        if self.debug_summaries:
+            others = {f"loss/{k}": v for k, v in values.items() if k not in scalars}
+            summaries.summarize_tensor_dict(others, step=self.train_step_counter)
+            if histograms:
+                summaries.summarize_histogram_dict(histograms, self.train_step_counter)
+
+    def _log_values(self) -> dict[str, tf.Tensor]:
+        """Returns scalars for the log that need no batch, such as a temperature."""
+        return {}
+
+    def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
+        """Returns scalars of a batch for the log, with the update's seed."""
+        del batch
+        return {}
 
     def _variables(self) -> list[tf.Variable]:
         """Returns all variables that `_train` changes, but not the train step counter.
 
-        By default, these are the variables that `tf.train.Checkpoint` finds in the
-        agent's attributes, except for the states of random generators.
+        By default, these are the variables of the parts, the targets and the seed. For
+        an agent without parts, they are those that `tf.train.Checkpoint` finds in its
+        attributes, except for the states of random generators.
         """
-        found = variables.tracked_variables(self)
-        return [v for v in found if v is not self._train_step_counter]
+        if not self._parts:
+            found = variables.tracked_variables(self)
+            return [v for v in found if v is not self._train_step_counter]
+        return variables.as_tf_variables(
+            [
+                *(v for part in self._parts for v in part.held()),
+                *(v for module in self._untrained for v in module.variables),
+                *(v for _, target in self._target_pairs for v in target.variables),
+                *getattr(self._update_target, "variables", tuple)(),
+                *([] if self._seed is None else [self._seed]),
+            ]
+        )
 
 
 def _compiled(function: Callable[[], Any]) -> Any:

@@ -1,8 +1,8 @@
 """The parts of an update: losses with their optimizers, and moves of targets.
 
-An agent with several optimizers lists its parts; an update takes them one after the
-other, and then moves the target networks. A part sees the weights that the parts before
-it have changed, and the details of their losses. See `ActorCriticAgent`.
+An agent lists its parts, one for each optimizer; `TFAgent._train` takes them one after
+the other, and then moves the target networks. A part sees the weights that the parts
+before it have changed, and the details of their losses.
 """
 
 from __future__ import annotations
@@ -15,59 +15,31 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.compilation import replicas, variable_substitution
-from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common, optimizers, variables
-
-
-class Transitions(NamedTuple):
-    """Transitions for the losses, `[B, ...]`.
-
-    For recurrent networks all shapes are `[B, T - 1, ...]`, except that
-    `next_time_step` holds all `T` steps; see `sequences.unroll`.
-
-    Attributes:
-      time_step: The time steps at which the actions were taken.
-      action: The nest of actions.
-      next_time_step: The time steps after them.
-      reward: The rewards, times `reward_scale_factor`; 0 where masked.
-      discount: Gamma times the environment's discounts; 0 where masked.
-      valid: False where a transition is masked.
-    """
-
-    time_step: ts.TimeStep
-    action: Any
-    next_time_step: ts.TimeStep
-    reward: tf.Tensor
-    discount: tf.Tensor
-    valid: tf.Tensor
 
 
 class Batch(NamedTuple):
     """What the loss of a part is computed from.
 
     Attributes:
-      transitions: The transitions.
+      data: What the agent's `_prepare` made of the experience, such as `Transitions`.
       weights: The weight of each example in the losses; see `TFAgent.train`.
-      seed: The seed of the part's random numbers, int64 `[2]`.
       training: Whether networks are applied as in training.
+      seed: The seed of the part's random numbers, int64 `[2]`; None for an agent whose
+        losses draw none.
       details: What the losses of the parts before returned as details, by name.
-      shared: What all parts of the update share, such as actions.
     """
 
-    transitions: Transitions
+    data: Any
     weights: tf.Tensor | None
-    seed: tf.Tensor
     training: bool
-    details: Mapping[str, Any]
-    shared: Any = None
+    seed: tf.Tensor | None = None
+    details: Mapping[str, Any] = {}
 
 
 # Returns a scalar loss, and details by name.
 PartLoss = Callable[[Batch], tuple[tf.Tensor, dict[str, Any]]]
-# Does a gradient step: takes a function that returns a loss and details, the trained
-# variables, their optimizer and the untrained variables; returns the loss and details.
-GradientStep = Callable[..., tuple[tf.Tensor, Any]]
 
 
 class Part(tf.Module):
@@ -78,6 +50,8 @@ class Part(tf.Module):
       loss: The loss before its weight. A subclass of an agent may replace it.
       weight: The factor of the loss, which it may replace, too.
       optimizer: The optimizer.
+      period: The number of train steps between updates; None updates in each.
+      after: What to do after each update, or None.
       counts: Whether the agent's loss includes this one.
     """
 
@@ -116,16 +90,24 @@ class Part(tf.Module):
         self.counts = counts
         self._trained = list(trained)
         self.optimizer = optimizers.OptimizerAdapter(
-            optimizer, variables.trainable_variables(self._trained), clip
+            optimizer, self.trained_variables(), clip
         )
         self.weight = weight
-        self._period = period
-        self._after = after
+        self.period = period
+        self.after = after
         self._last_loss = (
             None
             if period is None
             else tf.Variable(0.0, trainable=False, name=f"{label}_loss")
         )
+
+    def trained_variables(self) -> list[Any]:
+        """Returns the variables that the part updates."""
+        return variables.trainable_variables(self._trained)
+
+    def untrained_variables(self) -> list[Any]:
+        """Returns the other variables of its networks, such as statistics of layers."""
+        return [v for m in self._trained for v in m.non_trainable_variables]
 
     def held(self) -> list[Any]:
         """Returns all variables that an update changes, or that its networks have."""
@@ -135,47 +117,34 @@ class Part(tf.Module):
             *([] if self._last_loss is None else [self._last_loss]),
         ]
 
-    def weighted_loss(self, batch: Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Returns the loss times its weight, and the details."""
-        loss, details = self.loss(batch)
-        return self.weight * loss, details
+    def gradient_norm(self, batch: Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the norm of all gradients before clipping, and the loss's details."""
+        with tf.GradientTape() as tape:
+            loss, details = self.loss(batch)
+        gradients = tape.gradient(loss, self.trained_variables())
+        return tf.cast(tf.linalg.global_norm(gradients), tf.float32), details
 
-    def update(
-        self, batch: Batch, gradient_step: GradientStep, train_step: tf.Variable
+    def at_its_time(
+        self, step: Callable[[], tuple[tf.Tensor, Any]], train_step: tf.Variable
     ) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Updates the trained variables, if it is time.
+        """Takes a gradient step in every `period`-th train step.
 
         Args:
-          batch: What the loss is computed from.
-          gradient_step: The agent's `_gradient_step`.
+          step: Takes the step, and returns the loss before it, and details.
           train_step: The number of train steps before this one.
 
         Returns:
-          The loss before the update, and its details.
+          The loss before the last step that was taken, and no details.
         """
-
-        def step() -> tuple[tf.Tensor, dict[str, Any]]:
-            loss, details = gradient_step(
-                lambda: self.weighted_loss(batch),
-                variables.trainable_variables(self._trained),
-                self.optimizer,
-                [v for m in self._trained for v in m.non_trainable_variables],
-            )
-            if self._after is not None:
-                with tf.control_dependencies([loss]):
-                    self._after()
-            return loss, details
-
-        if self._period is None:
-            return step()
-        kept = self._last_loss
+        kept, period = self._last_loss, self.period
         assert kept is not None
+        assert period is not None
 
         def step_and_keep() -> None:
             kept.assign(step()[0])
 
-        is_due = train_step % self._period == 0
-        if self._period == 1:
+        is_due = train_step % period == 0
+        if period == 1:
             step_and_keep()
         elif replicas.are_several():
             # In a branch, replicas cannot wait for each other.

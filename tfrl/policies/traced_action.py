@@ -10,6 +10,7 @@ callable. To trace any other policy, wrap its `action` in `tfrl.utils.common.fun
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from typing import Any
 
@@ -56,13 +57,21 @@ class TracedAction:
             self._num_calls = -1
             return None
         try:
-            seed = None if seed is None else seeds.as_seed(seed)
-            return self.function(policy)(time_step, policy_state, seed)
-        except Exception:
-            # The eager call that follows either raises a clearer error, or works if the
-            # policy only cannot be traced.
-            self._num_calls = -1
-            return None
+            traced_seed = None if seed is None else seeds.as_seed(seed)
+            return self.function(policy)(time_step, policy_state, traced_seed)
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+        # If the arguments are wrong, this raises a clearer error. If it works, only the
+        # trace fails.
+        step = policy._act(time_step, policy_state, seed)
+        self._num_calls = -1
+        warnings.warn(
+            f"{type(policy).__name__}.action: its trace failed, so from now on it runs "
+            f"without one, and is several times slower; {failure}",
+            UserWarning,
+            stacklevel=3,
+        )
+        return step
 
 
 def _act(policy: Any, time_step: Any, policy_state: Any, seed: Any) -> Any:

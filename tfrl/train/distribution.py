@@ -57,8 +57,8 @@ def _check_applied_by_adapters(
             raise ValueError(
                 f"agent {agent.name!r}: got the optimizer {part.name!r}, which it "
                 "applies by itself, expected a tfrl.utils.optimizers.OptimizerAdapter; "
-                "give it to self._gradient_step or self._apply, which average the "
-                "gradients of replicas."
+                "give it to a part of the update, or to self._apply, which average "
+                "the gradients of replicas."
             )
 
 

@@ -108,8 +108,8 @@ def test_the_critics_target_is_the_mixture_over_the_drawn_actions():
 
 def test_actions_are_weighted_by_the_means_of_their_distributions():
     agent = make_agent()
-    evaluation = agent._batch(agent._transitions(FRAMES), None, False).shared
-    values = agent._action_values(evaluation)
+    evaluation = agent._batch(FRAMES, None, False).details["evaluation"]
+    values = agent._means(evaluation)
     sums = FRAMES.observation[:, 1] + np.clip(2 * evaluation.actions, -2, 2)
     probs = special.softmax(2 * sums * ATOMS / 4, axis=-1)
     np.testing.assert_allclose(values, probs @ ATOMS, rtol=1e-5, atol=1e-6)

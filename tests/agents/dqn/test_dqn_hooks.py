@@ -216,11 +216,11 @@ def test_train_gives_a_loss_of_ones_own_all_numbers_of_the_agent():
 class SameLoss(dqn_agent.DqnAgent):
     """DQN, written with the helpers that an override of the seam has."""
 
-    def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
-        values = self._apply_network(self._target_q_network, transition.next_time_step)
-        best = tf.reduce_max(self._at_next_steps(values, transition), axis=-1)
-        targets = tf.stop_gradient(rewards + discounts * best)
-        return td_errors_loss_fn(targets, predictions), targets - predictions
+    def _td_error(self, predictions, transitions):
+        values = self._apply_network(self._target_q_network, transitions.next_time_step)
+        best = tf.reduce_max(transitions.at_next(values), axis=-1)
+        targets = tf.stop_gradient(transitions.reward + transitions.discount * best)
+        return transitions.loss_fn(targets, predictions), targets - predictions
 
 
 @pytest.mark.parametrize("make_network", [network, recurrent_network])
@@ -273,8 +273,8 @@ def test_a_masked_transition_may_lead_to_anything():
 
 
 class Unreduced(dqn_agent.DqnAgent):
-    def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
-        errors = rewards[:, None] - tf.stack([predictions] * 5, axis=1)
+    def _td_error(self, predictions, transitions):
+        errors = transitions.reward[:, None] - tf.stack([predictions] * 5, axis=1)
         return errors**2, tf.reduce_mean(errors, axis=1)
 
 
@@ -300,14 +300,12 @@ class Spread(dqn_agent.DqnAgent):
     def _values_of(self, network_output):
         return tf.reduce_sum(network_output * self.weights, axis=-1)
 
-    def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
-        following = self._at_next_steps(
-            self._compute_next_q_values(
-                transition.next_time_step, transition.action_step.info
-            ),
-            transition,
+    def _td_error(self, predictions, transitions):
+        following = transitions.at_next(
+            self._compute_next_q_values(transitions.next_time_step, transitions.info)
         )
-        targets = rewards[..., None] + discounts[..., None] * following
+        targets = transitions.discount[..., None] * following
+        targets += transitions.reward[..., None]
         errors = tf.stop_gradient(targets) - predictions
         return tf.reduce_sum(errors**2, axis=-1), tf.reduce_mean(errors, axis=-1)
 
@@ -434,8 +432,8 @@ class Distributional(dqn_agent.DqnAgent):
             epsilon_greedy_policy.EpsilonGreedyPolicy(policy, self._epsilon_greedy),
         )
 
-    def _td_error(self, predictions, transition, rewards, discounts, td_errors_loss_fn):
-        errors = rewards[:, None] - predictions
+    def _td_error(self, predictions, transitions):
+        errors = transitions.reward[:, None] - predictions
         return tf.reduce_sum(errors**2, axis=1), tf.reduce_mean(errors, axis=1)
 
 
@@ -512,7 +510,7 @@ def test_the_target_may_be_updated_in_another_way():
         ("_best_actions", "_compute_next_q_values"),
         ("_target_q_values", "_compute_next_q_values"),
         ("_q_values", r"_compute_q_values\(time_steps, actions, training\)"),
-        ("_td_loss", r"_td_error\(predictions, transition"),
+        ("_td_loss", r"_td_error\(predictions, transitions\)"),
         ("_apply_loss", r"self\._apply"),
         ("_update", r"self\._apply and self\._count"),
         ("_check_trajectory_dimensions", "data_converter"),

@@ -152,7 +152,7 @@ def test_double_q_changes_the_next_action_alone(agent):
     np.testing.assert_array_equal(plain.loss(batch).loss, double.loss(batch).loss)
     moved(plain, -1.0), moved(double, -1.0)
     next_step = batch.next_time_step if hasattr(batch, "next_time_step") else None
-    next_step = next_step or plain._as_transition(batch).next_time_step
+    next_step = next_step or plain._read.convert(batch).next_time_step
     ours = double._compute_next_q_values(next_step, ())
     theirs = plain._compute_next_q_values(next_step, ())
     online = plain._values_of(plain._apply_network(plain._q_network, next_step))
@@ -217,7 +217,7 @@ def test_munchausens_reward_and_target():
     agent = make("dqn", munchausen=Munchausen(0.8, 0.5, -0.6))
     moved(agent)
     batch = experience(agent)
-    transition = agent._as_transition(batch)
+    transition = agent._read.convert(batch)
     now, action, then = transition
     values, next_values = (
         agent._target_q_network(step.observation)[0].numpy() for step in (now, then)

@@ -49,7 +49,7 @@ def make(**kwargs):
 
 def test_at_the_middles_it_is_qr_dqn():
     agent, batch = make(), experience()
-    agent._fractions = lambda batch_size, number, purpose=0: tf.tile(
+    agent._fractions = agent._target_fractions = lambda batch_size: tf.tile(
         tf.constant([MIDDLES], tf.float32), [batch_size, 1]
     )
     extra = agent.loss(batch).extra
@@ -59,12 +59,12 @@ def test_at_the_middles_it_is_qr_dqn():
 
 
 def test_the_fractions_are_uniform_and_new_in_each_update():
-    agent = make(num_quantiles=64)
+    agent = make(num_quantiles=64, num_target_quantiles=64)
     draws = []
-    for purpose in (0, 1):
+    for draw in (agent._fractions, agent._target_fractions):
         for counter in (0, 1):
             agent.train_step_counter.assign(counter)
-            draws.append(agent._fractions(500, 64, purpose).numpy())
+            draws.append(draw(500).numpy())
     for draw in draws:
         # The deviation of a mean of 32,000 uniform numbers is 0.0016.
         np.testing.assert_allclose(draw.mean(), 0.5, atol=0.01)
@@ -75,7 +75,7 @@ def test_the_fractions_are_uniform_and_new_in_each_update():
         for other in draws[:i]:
             assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.03
     agent.train_step_counter.assign(0)
-    np.testing.assert_array_equal(agent._fractions(500, 64), draws[0])
+    np.testing.assert_array_equal(agent._fractions(500), draws[0])
 
 
 def test_the_predictions_and_their_levels_have_the_same_fractions():

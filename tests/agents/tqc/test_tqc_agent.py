@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import agents
+from tfrl.agents import transitions, updates
 from tfrl.networks import (
     ActorDistributionNetwork,
     ActorDistributionRnnNetwork,
@@ -98,7 +99,11 @@ def test_entropy_raises_each_sample_of_the_target():
     )
     seed = tf.constant([1, 2])
     _, log_prob = agent._draw(time_step, seed, training=False)
-    values = agent._compute_next_values(time_step, seed)
+    ones = tf.ones([4])
+    data = transitions.Transitions(
+        time_step, tf.zeros([4, 1]), time_step, 0 * ones, ones, ones > 0
+    )
+    values = agent._targets(updates.Batch(data, None, False, seed))
     assert values.shape == (4, 2)
     np.testing.assert_allclose(
         values, np.tile(1 - 0.3 * log_prob.numpy()[:, np.newaxis], [1, 2]), rtol=1e-6

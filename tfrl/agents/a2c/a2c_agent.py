@@ -45,7 +45,7 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
     one update. Policies, ways to train and options are as in `PPOAgent`.
     """
 
-    _loss_info_type = A2CLossInfo
+    _info = A2CLossInfo
 
     def __init__(
         self,

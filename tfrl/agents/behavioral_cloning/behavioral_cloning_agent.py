@@ -44,7 +44,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import actions, nest_utils, optimizers, summaries, variables
+from tfrl.utils import actions, nest_utils, optimizers, summaries
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
@@ -117,7 +117,14 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         """
         checks.check_time_step_spec(time_step_spec)
         checks.check_gradient_clipping(gradient_clipping)
-        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
+        agent = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+        )
         time_step_spec = tensor_spec.from_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
         specs = tf.nest.flatten(action_spec)
@@ -163,10 +170,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             **agent.of_base(),
         )
         self._cloning_network = network
-        self._optimizer = optimizers.OptimizerAdapter(
-            optimizer,
-            network.trainable_variables,
-            optimizers.each_to_norm(gradient_clipping),
+        self._set_only_part(
+            [network], optimizer, optimizers.each_to_norm(gradient_clipping)
         )
         self._loss_fn: Callable[..., tf.Tensor] = loss_fn or self._default_loss
         self._calls_network = not _takes_training(self._loss_fn)
@@ -233,28 +238,6 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
     def cloning_network(self) -> Any:
         """The network that is trained, which normalizes observations by itself."""
         return self._cloning_network
-
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the current learning rate."""
-        del experience
-        rate = self._optimizer.learning_rate()
-        return {} if rate is None else {"learning_rate": rate}
-
-    def _variables(self) -> list[tf.Variable]:
-        held = [*self._cloning_network.variables, *self._optimizer.variables()]
-        return variables.as_tf_variables(held)
-
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        checked, extra = self._gradient_step(
-            lambda: self._loss(experience, weights, training=True),
-            self._cloning_network.trainable_variables,
-            self._optimizer,
-            self._cloning_network.non_trainable_variables,
-        )
-        self._count(checked)
-        return tf_agent.LossInfo(checked, extra)
 
     def _loss(
         self,

@@ -14,17 +14,16 @@ algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfrl import losses
+from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import dqn_agent
 from tfrl.networks import utils as network_utils
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.utils.reward_normalizer import RewardNormalizer
@@ -160,17 +159,13 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         return tf.linalg.matvec(tf.nn.softmax(network_output), self._atoms)
 
     def _td_error(
-        self,
-        predictions: tf.Tensor,
-        transition: trajectory.Transition,
-        rewards: tf.Tensor,
-        discounts: tf.Tensor,
-        td_errors_loss_fn: Callable,
+        self, predictions: tf.Tensor, transitions: transitions_lib.Transitions
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        del td_errors_loss_fn
-        following = self._next_output(transition)
+        following = self._next_output(transitions)
         target = losses.categorical_target(
-            rewards, discounts, _Returns(tf.constant(self._atoms), following)
+            transitions.reward,
+            transitions.discount,
+            _Returns(tf.constant(self._atoms), following),
         )
         loss = tf.nn.softmax_cross_entropy_with_logits(target, predictions)
         entropy = -tf.reduce_sum(tf.math.xlogy(target, target), axis=-1)

@@ -29,7 +29,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import updates
+from tfrl.agents import critics, transitions, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.distributions import recorded
 from tfrl.policies import actor_policy as actor_policy_lib
@@ -231,27 +231,26 @@ class CqlSacAgent(sac_agent.SacAgent):
             )
             self._parts = [*self._parts, multiplier]
 
-    def _log_values(
-        self, batch: updates.Batch | None = None, extra: Any = None
-    ) -> dict[str, tf.Tensor]:
-        values = super()._log_values(batch) | {"cql_alpha": self._cql_alpha()}
-        return values if extra is None else values | {"cql_loss": extra.cql_loss}
+    def _log_values(self) -> dict[str, tf.Tensor]:
+        return super()._log_values() | {"cql_alpha": self._cql_alpha()}
+
+    def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
+        """Returns the mean `entropy`, and `cql_loss`."""
+        return super()._measure_losses(batch, extra) | {"cql_loss": extra.cql_loss}
 
     def _cql_alpha(self) -> tf.Tensor:
         if self._multiplier is None:
             return tf.constant(self._fixed_cql_alpha, tf.float32)
         return self._multiplier.value()
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
+    def _targets(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns SAC's targets, or those without the entropy."""
         if self._include_entropy:
-            return super()._compute_next_values(next_time_step, seed)
-        action, _ = self._draw(next_time_step, seed, training=False)
-        values = self._values_of_all(
-            self._target_critic_networks, next_time_step, action
-        )
-        return tf.reduce_min(values, axis=0)
+            return super()._targets(batch)
+        reached = batch.data.next_time_step
+        action, _ = self._draw(reached, batch.seed)
+        values = self._values_of_all(self._target_critic_networks, reached, action)
+        return batch.data.targets(tf.reduce_min(values, axis=0))
 
     def _conservative_loss(
         self, batch: updates.Batch
@@ -260,8 +259,8 @@ class CqlSacAgent(sac_agent.SacAgent):
         td_loss, details = self._critic_loss(batch)
         critic_loss = self._critic_loss_weight * td_loss
         *_, for_penalty = seeds.split_seed(batch.seed, 3)
-        penalty = self._penalty(batch.transitions, for_penalty)
-        cql_loss = self._mean(penalty, batch)
+        penalty = self._penalty(batch.data, for_penalty)
+        cql_loss = critics.mean(penalty, batch)
         alpha = tf.stop_gradient(self._cql_alpha())
         bellman = 0.0 if self._penalty_alone else critic_loss
         return bellman + alpha * cql_loss, {
@@ -270,22 +269,18 @@ class CqlSacAgent(sac_agent.SacAgent):
             "cql_loss": cql_loss,
             "cql_alpha": alpha,
             # With 0 for masked transitions.
-            "excess": self._mean(penalty - self._cql_tau, batch),
+            "excess": critics.mean(penalty - self._cql_tau, batch),
         }
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the critics' TD loss, with noise in the rewards."""
         for_targets, for_noise, _ = seeds.split_seed(batch.seed, 3)
-        transitions = batch.transitions
+        data = batch.data
         if self._reward_noise:
-            noise = seeds.normal(for_noise, tf.shape(transitions.reward))
-            noisy = transitions.reward + self._reward_noise * noise
-            transitions = transitions._replace(
-                reward=tf.where(transitions.valid, noisy, 0.0)
-            )
-        return super()._critic_loss(
-            batch._replace(transitions=transitions, seed=for_targets)
-        )
+            noise = seeds.normal(for_noise, tf.shape(data.reward))
+            noisy = data.reward + self._reward_noise * noise
+            data = data._replace(reward=tf.where(data.valid, noisy, 0.0))
+        return super()._critic_loss(batch._replace(data=data, seed=for_targets))
 
     def _multiplier_loss(
         self, batch: updates.Batch
@@ -294,17 +289,17 @@ class CqlSacAgent(sac_agent.SacAgent):
         assert self._multiplier is not None
         return self._multiplier.loss(-batch.details["excess"]), {}
 
-    def _penalty(self, transitions: updates.Transitions, seed: tf.Tensor) -> tf.Tensor:
+    def _penalty(self, data: transitions.Transitions, seed: tf.Tensor) -> tf.Tensor:
         """Returns the conservative penalty, a mean over the critics.
 
         It is `[B]`, or `[B, T - 1]` for recurrent networks.
         """
-        batch_size = tf.shape(transitions.reward)[0]
+        batch_size = tf.shape(data.reward)[0]
         for_policy, for_uniform = seeds.split_seed(seed, 2)
 
         def repeated(number: int) -> ts.TimeStep:
             return tf.nest.map_structure(
-                lambda t: tf.repeat(t, number, axis=0), transitions.time_step
+                lambda t: tf.repeat(t, number, axis=0), data.time_step
             )
 
         def by_example(values: tf.Tensor) -> tf.Tensor:
@@ -336,7 +331,7 @@ class CqlSacAgent(sac_agent.SacAgent):
             self._critic_networks, repeated(2 * self._num_samples), action
         )
         recorded_values = self._values_of_all(
-            self._critic_networks, transitions.time_step, transitions.action
+            self._critic_networks, data.time_step, data.action
         )
         penalties = [
             losses.conservative_penalty(
@@ -355,26 +350,24 @@ class CqlSacAgent(sac_agent.SacAgent):
         self, batch: updates.Batch
     ) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the cloning loss in the first updates, and then the actor's."""
-        time_step, seed = batch.transitions.time_step, batch.seed
         loss = tf.cond(
             self.train_step_counter < self._num_bc_steps,
-            lambda: self._cloning_loss(batch.transitions, seed, batch.training),
-            lambda: self._compute_actor_loss(time_step, seed, batch.training),
+            lambda: self._cloning_loss(batch),
+            lambda: self._actor_loss(batch)[0],
         )
-        return self._mean(loss, batch, self._actor_network), {}
+        return loss, {}
 
-    def _cloning_loss(
-        self, transitions: updates.Transitions, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        """Returns `alpha log pi(a'|s) - log pi(a|s)`, `[B]` or `[B, T - 1]`."""
-        time_step = transitions.time_step
-        distributions = self._policies[training].distribution(time_step).action
+    def _cloning_loss(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns the mean of `alpha log pi(a'|s) - log pi(a|s)`."""
+        time_step = batch.data.time_step
+        distributions = self._policies[batch.training].distribution(time_step).action
         log_prob_of_record = recorded.log_probability(
-            distributions, transitions.action, self.action_spec
+            distributions, batch.data.action, self.action_spec
         )
-        _, log_prob = self._draw(time_step, seed, training)
+        _, log_prob = self._draw(time_step, batch.seed, batch.training)
         alpha = self._temperature.value()
-        return losses.sac_actor_loss(log_prob_of_record, log_prob, alpha)
+        loss = losses.sac_actor_loss(log_prob_of_record, log_prob, alpha)
+        return critics.mean(loss, batch, self._actor_network)
 
 
 def _multiplier(

@@ -25,9 +25,10 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
-    deterministic_actors,
+    critics,
     options,
     part_losses,
+    updates,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -63,7 +64,7 @@ class D4pgAgent(actor_critic.DistributionalCritics):
     """
 
     _info = D4pgInfo
-    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    _refused_overrides = part_losses.REFUSED_OVERRIDES
     critic_loss = part_losses.critic_loss
     actor_loss = part_losses.actor_loss
     _clip_to = staticmethod(optimizers.all_to_norm)
@@ -165,21 +166,30 @@ class D4pgAgent(actor_critic.DistributionalCritics):
         )
         self._dqda_clipping = dqda_clipping
         self._parts = [
-            self._critic_part(critic_optimizer),
-            self._actor_part(actor_optimizer),
+            self._critic_part(self._critic_loss, critic_optimizer),
+            self._actor_part(self._actor_loss, actor_optimizer),
         ]
 
-    _compute_next_values = deterministic_actors.next_values
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean cross entropy of `Z(s_0, a_0)`, and its details.
 
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        del seed
+        The target is `r + gamma d Z_target(s_n, mu_target(s_n))`, with n-step returns.
+        """
+        reached = self._embedding.target(batch.data.next_time_step)
+        actions = critics.outputs(self._target_actor_network, reached)
+        (target,) = self._target_critic_networks
+        next_values = critics.values(target, reached, actions)
+        return critics.regress_distributions(self, batch, next_values)
+
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `-E[Z(s, mu(s))]`, with its gradient through `mu`."""
+        time_step = self._embedding.target(batch.data.time_step)
         (critic,) = self._critic_networks
-        return deterministic_actors.policy_gradient_loss(
-            self._outputs(self._actor_network, time_step, training),
-            lambda actions: self._values(critic, time_step, actions).mean(),
+        loss = critics.policy_gradient_loss(
+            critics.outputs(self._actor_network, time_step, batch.training),
+            lambda actions: critics.values(critic, time_step, actions).mean(),
             time_step.is_last(),
             self._dqda_clipping,
             clip_norm=True,
         )
+        return critics.mean(loss, batch, self._actor_network), {}

@@ -24,9 +24,10 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
-    deterministic_actors,
+    critics,
     options,
     part_losses,
+    updates,
 )
 from tfrl.policies import ou_noise_policy
 from tfrl.trajectories import time_step as ts
@@ -60,7 +61,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
     """
 
     _info = DdpgInfo
-    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    _refused_overrides = part_losses.REFUSED_OVERRIDES
     critic_loss = part_losses.critic_loss
     actor_loss = part_losses.actor_loss
 
@@ -134,7 +135,25 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             or a network does not fit the specs.
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
-        td, common = options.from_arguments(locals())
+        td = options.TdOptions(
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            gradient_clipping=gradient_clipping,
+            n_step_update=n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
+        options.warn_of_growing_values(type(self), td)
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DDPG")
         action_spec = checks.as_continuous_action_spec(action_spec, "DDPG")
         checks.check_dqda_clipping(dqda_clipping)
@@ -165,19 +184,29 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
         )
         self._dqda_clipping = dqda_clipping
         self._parts = [
-            self._critic_part(critic_optimizer),
-            self._actor_part(actor_optimizer),
+            self._critic_part(self._critic_loss, critic_optimizer),
+            self._actor_part(self._actor_loss, actor_optimizer),
         ]
 
-    _compute_next_values = deterministic_actors.next_values
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `L(y - Q(s, a))`, and its details.
 
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        del seed
-        return deterministic_actors.policy_gradient_loss(
-            self._outputs(self._actor_network, time_step, training),
-            lambda actions: self._values(self._critic_networks[0], time_step, actions),
+        Here `y = r + gamma d Q_target(s', mu_target(s'))`.
+        """
+        reached = self._embedding.target(batch.data.next_time_step)
+        actions = critics.outputs(self._target_actor_network, reached)
+        (target,) = self._target_critic_networks
+        targets = batch.data.targets(critics.values(target, reached, actions))
+        return critics.regress(self, batch, targets)
+
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `-Q(s, mu(s))`, with the gradient `-dQ/da dmu/dtheta`."""
+        time_step = self._embedding.target(batch.data.time_step)
+        (critic,) = self._critic_networks
+        loss = critics.policy_gradient_loss(
+            critics.outputs(self._actor_network, time_step, batch.training),
+            lambda actions: critics.values(critic, time_step, actions),
             time_step.is_last(),
             self._dqda_clipping,
         )
+        return critics.mean(loss, batch, self._actor_network), {}

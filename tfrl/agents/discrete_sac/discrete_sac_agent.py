@@ -23,11 +23,11 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import (
-    actor_critic,
     actor_critic_networks,
     checks,
+    critics,
     options,
-    part_losses,
+    transitions,
     updates,
 )
 from tfrl.agents.sac import sac_agent
@@ -39,20 +39,12 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
 
-class DiscreteSacAgent(actor_critic.ActorCriticAgent):
+class DiscreteSacAgent(sac_agent.SoftActorCritic):
     """A SAC agent for one discrete action.
 
     The targets follow the critics at once with the default `target_update_tau` of 1;
     0.005 is usual.
     """
-
-    _info = sac_agent.SacLossInfo
-    _refused_overrides = sac_agent.REFUSED_OVERRIDES
-    _hook_arguments = sac_agent.HOOK_ARGUMENTS
-    critic_loss = part_losses.soft_critic_loss
-    actor_loss = part_losses.soft_actor_loss
-    alpha_loss = part_losses.alpha_loss
-    _alpha_loss = part_losses.mean_alpha_loss
 
     def __init__(
         self,
@@ -151,20 +143,13 @@ class DiscreteSacAgent(actor_critic.ActorCriticAgent):
         )
         if target_entropy is None:
             target_entropy = 0.98 * math.log(self._num_actions)
-        self._temperature = sac_agent.make_temperature(
-            initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
-        )
-        self._parts = sac_agent.soft_parts(
-            self,
+        self._set_soft_parts(
+            sac_agent.make_temperature(
+                initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
+            ),
             (critic_optimizer, actor_optimizer, alpha_optimizer),
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
         )
-
-    def _log_values(
-        self, batch: updates.Batch | None = None, extra: Any = None
-    ) -> dict[str, tf.Tensor]:
-        del extra
-        return sac_agent.soft_log_values(self, batch)
 
     def _check_critic(self, critic: Any) -> None:
         network_utils.check_single_floating_network_output(
@@ -176,51 +161,47 @@ class DiscreteSacAgent(actor_critic.ActorCriticAgent):
         distribution = self._policies[training].distribution(time_step).action
         return tf.nn.log_softmax(tf.cast(distribution.logits_parameter(), tf.float32))
 
-    def _action_values(
-        self, critic: Any, time_step: ts.TimeStep, training: bool = False
+    def _smallest_values(
+        self, networks: list[Any], time_step: ts.TimeStep
     ) -> tf.Tensor:
-        """Returns a critic's values of all actions, `[B(, T), A]`."""
-        values, _ = critic(
-            time_step.observation, step_type=time_step.step_type, training=training
-        )
-        return values
+        """Returns the smaller of both critics' values of all actions, `[B(, T), A]`."""
+        return tf.minimum(*(critics.outputs(net, time_step) for net in networks))
 
-    def _values(
-        self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
-    ) -> tf.Tensor:
-        (action,) = tf.nest.flatten(action)
-        return losses.action_value(
-            self._action_values(critic, time_step, training), action
-        )
-
-    def _smallest_values(self, critics: list[Any], time_step: ts.TimeStep) -> tf.Tensor:
-        return tf.minimum(*(self._action_values(c, time_step) for c in critics))
-
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        del seed
-        return losses.expected_soft_value(
-            self._smallest_values(self._target_critic_networks, next_time_step),
-            self._log_probs(next_time_step, training=False),
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `sum_i L(y - Q_i(s, a))`, and its details."""
+        reached = batch.data.next_time_step
+        next_values = losses.expected_soft_value(
+            self._smallest_values(self._target_critic_networks, reached),
+            self._log_probs(reached, training=False),
             self._temperature.value(),
         )
+        targets = batch.data.targets(next_values)
+        return critics.regress(self, batch, targets, values_of=_values)
 
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        del seed
-        return -losses.expected_soft_value(
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `sum_a pi(a|s) (alpha log pi(a|s) - min_i Q_i(s, a))`."""
+        time_step = batch.data.time_step
+        loss = -losses.expected_soft_value(
             self._smallest_values(self._critic_networks, time_step),
-            self._log_probs(time_step, training),
+            self._log_probs(time_step, batch.training),
             self._temperature.value(),
         )
+        return critics.mean(loss, batch, self._actor_network), {}
 
-    def _compute_entropy(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        del seed
-        return losses.entropy_of(self._log_probs(time_step, training))
+    def _entropy(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns the entropy of `pi(.|s)`."""
+        return losses.entropy_of(self._log_probs(batch.data.time_step, batch.training))
+
+    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
+        return _values(self._critic_networks[0], data.time_step, data.action)
+
+
+def _values(
+    critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
+) -> tf.Tensor:
+    """Returns a critic's values of the actions taken; see `critics.values`."""
+    (action,) = tf.nest.flatten(action)
+    return losses.action_value(critics.outputs(critic, time_step, training), action)
 
 
 def _count_actions(action_spec: Any) -> int:

@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 import tensorflow as tf
 
-from tfrl.agents import actor_critic, checks
+from tfrl.agents import actor_critic, checks, critics, updates
 from tfrl.agents.mpo import mpo_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -78,16 +78,22 @@ class DmpoAgent(actor_critic.DistributionalCritics, mpo_agent.MpoAgent):
             **settings,
         )
 
-    def _action_values(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
+    def _means(self, evaluation: mpo_agent.Evaluation) -> tf.Tensor:
+        """Returns the means of `Z_target(s', a_i)`, `[N, B]`."""
         probs = evaluation.outputs.probs_parameter()
         # XLA adds up the last axis one number after the other, but not in a product.
         return self._by_action(tf.linalg.matvec(probs, evaluation.outputs.values))
 
-    def _next_values(self, evaluation: mpo_agent.Evaluation) -> Any:
-        """Returns the mixture of the distributions of a step's actions, `[B]`."""
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean cross entropy of `Z(s, a)`, and its details.
+
+        The target is `r + gamma d Z'`, with the mixture `Z'` of `Z_target(s', a_i)`.
+        """
         from tfrl.distributions import discrete_valued
 
-        probs = self._by_action(evaluation.outputs.probs_parameter())
-        return discrete_valued.DiscreteValuedDistribution(
-            evaluation.outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
+        outputs = batch.details["evaluation"].outputs
+        probs = self._by_action(outputs.probs_parameter())
+        mixture = discrete_valued.DiscreteValuedDistribution(
+            outputs.values, tf.math.log(tf.reduce_mean(probs, axis=0))
         )
+        return critics.regress_distributions(self, batch, mixture)

@@ -15,7 +15,7 @@ the target network and the greedy policy have none.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -23,14 +23,13 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import (
     checks,
-    data_converter,
     normalization,
     options,
-    sequences,
     target_networks,
     tf_agent,
     updates,
 )
+from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
 from tfrl.networks import noisy
@@ -38,7 +37,6 @@ from tfrl.networks import utils as network_utils
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import common, optimizers, schedules, summaries, variables
 from tfrl.utils.reward_normalizer import RewardNormalizer
@@ -100,10 +98,10 @@ class DqnAgent(tf_agent.TFAgent):
         "_next_q_values": "override _compute_next_q_values(next_time_steps, info)",
         "_q_values": "override _compute_q_values(time_steps, actions, training)",
         "_target_q_values": "override _compute_next_q_values(next_time_steps, info)",
-        "_td_loss": (
-            "override _td_error(predictions, transition, rewards, discounts, "
-            "td_errors_loss_fn)"
-        ),
+        "_td_loss": "override _td_error(predictions, transitions)",
+    }
+    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {
+        "_td_error": ("predictions", "transitions"),
     }
 
     # Whether the online network chooses the next action that the target rates.
@@ -174,7 +172,25 @@ class DqnAgent(tf_agent.TFAgent):
         self._check_action_spec(action_spec)
         exploration.check(epsilon_greedy, boltzmann_temperature)
         train_step_counter = checks.as_train_step_counter(train_step_counter)
-        td, agent = options.from_arguments(locals())
+        td = options.TdOptions(
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            gradient_clipping=gradient_clipping,
+            n_step_update=n_step_update,
+        )
+        agent = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
+        options.warn_of_growing_values(type(self), td)
 
         self._observation_and_action_constraint_splitter = (
             observation_and_action_constraint_splitter
@@ -221,26 +237,17 @@ class DqnAgent(tf_agent.TFAgent):
             training_data_spec=training_data_spec,
             **agent.of_base(),
         )
-        self._optimizer = optimizers.OptimizerAdapter(
-            optimizer,
-            self._q_network.trainable_variables,
-            optimizers.each_to_norm(td.gradient_clipping),
+        self._set_only_part(
+            [self._q_network], optimizer, optimizers.each_to_norm(td.gradient_clipping)
         )
         self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
         self._gamma = td.gamma
         self._reward_scale_factor = td.reward_scale_factor
+        self._target_pairs = [(self._q_network, self._target_q_network)]
         self._update_target = self._get_target_updater(
             td.target_update_tau, td.target_update_period
         )
-        # A recurrent network keeps the time dimension; otherwise the n steps are folded
-        # into one.
-        self._as_transition = (
-            data_converter.AsTransition(self.data_context, squeeze_time_dim=False)
-            if self._recurrent
-            else data_converter.AsNStepTransition(
-                self.data_context, gamma=td.gamma, n=td.n_step_update
-            )
-        )
+        self._read = transitions_lib.Reader(self.data_context, td, self._recurrent)
 
     # What the constructor calls.
 
@@ -331,34 +338,20 @@ class DqnAgent(tf_agent.TFAgent):
         self, tau: float = 1.0, period: int | None = 1
     ) -> Callable[[], Any]:
         """Returns a callable that `train` calls after each update of the weights."""
-        pairs = [(self._q_network, self._target_q_network)]
-        return updates.make_updater(pairs, tau, period)
+        return updates.make_updater(self._target_pairs, tau, period)
 
     # Training.
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        def compute_loss() -> tuple[tf.Tensor, Any]:
-            return self._loss(
-                experience,
-                td_errors_loss_fn=self._td_errors_loss_fn,
-                gamma=self._gamma,
-                reward_scale_factor=self._reward_scale_factor,
-                weights=weights,
-                training=True,
-            )
-
-        checked, extra = self._gradient_step(
-            compute_loss,
-            self._q_network.trainable_variables,
-            self._optimizer,
-            self._q_network.non_trainable_variables,
+    def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        loss, extra = self._loss(
+            batch.data,
+            td_errors_loss_fn=self._td_errors_loss_fn,
+            gamma=self._gamma,
+            reward_scale_factor=self._reward_scale_factor,
+            weights=batch.weights,
+            training=batch.training,
         )
-        self._count(checked)
-        with tf.control_dependencies([checked]):
-            self._update_target()
-        return tf_agent.LossInfo(checked, extra)
+        return loss, {"extra": extra}
 
     # TF-Agents' order of arguments; the base class calls this method by keyword.
     def _loss(  # type: ignore[override]
@@ -380,83 +373,55 @@ class DqnAgent(tf_agent.TFAgent):
           weights: See `TFAgent.train`.
           training: Whether the Q-network is applied as in training.
         """
-        if gamma is None:
-            gamma = self._gamma
-        if reward_scale_factor is None:
-            reward_scale_factor = self._reward_scale_factor
-        transition = self._to_transition(experience)
-        # Boundaries count in the mean with a loss of zero. Dividing by the number of
-        # valid transitions would give more weight to batches with many boundaries.
-        valid = ~transition.time_step.is_last()
-        # The inputs of the loss are masked, too: the gradient of a loss that is not
-        # finite would be NaN even where the loss is multiplied by zero.
-        reached = transition.next_time_step
-        rewards = masking.masked(reward_scale_factor * reached.reward, valid)
-        discounts = masking.masked(gamma * reached.discount, valid)
-        if self._recurrent:
-            if self._n_step_update > 1:
-                rewards, discounts = sequences.n_step_sums(
-                    rewards, discounts, valid, self._n_step_update
-                )
-            transition = sequences.unroll(transition)
+        transitions = self._transitions(experience, gamma, reward_scale_factor)
+        transitions = transitions._replace(
+            loss_fn=td_errors_loss_fn or self._td_errors_loss_fn
+        )
+        valid = transitions.valid
         if self._munchausen is not None:
-            rewards += masking.masked(self._munchausen_bonus(transition), valid)
-        predictions = self._predictions(transition, training)
+            bonus = masking.masked(self._munchausen_bonus(transitions), valid)
+            transitions = transitions._replace(reward=transitions.reward + bonus)
+        predictions = self._predictions(transitions, training)
         # Read before the network is applied to another input, because the losses may
         # include penalties on the activations.
         regularization_losses = self._q_network.losses
-        td_loss, td_error = self._td_error(
-            predictions,
-            transition,
-            rewards,
-            discounts,
-            td_errors_loss_fn or self._td_errors_loss_fn,
-        )
+        td_loss, td_error = self._td_error(predictions, transitions)
         self._check_per_transition(valid.shape, loss=td_loss, error=td_error)
-        td_loss = masking.masked(td_loss, valid)
+        td_loss = transitions.per_example(td_loss)
         td_error = masking.masked(td_error, valid)
-        if self._recurrent:
-            td_loss = tf.reduce_sum(td_loss, axis=1)
         aggregated = losses.aggregate_losses(
             td_loss, weights, regularization_loss=regularization_losses
         )
-        self._write_summaries(aggregated, td_loss, td_error)
+        self._write_loss(aggregated, td_loss, td_error)
         return tf_agent.LossInfo(aggregated.total_loss, DqnLossInfo(td_loss, td_error))
 
     # The seam for other losses.
 
     def _td_error(
-        self,
-        predictions: Any,
-        transition: trajectory.Transition,
-        rewards: tf.Tensor,
-        discounts: tf.Tensor,
-        td_errors_loss_fn: Callable,
+        self, predictions: Any, transitions: transitions_lib.Transitions
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss and the error of each transition; `_loss` masks them.
 
         With a recurrent network, all shapes are `[B, T - 1]` instead of `[B]`, except
-        that `transition.next_time_step` holds all `T` steps. Apply a network to all of
-        them and pass its output to `_at_next_steps`. Rewards and discounts are those of
-        n-step returns.
+        that `transitions.next_time_step` holds all `T` steps. Apply a network to all of
+        them and pass its output to `transitions.at_next`.
 
         Args:
           predictions: The result of `_compute_q_values`: Q of the actions taken, `[B]`,
             or `[B, m]` if the network gives `m` numbers per action.
-          transition: The `Transition` `[B, ...]`.
-          rewards: The rewards of the transitions, times `reward_scale_factor`, `[B]`; 0
-            where masked.
-          discounts: Gamma times the environment's discounts, `[B]`; 0 where masked.
-          td_errors_loss_fn: A loss of (targets, predictions), element by element.
+          transitions: The transitions, with the rewards and discounts of n-step
+            returns.
 
         Returns:
           The loss `[B]`, which is differentiated, and the error `[B]`, which sets the
           priorities of prioritized replay.
         """
-        next_q_values = self._next_output(transition)
-        targets = losses.td_target(rewards, discounts, next_q_values)
+        next_q_values = self._next_output(transitions)
+        targets = losses.td_target(
+            transitions.reward, transitions.discount, next_q_values
+        )
         td_error = targets - predictions
-        td_loss = td_errors_loss_fn(targets, predictions)
+        td_loss = transitions.loss_fn(targets, predictions)
         checks.check_element_wise(td_loss, td_error)
         if self.debug_summaries:
             summaries.summarize_tensor_dict(
@@ -532,62 +497,48 @@ class DqnAgent(tf_agent.TFAgent):
         network: Any,
         time_step: ts.TimeStep,
         training: bool = False,
-        state: Any = (),
+        **inputs: Any,
     ) -> tf.Tensor:
         """Returns a network's output for a time step, `[B, n]` or `[B, n, m]`.
 
-        The network sees the observation without the mask of valid actions. A recurrent
-        network starts from `state`, `[B, ...]`; `()` stands for the initial state.
+        The network sees the observation without the mask of valid actions. `inputs` are
+        further arguments of it, such as the `network_state` `[B, ...]` that a recurrent
+        one starts from; it is the initial state by default.
         """
         observation, _ = self._split(time_step.observation)
         output, _ = network(
-            observation,
-            step_type=time_step.step_type,
-            network_state=state,
-            training=training,
+            observation, step_type=time_step.step_type, training=training, **inputs
         )
         return output
 
-    def _at_next_steps(
-        self, output: tf.Tensor, transition: trajectory.Transition
-    ) -> tf.Tensor:
-        """Returns a network's output for the states that the returns end with.
-
-        A recurrent network is unrolled over all steps, `[B, T, ...]`. The first of
-        these is not a next step, so its output is dropped. The others move by `n - 1`
-        steps, for n-step returns.
-        """
-        if not self._recurrent:
-            return output
-        valid = ~transition.time_step.is_last()
-        return sequences.after_n_steps(output[:, 1:], valid, self._n_step_update)
-
     def _predictions(
-        self, transition: trajectory.Transition, training: bool = False
+        self, transitions: transitions_lib.Transitions, training: bool = False
     ) -> tf.Tensor:
         """Returns `_compute_q_values` of the actions taken, `[B]` or `[B, m]`."""
         return self._compute_q_values(
-            transition.time_step, transition.action_step.action, training=training
+            transitions.time_step, transitions.action, training=training
         )
 
-    def _next_output(self, transition: trajectory.Transition) -> tf.Tensor:
+    def _next_output(self, transitions: transitions_lib.Transitions) -> tf.Tensor:
         """Returns `_compute_next_q_values` of the next steps, `[B]` or `[B, m]`."""
         output = self._compute_next_q_values(
-            transition.next_time_step, transition.action_step.info
+            transitions.next_time_step, transitions.info
         )
-        return self._at_next_steps(output, transition)
+        return transitions.at_next(output)
 
     # Plumbing.
 
-    def _to_transition(self, experience: Any) -> trajectory.Transition:
+    def _transitions(
+        self, experience: Any, gamma: Any = None, reward_scale_factor: Any = None
+    ) -> transitions_lib.Transitions:
         """Returns the transitions to learn from, `[B]`, or `[B, T - 1]`."""
-        return self._as_transition(experience)
+        return self._read(experience, gamma, reward_scale_factor)
 
-    def _munchausen_bonus(self, transition: trajectory.Transition) -> tf.Tensor:
+    def _munchausen_bonus(self, transitions: transitions_lib.Transitions) -> tf.Tensor:
         """Returns what the target network's policy adds to the rewards, `[B]`."""
-        output = self._apply_network(self._target_q_network, transition.time_step)
-        values = self._possible(self._values_of(output), transition.time_step)
-        return self._munchausen.bonus(values, transition.action_step.action)
+        output = self._apply_network(self._target_q_network, transitions.time_step)
+        values = self._possible(self._values_of(output), transitions.time_step)
+        return self._munchausen.bonus(values, transitions.action)
 
     def _reads_values(self) -> bool:
         """Whether a subclass says how the network's output encodes values."""
@@ -616,64 +567,40 @@ class DqnAgent(tf_agent.TFAgent):
                     "such as quantiles."
                 )
 
-    def _initialize(self) -> None:
-        updates.copy_weights([(self._q_network, self._target_q_network)])
-
     def _variables(self) -> list[tf.Variable]:
-        return variables.as_tf_variables(
-            [
-                *self._q_network.variables,
-                *self._target_q_network.variables,
-                *self._optimizer.variables(),
-                *getattr(self._update_target, "variables", tuple)(),
-            ]
-        )
+        pairs = [*self._q_network.variables, *self._target_q_network.variables]
+        return variables.as_tf_variables([*pairs, *super()._variables()])
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the learning rate, the exploration, and numbers of a batch.
-
-        The networks are applied as in evaluation. The means are over the transitions
-        that are not masked.
-
-        Args:
-          experience: See `train`; None leaves out the numbers of a batch.
-
-        Returns:
-          Scalars: `learning_rate`, and `epsilon` or `temperature`; of a batch,
-          `q_value`, the mean of `_values_of` the actions taken, `td_error`, the mean
-          size of the TD errors, and `gradient_norm`, the norm of the gradient of all
-          weights before clipping. If the network gives several numbers per action and
-          `_values_of` is not overridden, there is no `q_value`.
-        """
+    def _log_values(self) -> dict[str, tf.Tensor]:
+        """Returns the exploration: `epsilon` or `temperature`."""
         given = {
-            "learning_rate": self._optimizer.learning_rate(),
             "epsilon": schedules.current_value(self._epsilon_greedy),
             "temperature": schedules.current_value(self._boltzmann_temperature),
         }
-        numbers = {
-            name: tf.cast(value, tf.float32)
-            for name, value in given.items()
-            if value is not None
-        }
-        if experience is None:
-            return numbers
-        with tf.summary.record_if(False), tf.GradientTape() as tape:
-            loss, extra = self.loss(experience)
-        gradients = tape.gradient(loss, self._q_network.trainable_variables)
-        transition = self._to_transition(experience)
-        valid = ~transition.time_step.is_last()
-        if self._recurrent:
-            transition = sequences.unroll(transition)
-        q_values = self._values_of(self._predictions(transition))
-        if q_values.shape.rank == valid.shape.rank:
-            numbers["q_value"] = losses.masked_mean(q_values, valid)
-        return {
-            **numbers,
-            "td_error": losses.masked_mean(tf.abs(extra.td_error), valid),
-            "gradient_norm": tf.cast(tf.linalg.global_norm(gradients), tf.float32),
-        }
+        return {k: tf.cast(v, tf.float32) for k, v in given.items() if v is not None}
 
-    def _write_summaries(
+    def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
+        """Returns `q_value`, `td_error` and `gradient_norm`.
+
+        These are the mean of `_values_of` the actions taken, the mean size of the TD
+        errors, and the norm of the gradient of all weights before clipping. If the
+        network gives several numbers per action and `_values_of` is not overridden,
+        there is no `q_value`.
+        """
+        (part,) = self._parts
+        norm, details = part.gradient_norm(batch)
+        transitions = self._transitions(batch.data)
+        td_error = tf.abs(details["extra"].td_error)
+        numbers = {
+            "td_error": losses.masked_mean(td_error, transitions.valid),
+            "gradient_norm": norm,
+        }
+        q_values = self._values_of(self._predictions(transitions))
+        if q_values.shape.rank == transitions.valid.shape.rank:
+            numbers["q_value"] = losses.masked_mean(q_values, transitions.valid)
+        return numbers
+
+    def _write_loss(
         self,
         aggregated: losses.AggregatedLosses,
         td_loss: tf.Tensor,

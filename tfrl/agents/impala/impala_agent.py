@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import options, sequences, tf_agent
+from tfrl.agents import options, tf_agent, transitions
 from tfrl.agents.on_policy import (
     on_policy_agent,
     on_policy_options,
@@ -59,7 +59,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     or from a loop in this process; see `collect_update_period`.
     """
 
-    _loss_info_type = ImpalaLossInfo
+    _info = ImpalaLossInfo
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
         info = self._as_training_data(experience).policy_info
         if not tf.nest.flatten(policy_state):
             spec = self.collect_policy.policy_state_spec
-            policy_state = sequences.first_state(info, spec)
+            policy_state = transitions.first_state(info, spec)
         return super()._prepare(experience, weights, policy_state)
 
     def _estimate(

@@ -24,8 +24,10 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
+    critics,
     normalization,
     options,
+    transitions,
     updates,
 )
 from tfrl.distributions import recorded
@@ -148,8 +150,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         nest_utils.assert_value_spec(
             value_network.create_variables(observation_spec), "value_network"
         )
-        critics = [critic for critic, _ in networks.critics]
-        checks.check_not_recurrent([*critics, value_network, networks.actor], "IQL")
+        trained = [*(critic for critic, _ in networks.critics), value_network]
+        checks.check_not_recurrent([*trained, networks.actor], "IQL")
         policy = networks.policy(time_step_spec, action_spec, seed=common.seed)
         super().__init__(
             time_step_spec,
@@ -166,60 +168,48 @@ class IqlAgent(actor_critic.ActorCriticAgent):
         self._max_weight = max_weight
         self._parts = [
             self._part("value", self._value_loss, [value_network], value_optimizer),
-            self._actor_part(actor_optimizer, self._cloning_loss),
-            self._critic_part(critic_optimizer),
+            self._actor_part(self._actor_loss, actor_optimizer),
+            self._critic_part(self._critic_loss, critic_optimizer),
         ]
 
-    def _log_values(
-        self, batch: updates.Batch | None = None, extra: Any = None
-    ) -> dict[str, tf.Tensor]:
+    def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
         """Returns the mean `advantage` of the recorded actions of a batch."""
         del extra
-        if batch is None:
-            return {}
-        advantage = self._advantage(batch.transitions)
-        return {"advantage": losses.masked_mean(advantage, batch.transitions.valid)}
-
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        del seed
-        return self._state_values(next_time_step, training=False)
-
-    def _state_values(self, time_step: ts.TimeStep, training: bool) -> tf.Tensor:
-        """Returns V, `[B]`."""
-        return self._outputs(self._value_network, time_step, training)
+        advantage = self._advantage(batch.data)
+        return {"advantage": losses.masked_mean(advantage, batch.data.valid)}
 
     def _advantage(
-        self, transitions: updates.Transitions, training: bool = False
+        self, data: transitions.Transitions, training: bool = False
     ) -> tf.Tensor:
         """Returns `min_i Q_i'(s, a) - V(s)`, `[B]`."""
-        targets = [
-            self._values(target, transitions.time_step, transitions.action)
-            for target in self._target_critic_networks
-        ]
-        smallest = tf.reduce_min(tf.stack(targets), axis=0)
-        return smallest - self._state_values(transitions.time_step, training)
+        targets = critics.all_values(
+            self._target_critic_networks, data.time_step, data.action
+        )
+        value = critics.outputs(self._value_network, data.time_step, training)
+        return tf.reduce_min(targets, axis=0) - value
 
     def _value_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        loss = losses.expectile_loss(
-            self._advantage(batch.transitions, batch.training), self._expectile
-        )
-        return self._mean(loss, batch, self._value_network), {}
+        """Returns the mean of `|expectile - 1(u < 0)| u^2`, with the advantages u."""
+        advantage = self._advantage(batch.data, batch.training)
+        loss = losses.expectile_loss(advantage, self._expectile)
+        return critics.mean(loss, batch, self._value_network), {}
 
-    def _cloning_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Returns the actor's loss, which clones actions of large advantage."""
-        transitions = batch.transitions
-        output = self._outputs(
-            self._actor_network, transitions.time_step, batch.training
-        )
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `-min(exp(beta advantage), max_weight) log pi(a|s)`."""
+        data = batch.data
+        output = critics.outputs(self._actor_network, data.time_step, batch.training)
         loss = losses.advantage_weighted_loss(
-            recorded.log_probability(output, transitions.action, self.action_spec),
-            self._advantage(transitions),
+            recorded.log_probability(output, data.action, self.action_spec),
+            self._advantage(data),
             self._inverse_temperature,
             self._max_weight,
         )
-        return self._mean(loss, batch, self._actor_network), {}
+        return critics.mean(loss, batch, self._actor_network), {}
+
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `sum_i L(r + gamma d V(s') - Q_i(s, a))`."""
+        values = critics.outputs(self._value_network, batch.data.next_time_step)
+        return critics.regress(self, batch, batch.data.targets(values))
 
 
 def _check_numbers(

@@ -20,7 +20,7 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.qr_dqn import qr_dqn_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, seeds, variables
+from tfrl.utils import number_checks, seeds
 
 
 class IqnAgent(qr_dqn_agent.QrDqnAgent):
@@ -88,8 +88,12 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
     def _compute_q_values(
         self, time_steps: ts.TimeStep, actions: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        fractions = self._fractions(tf.shape(actions)[0], self._num_quantiles)
-        output = self._apply_network(self._q_network, time_steps, training, fractions)
+        output = self._apply_network(
+            self._q_network,
+            time_steps,
+            training,
+            fractions=self._fractions(tf.shape(actions)[0]),
+        )
         return losses.action_value(output, actions)
 
     def _compute_next_q_values(
@@ -98,47 +102,27 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
         del info
         judging = self._q_network if self._double_q else self._target_q_network
         judge = self._apply_network(judging, next_time_steps)
-        fractions = self._fractions(
-            tf.shape(next_time_steps.step_type)[0], self._num_target_quantiles, 1
-        )
         target = self._apply_network(
-            self._target_q_network, next_time_steps, fractions=fractions
+            self._target_q_network,
+            next_time_steps,
+            fractions=self._target_fractions(tf.shape(next_time_steps.step_type)[0]),
         )
         return self._at_best_actions(target, judge, next_time_steps)
 
     def _levels(self, predictions: tf.Tensor) -> tf.Tensor:
-        return self._fractions(tf.shape(predictions)[0], self._num_quantiles)
+        return self._fractions(tf.shape(predictions)[0])
 
-    def _apply_network(
-        self,
-        network: Any,
-        time_step: ts.TimeStep,
-        training: bool = False,
-        fractions: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """See `DqnAgent`; `fractions` `[B, N]` are evenly spaced by default."""
-        observation, _ = self._split(time_step.observation)
-        output, _ = network(
-            observation,
-            step_type=time_step.step_type,
-            training=training,
-            fractions=fractions,
-        )
-        return output
+    def _fractions(self, batch_size: tf.Tensor) -> tf.Tensor:
+        """Returns the predictions' fractions, `[B, N]`, the same in each call."""
+        seed, _ = self._seeds()
+        return seeds.uniform(seed, [batch_size, self._num_quantiles])
 
-    def _fractions(
-        self, batch_size: tf.Tensor, number: int, purpose: int = 0
-    ) -> tf.Tensor:
-        """Returns the update's fractions, `[B, number]`, the same at each call.
+    def _target_fractions(self, batch_size: tf.Tensor) -> tf.Tensor:
+        """Returns the targets' fractions, `[B, N']`."""
+        _, seed = self._seeds()
+        return seeds.uniform(seed, [batch_size, self._num_target_quantiles])
 
-        Args:
-          batch_size: The number B of examples.
-          number: The number of fractions of an example.
-          purpose: 0 for the predictions, 1 for the targets.
-        """
+    def _seeds(self) -> list[tf.Tensor]:
+        """Returns the update's seeds, of the predictions and of the targets."""
         counter = tf.cast(self.train_step_counter, tf.int64)
-        seed = seeds.split_seed(tf.stack([self._seed, counter]), 2)[purpose]
-        return seeds.uniform(seed, [batch_size, number])
-
-    def _variables(self) -> list[tf.Variable]:
-        return variables.as_tf_variables([*super()._variables(), self._seed])
+        return seeds.split_seed(tf.stack([self._seed, counter]), 2)

@@ -21,7 +21,8 @@ policy optimization" (2020, arXiv:2005.07513).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import tensorflow as tf
 
@@ -30,7 +31,9 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
+    critics,
     options,
+    transitions,
     updates,
 )
 from tfrl.agents.mpo import unit_actions
@@ -98,6 +101,10 @@ class MpoAgent(actor_critic.ActorCriticAgent):
     """
 
     _info = MpoLossInfo
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "_next_values": "override _critic_loss(batch)",
+        "_action_values": "override _critic_loss(batch) and _actor_loss(batch)",
+    }
     # All gradients of a network together.
     _clip_to = staticmethod(optimizers.all_to_norm)
     _algorithm = "MPO"
@@ -205,8 +212,8 @@ class MpoAgent(actor_critic.ActorCriticAgent):
             after=self._policy_loss.project,
         )
         self._parts = [
-            self._critic_part(critic_optimizer),
-            self._actor_part(policy_optimizer, self._fitting_loss),
+            self._critic_part(self._critic_loss, critic_optimizer),
+            self._actor_part(self._actor_loss, policy_optimizer),
             dual,
         ]
 
@@ -215,36 +222,35 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         """The policy's loss, which owns the dual variables."""
         return self._policy_loss
 
-    def _log_values(
-        self, batch: updates.Batch | None = None, extra: Any = None
-    ) -> dict[str, tf.Tensor]:
+    def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
         """Returns the scalars of `losses.MPO.statistics` for a batch."""
         del extra
-        if batch is None:
-            return {}
-        _, terms = self._policy_losses(batch.shared, training=False)
+        _, terms = self._policy_losses(batch)
         return self._policy_loss.statistics(terms)
 
-    def _share(self, batch: updates.Batch) -> Evaluation:
+    def _batch_of(self, *args: Any, **kwargs: Any) -> updates.Batch:
+        """Returns the batch, with the `Evaluation` that all losses share."""
+        batch = super()._batch_of(*args, **kwargs)
         (seed,) = seeds.split_seed(batch.seed, 1)
-        return self._evaluate(batch.transitions, seed)
+        evaluation = self._evaluate(batch.data, seed)
+        return batch._replace(details={"evaluation": evaluation})
 
-    def _evaluate(
-        self, transitions: updates.Transitions, seed: tf.Tensor
-    ) -> Evaluation:
+    def _evaluate(self, data: transitions.Transitions, seed: tf.Tensor) -> Evaluation:
         """Draws actions at the next steps, and evaluates them.
 
         Each step is embedded once, and the critic sees all `N * B` actions together.
         """
-        reached = self._embedding.target(transitions.next_time_step)
-        policy = self._units.normal(self._outputs(self._target_actor_network, reached))
+        reached = self._embedding.target(data.next_time_step)
+        policy = self._units.normal(
+            critics.outputs(self._target_actor_network, reached)
+        )
         shape = [self._num_samples, *_shape_of(policy.loc)]
         drawn = policy.loc + policy.scale * seeds.normal(seed, shape, batch_axis=1)
         repeated = reached._replace(
             step_type=self._repeated(reached.step_type),
             observation=tf.nest.map_structure(self._repeated, reached.observation),
         )
-        outputs = self._values(
+        outputs = critics.values(
             self._target_critic_networks[0],
             repeated,
             self._units.clipped_actions(
@@ -261,40 +267,40 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         """Returns `[N * B, ...]` as `[N, B, ...]`."""
         return tf.reshape(tensor, [self._num_samples, -1, *tensor.shape[1:]])
 
-    def _action_values(self, evaluation: Evaluation) -> tf.Tensor:
-        """Returns the values of the actions, `[N, B]`."""
+    def _means(self, evaluation: Evaluation) -> tf.Tensor:
+        """Returns `Q_target(s', a_i)`, `[N, B]`."""
         return self._by_action(evaluation.outputs)
 
-    def _next_values(self, evaluation: Evaluation) -> Any:
-        """Returns the values of the next steps, as `_td_error` takes them."""
-        return tf.reduce_mean(self._action_values(evaluation), axis=0)
-
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        return self._compute_critic_loss(batch, self._next_values(batch.shared))
+        """Returns the mean of `L(y - Q(s, a))`, and its details.
 
-    def _policy_losses(
-        self, evaluation: Evaluation, training: bool
-    ) -> tuple[tf.Tensor, losses.MPOTerms]:
+        Here `y = r + gamma d mean_i Q_target(s', a_i)`.
+        """
+        next_values = tf.reduce_mean(self._means(batch.details["evaluation"]), axis=0)
+        return critics.regress(self, batch, batch.data.targets(next_values))
+
+    def _policy_losses(self, batch: updates.Batch) -> tuple[tf.Tensor, losses.MPOTerms]:
         """Returns the policy's loss `[B]`, and the terms of the dual loss."""
-        distributions = self._outputs(
-            self._actor_network, evaluation.time_step, training
+        evaluation = batch.details["evaluation"]
+        distributions = critics.outputs(
+            self._actor_network, evaluation.time_step, batch.training
         )
         return self._policy_loss.policy_loss(
             self._units.normal(distributions),
             evaluation.policy,
             evaluation.actions,
-            self._action_values(evaluation),
+            self._means(evaluation),
         )
 
-    def _fitting_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Returns the policy's loss."""
-        loss, terms = self._policy_losses(batch.shared, batch.training)
-        return self._mean(loss, batch, self._actor_network), {"terms": terms}
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `-sum_i w_i log pi(a_i|s') + alpha KL`."""
+        loss, terms = self._policy_losses(batch)
+        return critics.mean(loss, batch, self._actor_network), {"terms": terms}
 
     def _dual_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the loss of the temperatures and of the factors of the penalties."""
         loss = self._policy_loss.dual_loss(batch.details["terms"])
-        return self._mean(loss, batch), {}
+        return critics.mean(loss, batch), {}
 
 
 def _shape_of(tensor: tf.Tensor) -> list[Any]:

@@ -78,8 +78,17 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     that recurrent networks forget.
 
     Args:
-      frames: `[B, T, ...]`.
+      frames: Collected frames `[B, T, ...]`, the last of which only gives the last
+        observation.
+
+    Raises:
+      ValueError: There is one frame alone.
     """
+    if frames.discount.shape[1] == 1:
+        raise ValueError(
+            "experience: expected at least 2 frames [B, T + 1, ...], of which the last "
+            "gives the last observation, got 1; collect more of them."
+        )
     cut = episodes.is_cut(frames)
     starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])
     step_type = tf.where(starts, ts.StepType.FIRST, frames.step_type)

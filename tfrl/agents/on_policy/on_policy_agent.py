@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, tf_agent
+from tfrl.agents import checks, data_converter, tf_agent, updates
 from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.compilation import accelerators, replicas
+from tfrl.compilation import replicas
 from tfrl.distributions import recorded
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_utils, number_checks, optimizers, summaries
+from tfrl.utils import nest_utils, number_checks, optimizers, variables
 
 if TYPE_CHECKING:
     from tfrl.agents import options
@@ -34,14 +34,46 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
-class OnPolicyAgent(tf_agent.TFAgent):
-    """Base class of agents with an actor and a critic that learn on-policy.
+class RolloutAgent(tf_agent.TFAgent):
+    """Base class of agents that learn from rollouts of their current policy.
 
-    A subclass sets `_loss_info_type`, the named tuple of the scalars in
-    `LossInfo.extra`, and writes `_losses`.
+    A subclass makes training data of frames in `_preprocess_sequence`, calls
+    `_set_only_part`, and writes `_prepare` and `_losses`.
     """
 
-    _loss_info_type: Any
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the converters of experience; the arguments are `TFAgent`'s."""
+        super().__init__(*args, **kwargs)
+        self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
+        self._as_training_data = data_converter.AsTrajectory(self.data_context)
+
+    @abc.abstractmethod
+    def _losses(self, data: Any, training: bool) -> tf_agent.LossInfo:
+        """Returns the loss, and its parts as an `_info`, all scalars.
+
+        Args:
+          data: What `_prepare` returns.
+          training: Whether networks are applied as in training.
+        """
+
+    def _histograms(self, data: Any) -> dict[str, tf.Tensor]:
+        """Returns what the debug mode writes of the data, by name."""
+        del data
+        return {}
+
+    def _whole_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        loss, extra = self._losses(batch.data, batch.training)
+        self._write_summaries(loss, extra._asdict(), self._histograms(batch.data))
+        return loss, {"extra": extra}
+
+
+class OnPolicyAgent(RolloutAgent):
+    """Base class of agents with an actor and a critic that learn on-policy.
+
+    A subclass sets `_info`, the named tuple of the scalars in `LossInfo.extra`, and
+    writes `_losses`.
+    """
+
     # TF-Agents' losses of these names take other arguments.
     _hook_keywords: ClassVar[Mapping[str, Sequence[str]]] = {
         "value_estimation_loss": ("values", "returns", "weights"),
@@ -146,13 +178,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._num_epochs = num_epochs
         self._normalize_advantages = normalize_advantages
         self._compute_in_train = compute_value_and_advantage_in_train
-        self._optimizer = optimizers.OptimizerAdapter(
+        self._set_only_part(
+            [networks.actor_net, networks.value_net],
             optimizer,
-            networks.trained(),
             optimizers.all_to_norm(on_policy.gradient_clipping),
         )
-        self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
-        self._as_training_data = data_converter.AsTrajectory(self.data_context)
 
     @property
     def actor_net(self) -> Any:
@@ -207,18 +237,12 @@ class OnPolicyAgent(tf_agent.TFAgent):
         frames = self._as_training_data(experience)
         if not self._compute_in_train:
             return frames
-        return _without_last(frames)
+        return training_data.without_last(frames)
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the learning rate and, of experience, what `_measure` does."""
-        rate = self._optimizer.learning_rate()
-        numbers = {} if rate is None else {"learning_rate": rate}
-        if experience is None:
-            return numbers
-        data = self._prepare(self._normalizers.normalize_rewards(experience))
-        return {**numbers, **self._measure(data, self._distribution(data))}
+    def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
+        return self._measure_policy(batch.data, self._distribution(batch.data))
 
-    def _measure(
+    def _measure_policy(
         self, data: training_data.TrainingData, distribution: Any
     ) -> dict[str, tf.Tensor]:
         """Returns the policy's mean entropy and how much the critic explains."""
@@ -265,15 +289,10 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self, frames: trajectory.Trajectory, policy_state: Any
     ) -> trajectory.Trajectory:
         """Returns training data `[B, T]` for frames `[B, T + 1]`."""
-        if frames.discount.shape[1] == 1:
-            raise ValueError(
-                "experience: expected at least 2 frames [B, T + 1, ...], of which the "
-                "last gives the last observation, got 1; collect more of them."
-            )
         frames = advantages_lib.marked(frames)
         values = tf.stop_gradient(self._networks.values(frames, policy_state))
         _, _, next_time_steps = trajectory.to_transition(frames)
-        frames = _without_last(frames)
+        frames = training_data.without_last(frames)
         returns, advantages = self._estimate(
             frames, next_time_steps, values, policy_state
         )
@@ -350,10 +369,11 @@ class OnPolicyAgent(tf_agent.TFAgent):
         policy_state: Any = (),
         ends_iteration: bool = True,
     ) -> tf_agent.LossInfo:
-        data = self._prepare(experience, weights, policy_state)
-        loss_info = self._repeat(lambda: self._update_once(data))
+        """Does an update in each epoch."""
+        batch = self._batch(experience, weights, True, policy_state=policy_state)
+        loss_info = self._repeat(lambda: self._update_parts(batch))
         if ends_iteration:
-            self._after_epochs([data])
+            self._after_epochs([batch.data])
         self._networks.update_collect_policy()
         return loss_info
 
@@ -365,7 +385,7 @@ class OnPolicyAgent(tf_agent.TFAgent):
         if self._num_epochs == 1 or replicas.are_several():
             return [update() for _ in range(self._num_epochs)][-1]
         zero = tf.constant(0.0)
-        parts = self._loss_info_type(*[zero] * len(self._loss_info_type._fields))
+        parts = self._info(*[zero] * len(self._info._fields))
         _, loss_info = tf.while_loop(
             lambda epoch, _: epoch < self._num_epochs,
             lambda epoch, _: (epoch + 1, update()),
@@ -373,15 +393,6 @@ class OnPolicyAgent(tf_agent.TFAgent):
             maximum_iterations=self._num_epochs,
         )
         return loss_info
-
-    def _update_once(self, data: training_data.TrainingData) -> tf_agent.LossInfo:
-        checked, parts = self._gradient_step(
-            lambda: self._total_loss(data, training=True),
-            self._networks.trained(),
-            self._optimizer,
-        )
-        self._count(checked)
-        return tf_agent.LossInfo(checked, parts)
 
     def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
         """Adapts what the algorithm adapts once an iteration, after its updates.
@@ -398,44 +409,13 @@ class OnPolicyAgent(tf_agent.TFAgent):
     def _after_epochs(self, pieces: Sequence[training_data.TrainingData]) -> None:
         """Adapts what the algorithm adapts after the updates; nothing by default."""
 
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-        policy_state: Any = (),
-    ) -> tf_agent.LossInfo:
-        return self._total_loss(
-            self._prepare(experience, weights, policy_state), training
-        )
-
-    def _total_loss(
-        self, data: training_data.TrainingData, training: bool = False
-    ) -> tf_agent.LossInfo:
-        """Returns the sum of the parts of the loss, and these."""
-        loss_info = self._losses(data, training)
-        if self.summaries_enabled:
-            summaries.summarize_scalar_dict(
-                {**loss_info.extra._asdict(), "total_loss": loss_info.loss},
-                step=self.train_step_counter,
-            )
-        if self.debug_summaries:
-            summaries.summarize_histogram_dict(
-                {
-                    "advantages": data.advantages,
-                    "returns": data.returns,
-                    "value_preds": data.old_values,
-                    "action_log_prob_sample": data.old_log_probs,
-                },
-                self.train_step_counter,
-            )
-        return loss_info
-
-    @abc.abstractmethod
-    def _losses(
-        self, data: training_data.TrainingData, training: bool
-    ) -> tf_agent.LossInfo:
-        """Returns the loss, and its parts as a `_loss_info_type`, all scalars."""
+    def _histograms(self, data: training_data.TrainingData) -> dict[str, tf.Tensor]:
+        return {
+            "advantages": data.advantages,
+            "returns": data.returns,
+            "value_preds": data.old_values,
+            "action_log_prob_sample": data.old_log_probs,
+        }
 
     def _policy_gradient_parts(
         self, distribution: Any, data: training_data.TrainingData, training: bool
@@ -513,9 +493,5 @@ class OnPolicyAgent(tf_agent.TFAgent):
         self._networks.initialize()
 
     def _variables(self) -> list[tf.Variable]:
-        return [*self._networks.all_variables(), *self._optimizer.variables()]
-
-
-def _without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
-    """Returns frames `[B, T + 1, ...]` without the last of each row, `[B, T, ...]`."""
-    return accelerators.map_moved(lambda leaf: leaf[:, :-1], frames)
+        held = [*self._networks.all_variables(), *super()._variables()]
+        return variables.as_tf_variables(held)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.compilation import replicas
+from tfrl.compilation import accelerators, replicas
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
 
@@ -98,6 +98,14 @@ def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
         discount=frames.discount,
         observation=frames.observation,
     )
+
+
+def without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    """Returns frames `[B, T + 1, ...]` without the last of each row, `[B, T, ...]`.
+
+    An accelerator slices the integers in them, too.
+    """
+    return accelerators.map_moved(lambda leaf: leaf[:, :-1], frames)
 
 
 def masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:

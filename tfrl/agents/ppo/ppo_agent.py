@@ -15,7 +15,6 @@ advantage estimation" (2016, arXiv:1506.02438), or discounted returns minus valu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,7 +99,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         "kl_penalty_loss": ("dist_params", "distribution", "weights"),
     }
 
-    _loss_info_type = PPOLossInfo
+    _info = PPOLossInfo
 
     def __init__(
         self,
@@ -220,10 +219,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             shared_vars_l2_reg=shared_vars_l2_reg,
         )
         if use_td_lambda_return and not use_gae:
-            warnings.warn(
+            checks.warn_user(
                 "use_td_lambda_return: got True with use_gae=False, so the critic "
-                "learns discounted returns; give use_gae=True for TD(lambda) returns.",
-                stacklevel=2,
+                "learns discounted returns; give use_gae=True for TD(lambda) returns."
             )
         if observation_normalizer is None and normalize_observations:
             observation_normalizer = _streaming_normalizer(
@@ -239,8 +237,26 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             optimizer,
             actor_net,
             value_net,
-            *options.from_arguments(
-                locals(), (on_policy_options.OnPolicyOptions, options.AgentOptions)
+            on_policy_options.OnPolicyOptions(
+                greedy_eval=greedy_eval,
+                lambda_value=lambda_value,
+                discount_factor=discount_factor,
+                entropy_regularization=entropy_regularization,
+                value_pred_loss_coef=value_pred_loss_coef,
+                gradient_clipping=gradient_clipping,
+                update_normalizers_in_train=update_normalizers_in_train,
+                observation_and_action_constraint_splitter=(
+                    observation_and_action_constraint_splitter
+                ),
+            ),
+            options.AgentOptions(
+                debug_summaries=debug_summaries,
+                summarize_grads_and_vars=summarize_grads_and_vars,
+                train_step_counter=train_step_counter,
+                name=name,
+                seed=seed,
+                observation_normalizer=observation_normalizer,
+                reward_normalizer=reward_normalizer,
             ),
             use_gae=use_gae,
             use_td_lambda_return=use_td_lambda_return,
@@ -406,10 +422,10 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         )
         self.update_adaptive_kl_beta(mean_kl)
 
-    def _measure(
+    def _measure_policy(
         self, data: training_data.TrainingData, distribution: Any
     ) -> dict[str, tf.Tensor]:
-        numbers = super()._measure(data, distribution)
+        numbers = super()._measure_policy(data, distribution)
         numbers |= self._measures_of_ratio(self._log_ratio(distribution, data), data)
         if self._adaptive_kl_beta is not None:
             numbers["adaptive_kl_beta"] = self._adaptive_kl_beta.read_value()

@@ -58,14 +58,42 @@ class PPOClipAgent(ppo_agent.PPOAgent):
         Args:
           **kwargs: The keyword-only arguments of `PPOAgent`.
         """
-        given = {**locals(), **kwargs}
-        for not_given in ("self", "__class__", "kwargs"):
-            del given[not_given]
         super().__init__(
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
+            optimizer=optimizer,
+            actor_net=actor_net,
+            value_net=value_net,
+            greedy_eval=greedy_eval,
+            importance_ratio_clipping=importance_ratio_clipping,
+            lambda_value=lambda_value,
+            discount_factor=discount_factor,
+            entropy_regularization=entropy_regularization,
+            policy_l2_reg=policy_l2_reg,
+            value_function_l2_reg=value_function_l2_reg,
+            shared_vars_l2_reg=shared_vars_l2_reg,
+            value_pred_loss_coef=value_pred_loss_coef,
+            num_epochs=num_epochs,
+            use_gae=use_gae,
+            use_td_lambda_return=use_td_lambda_return,
+            normalize_rewards=normalize_rewards,
+            reward_norm_clipping=reward_norm_clipping,
+            normalize_observations=normalize_observations,
+            log_prob_clipping=log_prob_clipping,
+            gradient_clipping=gradient_clipping,
+            value_clipping=value_clipping,
+            check_numerics=check_numerics,
+            compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
+            update_normalizers_in_train=update_normalizers_in_train,
+            aggregate_losses_across_replicas=aggregate_losses_across_replicas,
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
             kl_cutoff_factor=0.0,
             kl_cutoff_coef=0.0,
             initial_adaptive_kl_beta=0.0,
             adaptive_kl_target=0.0,
             adaptive_kl_tolerance=0.0,
-            **given,
+            **kwargs,
         )

@@ -68,14 +68,47 @@ class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
         Raises:
           ValueError: There is a weight of the cutoff's penalty, but no factor.
         """
-        given = {**locals(), **kwargs}
-        for not_given in ("self", "__class__", "kwargs"):
-            del given[not_given]
         if kl_cutoff_coef > 0 and kl_cutoff_factor is None:
             raise ValueError(
                 f"kl_cutoff_factor: got None with kl_cutoff_coef={kl_cutoff_coef}, "
                 "expected the factor of adaptive_kl_target from which on there is a "
                 "penalty; 2.0 is usual."
             )
-        given["kl_cutoff_factor"] = kl_cutoff_factor or 0.0
-        super().__init__(importance_ratio_clipping=0.0, **given)
+        super().__init__(
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
+            actor_net=actor_net,
+            value_net=value_net,
+            num_epochs=num_epochs,
+            initial_adaptive_kl_beta=initial_adaptive_kl_beta,
+            adaptive_kl_target=adaptive_kl_target,
+            adaptive_kl_tolerance=adaptive_kl_tolerance,
+            optimizer=optimizer,
+            use_gae=use_gae,
+            use_td_lambda_return=use_td_lambda_return,
+            lambda_value=lambda_value,
+            discount_factor=discount_factor,
+            value_pred_loss_coef=value_pred_loss_coef,
+            entropy_regularization=entropy_regularization,
+            policy_l2_reg=policy_l2_reg,
+            value_function_l2_reg=value_function_l2_reg,
+            shared_vars_l2_reg=shared_vars_l2_reg,
+            normalize_observations=normalize_observations,
+            normalize_rewards=normalize_rewards,
+            reward_norm_clipping=reward_norm_clipping,
+            log_prob_clipping=log_prob_clipping,
+            gradient_clipping=gradient_clipping,
+            value_clipping=value_clipping,
+            kl_cutoff_coef=kl_cutoff_coef,
+            kl_cutoff_factor=kl_cutoff_factor or 0.0,
+            check_numerics=check_numerics,
+            debug_summaries=debug_summaries,
+            compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
+            update_normalizers_in_train=update_normalizers_in_train,
+            aggregate_losses_across_replicas=aggregate_losses_across_replicas,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            importance_ratio_clipping=0.0,
+            **kwargs,
+        )

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple, Unpack
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, data_converter, normalization, options, tf_agent
-from tfrl.agents.on_policy import advantages, training_data
-from tfrl.compilation import accelerators
+from tfrl.agents import checks, normalization, options, tf_agent, updates
+from tfrl.agents.on_policy import advantages, on_policy_agent, training_data
 from tfrl.losses import masking
 from tfrl.networks import network as network_lib
 from tfrl.networks import q_network as q_network_lib
@@ -33,7 +32,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import number_checks, optimizers, schedules, summaries, variables
+from tfrl.utils import number_checks, optimizers, schedules, summaries
 
 
 class PqnLossInfo(NamedTuple):
@@ -48,7 +47,21 @@ class PqnLossInfo(NamedTuple):
     q_value: tf.Tensor
 
 
-class PqnAgent(tf_agent.TFAgent):
+class _Steps(NamedTuple):
+    """The steps of an update.
+
+    Attributes:
+      frames: Frames with their returns, `[B, T, ...]`.
+      weights: The weight of each example, a scalar, `[B]` or `[B, T]`, or None.
+      policy_state: The collect policy's state before the first frame, `[B, ...]`.
+    """
+
+    frames: trajectory.Trajectory
+    weights: tf.Tensor | None
+    policy_state: Any
+
+
+class PqnAgent(on_policy_agent.RolloutAgent):
     """A PQN agent, with CleanRL's discount, lambda and clipping.
 
     `preprocess_sequence` turns the frames of a rollout into training data. `train`
@@ -149,13 +162,9 @@ class PqnAgent(tf_agent.TFAgent):
         self._gamma = gamma
         self._lambda_value = lambda_value
         self._splitter = splitter
-        self._optimizer = optimizers.OptimizerAdapter(
-            optimizer,
-            self._q_network.trainable_variables,
-            optimizers.all_to_norm(gradient_clipping),
+        self._set_only_part(
+            [self._q_network], optimizer, optimizers.all_to_norm(gradient_clipping)
         )
-        self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
-        self._as_training_data = data_converter.AsTrajectory(self.data_context)
 
     def _preprocess_sequence(
         self, experience: Any, policy_state: Any = ()
@@ -173,13 +182,8 @@ class PqnAgent(tf_agent.TFAgent):
           'return' as their `policy_info`.
         """
         frames = advantages.marked(self._as_collected(experience))
-        if frames.discount.shape[1] == 1:
-            raise ValueError(
-                "experience: expected at least 2 frames [B, T + 1, ...], of which the "
-                "last gives the last observation, got 1; collect more of them."
-            )
         q_values = self._q_values(frames, policy_state)
-        steps = accelerators.map_moved(lambda leaf: leaf[:, :-1], frames)
+        steps = training_data.without_last(frames)
         reward = self._normalizers.normalize_rewards(steps).reward
         # A boundary frame holds the last observation of the episode before it.
         returns = losses.lambda_returns(
@@ -191,69 +195,48 @@ class PqnAgent(tf_agent.TFAgent):
         )
         return steps._replace(policy_info={"return": tf.transpose(returns)})
 
-    def _train(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        policy_state: Any = (),
-    ) -> tf_agent.LossInfo:
-        checked, extra = self._gradient_step(
-            lambda: self._loss(experience, weights, True, policy_state),
-            self._q_network.trainable_variables,
-            self._optimizer,
-            self._q_network.non_trainable_variables,
-        )
-        self._count(checked)
-        return tf_agent.LossInfo(checked, extra)
-
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-        policy_state: Any = (),
-    ) -> tf_agent.LossInfo:
-        """Returns the mean loss of the frames; boundaries count as 0.
+    def _prepare(
+        self, experience: Any, weights: tf.Tensor | None = None, policy_state: Any = ()
+    ) -> _Steps:
+        """Returns the steps of an update.
 
         Args:
           experience: Frames `[B, T, ...]` that `preprocess_sequence` has returned; for
             recurrent networks, sequences.
           weights: The weight of each example, a scalar, `[B]` or `[B, T]`.
-          training: Whether the network is applied as in training.
           policy_state: The collect policy's state before the first frame, `[B, ...]`;
             `()` stands for the initial state.
         """
-        q_value, td_error, valid = self._predict(experience, policy_state, training)
+        return _Steps(self._as_training_data(experience), weights, policy_state)
+
+    def _losses(self, data: _Steps, training: bool) -> tf_agent.LossInfo:
+        """Returns the mean of `(G_t - Q(s_t, a_t))^2`; boundaries count as 0."""
+        q_value, td_error, valid = self._predict(data, training)
         aggregated = losses.aggregate_losses(
-            tf.square(td_error), weights, regularization_loss=self._q_network.losses
+            tf.square(td_error),
+            data.weights,
+            regularization_loss=self._q_network.losses,
         )
-        extra = PqnLossInfo(
-            td_loss=aggregated.weighted, q_value=losses.masked_mean(q_value, valid)
-        )
-        if self.summaries_enabled:
-            summaries.summarize_scalar_dict(
-                {**extra._asdict(), "total_loss": aggregated.total_loss},
-                step=self.train_step_counter,
-            )
         if self.debug_summaries:
             summaries.summarize_histogram_dict(
                 {"td_error": td_error, "q_values": q_value}, self.train_step_counter
             )
+        extra = PqnLossInfo(
+            td_loss=aggregated.weighted, q_value=losses.masked_mean(q_value, valid)
+        )
         return tf_agent.LossInfo(aggregated.total_loss, extra)
 
     def _predict(
-        self, experience: Any, policy_state: Any = (), training: bool = False
+        self, data: _Steps, training: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the values of the actions, their errors, and what is no boundary.
 
-        The errors are 0 at boundaries. All are `[B, T]`; the arguments are as for
-        `_loss`.
+        The errors are 0 at boundaries. All are `[B, T]`.
         """
-        frames = self._as_training_data(experience)
-        valid = training_data.make_trajectory_mask(frames)
-        q_values = self._q_values(frames, policy_state, training)
-        q_value = losses.action_value(q_values, frames.action)
-        td_error = frames.policy_info["return"] - q_value
+        valid = training_data.make_trajectory_mask(data.frames)
+        q_values = self._q_values(data.frames, data.policy_state, training)
+        q_value = losses.action_value(q_values, data.frames.action)
+        td_error = data.frames.policy_info["return"] - q_value
         return q_value, masking.masked(td_error, valid), valid
 
     def _q_values(
@@ -278,40 +261,21 @@ class PqnAgent(tf_agent.TFAgent):
         q_values = tf.cast(q_values, tf.float32)
         return q_values if mask is None else policy_utils.mask_values(q_values, mask)
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the learning rate, epsilon, and numbers of a batch.
+    def _log_values(self) -> dict[str, tf.Tensor]:
+        epsilon = schedules.current_value(self._epsilon_greedy)
+        return {"epsilon": tf.cast(epsilon, tf.float32)}
 
-        Args:
-          experience: See `train`; None leaves out the numbers of a batch.
+    def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
+        """Returns `q_value`, `td_error` and `gradient_norm`.
 
-        Returns:
-          Scalars: `learning_rate` and `epsilon`; of a batch, `q_value`, the mean value
-          of the actions taken, `td_error`, the mean distance to their returns, and
-          `gradient_norm`, the norm of the gradient of all weights before clipping.
+        These are the mean value of the actions taken, the mean distance to their
+        returns, and the norm of the gradient of all weights before clipping.
         """
-        given = {
-            "learning_rate": self._optimizer.learning_rate(),
-            "epsilon": schedules.current_value(self._epsilon_greedy),
-        }
-        numbers = {
-            name: tf.cast(value, tf.float32)
-            for name, value in given.items()
-            if value is not None
-        }
-        if experience is None:
-            return numbers
-        with tf.summary.record_if(False), tf.GradientTape() as tape:
-            loss, extra = self.loss(experience)
-        gradients = tape.gradient(loss, self._q_network.trainable_variables)
-        _, td_error, valid = self._predict(experience)
+        (part,) = self._parts
+        norm, details = part.gradient_norm(batch)
+        _, td_error, valid = self._predict(batch.data)
         return {
-            **numbers,
-            "q_value": extra.q_value,
+            "q_value": details["extra"].q_value,
             "td_error": losses.masked_mean(tf.abs(td_error), valid),
-            "gradient_norm": tf.cast(tf.linalg.global_norm(gradients), tf.float32),
+            "gradient_norm": norm,
         }
-
-    def _variables(self) -> list[tf.Variable]:
-        return variables.as_tf_variables(
-            [*self._q_network.variables, *self._optimizer.variables()]
-        )

@@ -13,16 +13,15 @@ learning with quantile regression" (2018, arXiv:1710.10044), algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import checks
+from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import dqn_agent
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -80,19 +79,13 @@ class QrDqnAgent(dqn_agent.DqnAgent):
         return tf.reduce_mean(network_output, axis=-1)
 
     def _td_error(
-        self,
-        predictions: tf.Tensor,
-        transition: trajectory.Transition,
-        rewards: tf.Tensor,
-        discounts: tf.Tensor,
-        td_errors_loss_fn: Callable,
+        self, predictions: tf.Tensor, transitions: transitions_lib.Transitions
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        del td_errors_loss_fn
-        following = self._next_output(transition)
+        following = self._next_output(transitions)
         ones = tf.ones_like(following)
         targets = losses.td_target(
-            rewards[..., tf.newaxis] * ones,
-            discounts[..., tf.newaxis] * ones,
+            transitions.reward[..., tf.newaxis] * ones,
+            transitions.discount[..., tf.newaxis] * ones,
             following,
         )
         loss = losses.quantile_huber_loss(

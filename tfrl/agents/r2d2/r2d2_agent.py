@@ -14,17 +14,15 @@ Kapturowski et al., "Recurrent experience replay in distributed reinforcement le
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import sequences
+from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import dqn_agent
 from tfrl.policies import state_recording_policy, tf_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -104,19 +102,21 @@ class R2d2Agent(dqn_agent.DqnAgent):
             )
         return policy, collect_policy
 
-    def _to_transition(self, experience: Any) -> trajectory.Transition:
+    def _transitions(
+        self, experience: Any, gamma: Any = None, reward_scale_factor: Any = None
+    ) -> transitions_lib.Transitions:
         """Returns the transitions after the burn-in, with both networks' states."""
-        transition = super()._to_transition(experience)
-        state = sequences.first_state(
+        transition = self._read.convert(experience)
+        state = transitions_lib.first_state(
             transition.action_step.info, self._q_network.state_spec
         )
-        time_step, transition = sequences.split(transition, self._burn_in_length)
+        before, transition = transitions_lib.split(transition, self._burn_in_length)
         states = [
-            self._burn_in(network, time_step, state)
+            self._burn_in(network, before, state)
             for network in (self._q_network, self._target_q_network)
         ]
-        action_step = transition.action_step._replace(state=states)
-        return transition._replace(action_step=action_step)
+        transitions = self._read.of(transition, gamma, reward_scale_factor)
+        return transitions._replace(states=states)
 
     def _burn_in(self, network: Any, time_step: ts.TimeStep, state: Any) -> Any:
         """Returns a network's state after the time steps, without gradient."""
@@ -128,39 +128,33 @@ class R2d2Agent(dqn_agent.DqnAgent):
         return tf.nest.map_structure(tf.stop_gradient, state)
 
     def _predictions(
-        self, transition: trajectory.Transition, training: bool = False
+        self, transitions: transitions_lib.Transitions, training: bool = False
     ) -> tf.Tensor:
-        state, _ = transition.action_step.state
+        state, _ = transitions.states
         output = self._apply_network(
-            self._q_network, transition.time_step, training, state
+            self._q_network, transitions.time_step, training, network_state=state
         )
-        return losses.action_value(output, transition.action_step.action)
+        return losses.action_value(output, transitions.action)
 
-    def _next_output(self, transition: trajectory.Transition) -> tf.Tensor:
-        time_step = transition.next_time_step
+    def _next_output(self, transitions: transitions_lib.Transitions) -> tf.Tensor:
+        time_step = transitions.next_time_step
         judge, target = (
-            self._apply_network(network, time_step, state=state)
+            self._apply_network(network, time_step, network_state=state)
             for network, state in zip(
                 (self._q_network, self._target_q_network),
-                transition.action_step.state,
+                transitions.states,
                 strict=True,
             )
         )
-        output = self._at_best_actions(target, judge, time_step)
-        return self._at_next_steps(output, transition)
+        return transitions.at_next(self._at_best_actions(target, judge, time_step))
 
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
         return losses.signed_parabolic(network_output)
 
     def _td_error(
-        self,
-        predictions: tf.Tensor,
-        transition: trajectory.Transition,
-        rewards: tf.Tensor,
-        discounts: tf.Tensor,
-        td_errors_loss_fn: Callable,
+        self, predictions: tf.Tensor, transitions: transitions_lib.Transitions
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        values = self._values_of(self._next_output(transition))
-        returns = losses.td_target(rewards, discounts, values)
+        values = self._values_of(self._next_output(transitions))
+        returns = losses.td_target(transitions.reward, transitions.discount, values)
         targets = losses.signed_hyperbolic(returns)
-        return td_errors_loss_fn(targets, predictions), targets - predictions
+        return transitions.loss_fn(targets, predictions), targets - predictions

@@ -32,7 +32,6 @@ from tfrl.utils import (
     number_checks,
     optimizers,
     summaries,
-    variables,
 )
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
@@ -115,7 +114,15 @@ class ReinforceAgent(tf_agent.TFAgent):
         action_spec = tensor_spec.from_spec(action_spec)
         checks.check_gamma(gamma)
         checks.check_gradient_clipping(gradient_clipping)
-        (agent,) = options.from_arguments(locals(), [options.AgentOptions])
+        agent = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
         _check_weights(value_estimation_loss_coef, entropy_regularization)
         observation_spec = time_step_spec.observation
         actor_network, value_network = normalization.normalized_networks(
@@ -149,9 +156,10 @@ class ReinforceAgent(tf_agent.TFAgent):
         self._gamma = gamma
         self._normalize_returns = normalize_returns
         self._entropy_regularization = entropy_regularization
-        self._optimizer = optimizers.OptimizerAdapter(
+        networks = [actor_network, value_network]
+        self._set_only_part(
+            [network for network in networks if network is not None],
             optimizer,
-            variables.trainable_variables(self._networks()),
             optimizers.each_to_norm(gradient_clipping),
         )
         self._as_trajectory = data_converter.AsTrajectory(self.data_context)
@@ -160,30 +168,6 @@ class ReinforceAgent(tf_agent.TFAgent):
     def bootstraps_truncations(self) -> bool:
         """Whether there is a value network."""
         return self._value_network is not None
-
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
-        """Returns the current learning rate."""
-        del experience
-        rate = self._optimizer.learning_rate()
-        return {} if rate is None else {"learning_rate": rate}
-
-    def _networks(self) -> list[Any]:
-        return [n for n in (self._actor_network, self._value_network) if n is not None]
-
-    def _variables(self) -> list[tf.Variable]:
-        weights = [v for network in self._networks() for v in network.variables]
-        return variables.as_tf_variables([*weights, *self._optimizer.variables()])
-
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        checked, extra = self._gradient_step(
-            lambda: self._loss(experience, weights=weights, training=True),
-            variables.trainable_variables(self._networks()),
-            self._optimizer,
-        )
-        self._count(checked)
-        return tf_agent.LossInfo(checked, extra)
 
     def _loss(
         self,
@@ -283,10 +267,7 @@ class ReinforceAgent(tf_agent.TFAgent):
             else _regularization(self._value_network),
         )
         total = tf.add_n(list(parts))
-        if self.summaries_enabled:
-            summaries.summarize_scalar_dict(
-                {**parts._asdict(), "total_loss": total}, step=self.train_step_counter
-            )
+        self._write_summaries(total, parts._asdict())
         return tf_agent.LossInfo(total, parts)
 
     def _values(

@@ -18,8 +18,9 @@ algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -29,9 +30,11 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
+    critics,
     options,
     part_losses,
     target_networks,
+    transitions,
     updates,
 )
 from tfrl.agents.sac.tanh_normal_projection_network import (
@@ -47,17 +50,6 @@ from tfrl.utils import number_checks
 from tfrl.utils import seeds as seeds_lib
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
-
-# TF-Agents' methods for the three losses.
-REFUSED_OVERRIDES = {
-    "critic_loss": (
-        "override _td_error(predictions, transitions, next_values) or "
-        "_compute_next_values(next_time_step, seed)"
-    ),
-    "actor_loss": "override _compute_actor_loss(time_step, seed, training)",
-    "alpha_loss": "override _compute_entropy(time_step, seed, training)",
-}
-HOOK_ARGUMENTS = {"_compute_entropy": ("time_step", "seed", "training")}
 
 
 class SacLossInfo(NamedTuple):
@@ -100,7 +92,78 @@ class SacSettings(options.Settings, total=False):
     observation_network: types.Network | types.Layer | None
 
 
-class SacAgent(actor_critic.ActorCriticAgent):
+class SoftActorCritic(actor_critic.ActorCriticAgent):
+    """What SAC for continuous and for discrete actions share: the temperature."""
+
+    _info: Any = SacLossInfo
+    # TF-Agents' methods for the three losses.
+    _refused_overrides: ClassVar[Mapping[str, str]] = {
+        "critic_loss": "override _critic_loss(batch)",
+        "actor_loss": "override _actor_loss(batch)",
+        "alpha_loss": "override _alpha_loss(batch)",
+    }
+    critic_loss = part_losses.soft_critic_loss
+    actor_loss = part_losses.soft_actor_loss
+    alpha_loss = part_losses.alpha_loss
+
+    def _set_soft_parts(
+        self,
+        temperature: updates.Temperature,
+        agent_optimizers: Sequence[types.Optimizer | None],
+        weights: Sequence[float],
+    ) -> None:
+        """Lists the parts of an update.
+
+        Args:
+          temperature: The temperature.
+          agent_optimizers: The optimizers of the critics, the actor and the
+            temperature; a temperature without one is fixed.
+          weights: The weights of their losses.
+        """
+        self._temperature = temperature
+        for_critics, for_actor, for_alpha = agent_optimizers
+        parts = [
+            self._critic_part(self._critic_loss, for_critics, weight=weights[0]),
+            self._actor_part(self._actor_loss, for_actor, weight=weights[1]),
+        ]
+        modules = [temperature]
+        if for_alpha is None:
+            self._untrained = modules
+        else:
+            alpha = self._part(
+                "alpha", self._alpha_loss, modules, for_alpha, weight=weights[2]
+            )
+            parts.append(alpha)
+        self._parts = parts
+
+    @abc.abstractmethod
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the critics' loss, and its details."""
+
+    @abc.abstractmethod
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the actor's loss, and its details."""
+
+    @abc.abstractmethod
+    def _entropy(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns samples of the policy's entropy, `[B]` or `[B, T - 1]`."""
+
+    def _alpha_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `log alpha * (entropy - target entropy)`."""
+        return critics.mean(self._temperature.loss(self._entropy(batch)), batch), {}
+
+    def _log_values(self) -> dict[str, tf.Tensor]:
+        return {"alpha": self._temperature.value()}
+
+    def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
+        """Returns the mean `entropy`."""
+        del extra
+        *_, seed = seeds_lib.split_seed(batch.seed, 3)
+        entropy = self._entropy(batch._replace(seed=seed))
+        return {"entropy": losses.masked_mean(entropy, batch.data.valid)}
+
+
+class SacAgent(SoftActorCritic):
     """A SAC agent.
 
     An update first changes the critics, then the actor (which sees the new critics),
@@ -117,14 +180,6 @@ class SacAgent(actor_critic.ActorCriticAgent):
     which is TF-Agents'; 0.005 is usual. Returns over several steps leave out the
     entropy of the steps between.
     """
-
-    _info: Any = SacLossInfo
-    _refused_overrides = REFUSED_OVERRIDES
-    _hook_arguments = HOOK_ARGUMENTS
-    critic_loss = part_losses.soft_critic_loss
-    actor_loss = part_losses.soft_actor_loss
-    alpha_loss = part_losses.alpha_loss
-    _alpha_loss = part_losses.mean_alpha_loss
 
     def __init__(
         self,
@@ -221,7 +276,25 @@ class SacAgent(actor_critic.ActorCriticAgent):
           UserWarning: The actor's distributions are normal ones that are not squashed
             into the bounds of the actions; once for each class of agents.
         """
-        td, common = options.from_arguments(locals())
+        td = options.TdOptions(
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            gradient_clipping=gradient_clipping,
+            n_step_update=n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
+        options.warn_of_growing_values(type(self), td)
         time_step_spec = checks.as_time_step_spec(time_step_spec, "SAC")
         action_spec = checks.as_continuous_action_spec(
             action_spec, "SAC", of_one_value=False
@@ -284,28 +357,56 @@ class SacAgent(actor_critic.ActorCriticAgent):
         self._log_magnitude = _log_magnitude(action_spec)
         if target_entropy is None:
             target_entropy = -_num_dimensions(action_spec) / 2
-        self._temperature = make_temperature(
-            initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
-        )
-        self._parts = soft_parts(
-            self,
+        self._set_soft_parts(
+            make_temperature(
+                initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
+            ),
             (critic_optimizer, actor_optimizer, alpha_optimizer),
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
         )
-
-    def _log_values(
-        self, batch: updates.Batch | None = None, extra: Any = None
-    ) -> dict[str, tf.Tensor]:
-        del extra
-        return soft_log_values(self, batch)
 
     def _check_critic(self, critic: Any) -> None:
         spec = critic.create_variables()
         if not isinstance(spec, tf.TensorSpec) or spec.shape.rank != 1:
             super()._check_critic(critic)
 
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `sum_i L(y - Q_i(s, a))`, and its details."""
+        return critics.regress(self, batch, self._targets(batch))
+
+    def _targets(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns `y = r + gamma d (min_i Q_i'(s', a') - alpha log pi(a'|s'))`."""
+        seed, subset_seed = seeds_lib.split_seed(batch.seed, 2)
+        reached = self._embedding.target(batch.data.next_time_step)
+        action, log_prob = self._draw(reached, seed)
+        values = self._values_of_all(self._target_critic_networks, reached, action)
+        if self._num_min is None:
+            smallest = tf.reduce_min(values, axis=0)
+        else:
+            noise = seeds_lib.uniform(subset_seed, [self._num_critics], batch_axis=None)
+            smallest = losses.minimum_of_subset(values, noise, self._num_min)
+        alpha = self._temperature.value()
+        return batch.data.targets(losses.soft_value(smallest, log_prob, alpha))
+
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `alpha log pi(a|s) - min_i Q_i(s, a)`."""
+        time_step = self._embedding.target(batch.data.time_step)
+        action, log_prob = self._draw(time_step, batch.seed, batch.training)
+        values = self._values_of_all(self._critic_networks, time_step, action)
+        reduce = tf.reduce_min if self._num_min is None else tf.reduce_mean
+        loss = losses.sac_actor_loss(
+            reduce(values, axis=0), log_prob, self._temperature.value()
+        )
+        return critics.mean(loss, batch, self._actor_network), {}
+
+    def _entropy(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns `-log pi(a|s)`."""
+        time_step = self._embedding.target(batch.data.time_step)
+        _, log_prob = self._draw(time_step, batch.seed, batch.training)
+        return -log_prob
+
     def _draw(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
+        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool = False
     ) -> tuple[Any, tf.Tensor]:
         """Draws reparameterized actions.
 
@@ -316,9 +417,7 @@ class SacAgent(actor_critic.ActorCriticAgent):
         distributions = self._policies[training].distribution(time_step).action
         flat = tf.nest.flatten(distributions)
         drawn, log_prob = [], self._log_magnitude
-        for distribution, own in zip(
-            flat, actor_critic.seeds_of(flat, seed), strict=True
-        ):
+        for distribution, own in zip(flat, critics.seeds_of(flat, seed), strict=True):
             action, density = sampling.sample_and_log_prob(distribution, own)
             drawn.append(action)
             inner = range(time_step.step_type.shape.rank, density.shape.rank)
@@ -326,80 +425,16 @@ class SacAgent(actor_critic.ActorCriticAgent):
             log_prob += tf.cast(density, tf.float32)
         return tf.nest.pack_sequence_as(distributions, drawn), log_prob
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        seed, subset_seed = seeds_lib.split_seed(seed, 2)
-        action, log_prob = self._draw(next_time_step, seed, training=False)
-        values = self._values_of_all(
-            self._target_critic_networks, next_time_step, action
-        )
-        if self._num_min is None:
-            smallest = tf.reduce_min(values, axis=0)
-        else:
-            noise = seeds_lib.uniform(subset_seed, [self._num_critics], batch_axis=None)
-            smallest = losses.minimum_of_subset(values, noise, self._num_min)
-        return losses.soft_value(smallest, log_prob, self._temperature.value())
-
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        action, log_prob = self._draw(time_step, seed, training)
-        values = self._values_of_all(self._critic_networks, time_step, action)
-        reduce = tf.reduce_min if self._num_min is None else tf.reduce_mean
-        return losses.sac_actor_loss(
-            reduce(values, axis=0), log_prob, self._temperature.value()
-        )
-
-    def _compute_entropy(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        """Returns samples of the policy's entropy, `[B]` or `[B, T - 1]`.
-
-        The arguments are as for `_compute_actor_loss`.
-        """
-        _, log_prob = self._draw(time_step, seed, training)
-        return -log_prob
-
     def _values_of_all(
-        self, critics: list[Any], time_step: ts.TimeStep, action: Any
+        self, networks: Sequence[Any], time_step: ts.TimeStep, action: Any
     ) -> tf.Tensor:
         """Returns the values of all critics, `[N, B]` or `[N, B, T]`."""
-        values = [self._values(critic, time_step, action) for critic in critics]
-        return tf.stack(values) if len(values) > 1 else values[0]
+        return critics.all_values(networks, time_step, action)
 
-    def _values(
-        self, critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
-    ) -> tf.Tensor:
-        """Returns the values of a critic, `[B]`, or of an ensemble, `[N, B]`."""
-        values = super()._values(critic, time_step, action, training)
-        outer_rank = time_step.step_type.shape.rank
-        if values.shape.rank == outer_rank:
-            return values
-        rest = [i for i in range(values.shape.rank) if i != outer_rank]
-        return tf.transpose(values, [outer_rank, *rest])
-
-    def _q_values(self, transitions: updates.Transitions) -> tf.Tensor:
-        time_step = self._embedding.trained(transitions.time_step, training=False)
-        values = self._values_of_all(
-            self._critic_networks, time_step, transitions.action
-        )
+    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
+        time_step = self._embedding.trained(data.time_step, training=False)
+        values = self._values_of_all(self._critic_networks, time_step, data.action)
         return tf.reduce_mean(values, axis=0)
-
-    def _td_error(
-        self,
-        predictions: tf.Tensor,
-        transitions: updates.Transitions,
-        next_values: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        if predictions.shape.rank == next_values.shape.rank:
-            return super()._td_error(predictions, transitions, next_values)
-        each = [
-            super(SacAgent, self)._td_error(one, transitions, next_values)
-            for one in tf.unstack(predictions)
-        ]
-        td_losses, td_errors = zip(*each, strict=True)
-        return tf.add_n(td_losses), losses.largest_error(td_errors)
 
 
 def make_temperature(
@@ -418,43 +453,6 @@ def make_temperature(
         use_log=use_log_alpha,
         name="initial_log_alpha",
     )
-
-
-def soft_parts(
-    agent: Any, agent_optimizers: Sequence[Any], weights: Sequence[float]
-) -> list[updates.Part]:
-    """Returns the parts of a soft actor-critic's update.
-
-    Args:
-      agent: The agent, with a `_temperature` and an `_alpha_loss`.
-      agent_optimizers: The optimizers of the critics, the actor and the temperature; a
-        temperature without one is fixed.
-      weights: The weights of their losses.
-    """
-    for_critics, for_actor, for_alpha = agent_optimizers
-    parts = [
-        agent._critic_part(for_critics, weight=weights[0]),
-        agent._actor_part(for_actor, weight=weights[1]),
-    ]
-    modules = [agent._temperature]
-    if for_alpha is None:
-        agent._untrained = modules
-        return parts
-    alpha = agent._part(
-        "alpha", agent._alpha_loss, modules, for_alpha, weight=weights[2]
-    )
-    return [*parts, alpha]
-
-
-def soft_log_values(agent: Any, batch: updates.Batch | None) -> dict[str, tf.Tensor]:
-    """Returns the temperature `alpha`, and of a batch the mean `entropy`."""
-    values = {"alpha": agent._temperature.value()}
-    if batch is not None:
-        time_step = agent._embedding.target(batch.transitions.time_step)
-        *_, seed = seeds_lib.split_seed(batch.seed, 3)
-        entropy = agent._compute_entropy(time_step, seed, training=False)
-        values["entropy"] = losses.masked_mean(entropy, batch.transitions.valid)
-    return values
 
 
 def _num_dimensions(action_spec: Any) -> int:

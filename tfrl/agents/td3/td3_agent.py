@@ -23,9 +23,10 @@ from tfrl.agents import (
     actor_critic,
     actor_critic_networks,
     checks,
-    deterministic_actors,
+    critics,
     options,
     part_losses,
+    updates,
 )
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
@@ -63,7 +64,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     """
 
     _info = Td3Info
-    _refused_overrides = deterministic_actors.REFUSED_OVERRIDES
+    _refused_overrides = part_losses.REFUSED_OVERRIDES
     critic_loss = part_losses.critic_loss
     actor_loss = part_losses.actor_loss
 
@@ -142,7 +143,25 @@ class Td3Agent(actor_critic.ActorCriticAgent):
           NotImplementedError: `n_step_update` is not 1 for recurrent networks.
         """
         train_step_counter = checks.as_train_step_counter(train_step_counter)
-        td, common = options.from_arguments(locals())
+        td = options.TdOptions(
+            target_update_tau=target_update_tau,
+            target_update_period=target_update_period,
+            td_errors_loss_fn=td_errors_loss_fn,
+            gamma=gamma,
+            reward_scale_factor=reward_scale_factor,
+            gradient_clipping=gradient_clipping,
+            n_step_update=n_step_update,
+        )
+        common = options.AgentOptions(
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            train_step_counter=train_step_counter,
+            name=name,
+            seed=seed,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
+        )
+        options.warn_of_growing_values(type(self), td)
         time_step_spec = checks.as_time_step_spec(time_step_spec, "TD3")
         action_spec = checks.as_continuous_action_spec(action_spec, "TD3")
         _check_numbers(
@@ -180,37 +199,42 @@ class Td3Agent(actor_critic.ActorCriticAgent):
         self._target_policy_noise_clip = target_policy_noise_clip
         self._noise_scaled_to_spec = noise_scaled_to_spec
         self._parts = [
-            self._critic_part(critic_optimizer),
-            self._actor_part(actor_optimizer, period=actor_update_period),
+            self._critic_part(self._critic_loss, critic_optimizer),
+            self._actor_part(
+                self._actor_loss, actor_optimizer, period=actor_update_period
+            ),
         ]
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        actions = self._target_actions(next_time_step, seed)
-        return losses.clipped_double_q(
-            [
-                self._values(target, next_time_step, actions)
-                for target in self._target_critic_networks
-            ]
-        )
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `L(y - Q_1(s, a)) + L(y - Q_2(s, a))`, and its details.
 
-    def _compute_actor_loss(
-        self, time_step: ts.TimeStep, seed: tf.Tensor, training: bool
-    ) -> tf.Tensor:
-        del seed
-        actions = self._outputs(self._actor_network, time_step, training)
-        return -self._values(self._critic_networks[0], time_step, actions)
+        Here `y = r + gamma d min_i Q_i_target(s', a')`.
+        """
+        reached = batch.data.next_time_step
+        actions = self._target_actions(reached, batch.seed)
+        values = [
+            critics.values(target, reached, actions)
+            for target in self._target_critic_networks
+        ]
+        targets = batch.data.targets(losses.clipped_double_q(values))
+        return critics.regress(self, batch, targets)
+
+    def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the mean of `-Q_1(s, mu(s))`."""
+        time_step = batch.data.time_step
+        actions = critics.outputs(self._actor_network, time_step, batch.training)
+        loss = -critics.values(self._critic_networks[0], time_step, actions)
+        return critics.mean(loss, batch, self._actor_network), {}
 
     def _target_actions(self, time_steps: ts.TimeStep, seed: tf.Tensor) -> Any:
         """Returns the target actor's actions with noise, inside the bounds."""
-        actions = self._outputs(self._target_actor_network, time_steps)
+        actions = critics.outputs(self._target_actor_network, time_steps)
         smoothed = [
             self._smoothed(action, spec, own)
             for action, spec, own in zip(
                 tf.nest.flatten(actions),
                 tf.nest.flatten(self.action_spec),
-                actor_critic.seeds_of(actions, seed),
+                critics.seeds_of(actions, seed),
                 strict=True,
             )
         ]

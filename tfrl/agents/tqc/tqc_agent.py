@@ -13,12 +13,13 @@ distributional quantile critics" (2020, arXiv:2005.04269), equations 8 to 12.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, updates
+from tfrl.agents import checks, critics, updates
 from tfrl.agents.sac import sac_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -107,40 +108,40 @@ class TqcAgent(sac_agent.SacAgent):
                 "with num_quantiles."
             )
 
-    def _compute_next_values(
-        self, next_time_step: ts.TimeStep, seed: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns samples of the soft return, `[B, N (M - d)]`."""
-        action, log_prob = self._draw(next_time_step, seed, training=False)
+    def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
+        """Returns the quantile Huber losses of all critics, and the details."""
+        return critics.regress(self, batch, self._targets(batch), _errors)
+
+    def _targets(self, batch: updates.Batch) -> tf.Tensor:
+        """Returns `y_j = r + gamma d (z_j - alpha log pi(a'|s'))`, `[B, N (M - d)]`."""
+        reached = self._embedding.target(batch.data.next_time_step)
+        action, log_prob = self._draw(reached, batch.seed)
         (target,) = self._target_critic_networks
         mixture = losses.truncated_mixture(
-            self._values(target, next_time_step, action), self._num_dropped
+            critics.values(target, reached, action), self._num_dropped
         )
-        return mixture - self._temperature.value() * log_prob[:, tf.newaxis]
-
-    def _td_error(
-        self,
-        predictions: tf.Tensor,
-        transitions: updates.Transitions,
-        next_values: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        ones = tf.ones_like(next_values)
-        targets = losses.td_target(
-            transitions.reward[:, tf.newaxis] * ones,
-            transitions.discount[:, tf.newaxis] * ones,
-            next_values,
+        samples = mixture - self._temperature.value() * log_prob[:, tf.newaxis]
+        ones = tf.ones_like(samples)
+        return losses.td_target(
+            batch.data.reward[:, tf.newaxis] * ones,
+            batch.data.discount[:, tf.newaxis] * ones,
+            samples,
         )
-        # The mean over the quantiles, and the sum over the critics.
-        td_loss = tf.reduce_sum(
-            tf.reduce_mean(losses.quantile_huber_loss(predictions, targets), axis=-1),
-            axis=0,
-        )
-        td_errors = tf.reduce_mean(targets, -1) - tf.reduce_mean(predictions, -1)
-        return td_loss, losses.largest_error(tf.unstack(td_errors))
 
     def _values_of_all(
-        self, critics: list[Any], time_step: ts.TimeStep, action: Any
+        self, networks: Sequence[Any], time_step: ts.TimeStep, action: Any
     ) -> tf.Tensor:
         """Returns the mean of all quantiles, `[1, B]`."""
-        (quantiles,) = (self._values(critic, time_step, action) for critic in critics)
+        (quantiles,) = (critics.values(net, time_step, action) for net in networks)
         return tf.reduce_mean(quantiles, axis=[0, 2])[tf.newaxis]
+
+
+def _errors(targets: tf.Tensor, predictions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the loss and the error of each transition."""
+    # The mean over the quantiles, and the sum over the critics.
+    td_loss = tf.reduce_sum(
+        tf.reduce_mean(losses.quantile_huber_loss(predictions, targets), axis=-1),
+        axis=0,
+    )
+    td_errors = tf.reduce_mean(targets, -1) - tf.reduce_mean(predictions, -1)
+    return td_loss, losses.largest_error(tf.unstack(td_errors))

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents.dqn import recurrent_by_hand
-from tfrl.agents import sequences
+from tfrl.agents import transitions
 from tfrl.trajectories import trajectory
 
 VALID = np.array([[1, 1, 0, 1, 1, 1], [1, 0, 0, 1, 1, 0], [1, 1, 1, 1, 1, 1]], bool)
@@ -25,10 +25,10 @@ def test_n_step_returns_stop_before_masked_steps(n):
     rewards, discounts = rng.uniform(size=[2, *VALID.shape]) * VALID
     # Several numbers for each state, as of a distribution.
     values = rng.normal(size=[*VALID.shape, 4])
-    sums, products = sequences.n_step_sums(
+    sums, products = transitions.n_step_sums(
         tf.constant(rewards), tf.constant(discounts), tf.constant(VALID), n
     )
-    ends = sequences.after_n_steps(tf.constant(values), tf.constant(VALID), n)
+    ends = transitions.after_n_steps(tf.constant(values), tf.constant(VALID), n)
     for row, t in np.argwhere(VALID):
         last = last_step(row, t, n)
         total, worth = 0.0, 1.0
@@ -47,11 +47,11 @@ def test_a_split_marks_the_episode_that_begins_at_it():
         [[last, first, mid, mid, mid], [mid, first, mid, mid, mid]],
     )
     transition = trajectory.to_transition(frames)
-    before, after = sequences.split(transition, 2)
+    before, after = transitions.split(transition, 2)
     np.testing.assert_array_equal(before.step_type, [[mid, last], [mid, last]])
     # The second row has a cut after its second frame.
     np.testing.assert_array_equal(after.time_step.step_type, [[first, mid]] * 2)
     np.testing.assert_array_equal(after.next_time_step.reward, frames.reward[:, 2:-1])
-    whole = sequences.unroll(after).next_time_step
+    whole = transitions.whole_sequence(after.time_step, after.next_time_step)
     np.testing.assert_array_equal(whole.observation, frames.observation[:, 2:])
     np.testing.assert_array_equal(whole.step_type, [[first, mid, mid]] * 2)

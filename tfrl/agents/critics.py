@@ -1,0 +1,212 @@
+"""What agents do with critics: values, the regression to targets, means of losses.
+
+Critics are networks of pairs of observations and actions. Every loss is a mean over the
+`B` examples in which masked transitions (boundaries, and steps before a cut) count as
+0, so that they change no weight.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.agents import checks, transitions, updates
+from tfrl.losses import masking
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import seeds
+
+if TYPE_CHECKING:
+    from tfrl.agents.actor_critic import ActorCriticAgent
+    from tfrl.typing import types
+
+
+def outputs(network: Any, time_step: ts.TimeStep, training: bool = False) -> Any:
+    """Returns a network's outputs for embedded time steps, `[B]` or `[B, T]`."""
+    output, _ = network(
+        time_step.observation, step_type=time_step.step_type, training=training
+    )
+    return output
+
+
+def values(
+    critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
+) -> Any:
+    """Returns a critic's values of embedded time steps, `[B]` or `[B, T]`.
+
+    Of an ensemble with outputs `[B, N, ...]`, they are `[N, B, ...]`.
+    """
+    value, _ = critic(
+        (time_step.observation, action),
+        step_type=time_step.step_type,
+        training=training,
+    )
+    outer_rank = time_step.step_type.shape.rank
+    if not tf.is_tensor(value) or value.shape.rank == outer_rank:
+        return value
+    rest = [i for i in range(value.shape.rank) if i != outer_rank]
+    return tf.transpose(value, [outer_rank, *rest])
+
+
+def seeds_of(nest: Any, seed: tf.Tensor) -> list[tf.Tensor]:
+    """Returns a seed for each leaf of a nest; the seed itself for a single leaf."""
+    number = len(tf.nest.flatten(nest))
+    return [seed] if number == 1 else seeds.split_seed(seed, number)
+
+
+def mean(loss: tf.Tensor, batch: updates.Batch, network: Any = None) -> tf.Tensor:
+    """Returns the mean of the examples' losses, with 0 for masked transitions.
+
+    Args:
+      loss: The losses, `[B]` or `[B, T - 1]`.
+      batch: A batch of `Transitions`.
+      network: A network whose regularisation losses are added, or None.
+    """
+    return losses.aggregate_losses(
+        batch.data.per_example(loss),
+        batch.weights,
+        regularization_loss=None if network is None else network.losses,
+    ).total_loss
+
+
+def regress(
+    agent: ActorCriticAgent,
+    batch: updates.Batch,
+    targets: Any,
+    errors: Callable[[Any, Any], tuple[tf.Tensor, tf.Tensor]] | None = None,
+    values_of: Callable[..., Any] = values,
+) -> tuple[tf.Tensor, dict[str, Any]]:
+    """Returns the loss of all critics of an agent with the same targets.
+
+    Args:
+      agent: The agent, whose observation network is trained, too.
+      batch: A batch of `Transitions`.
+      targets: What the critics' values of the actions are to become.
+      errors: A function of the targets and a critic's values that returns the loss and
+        the error of each transition, which are masked here; `td_errors` with the
+        agent's `td_errors_loss_fn` if None.
+      values_of: A function like `values`.
+
+    Returns:
+      The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
+      critics and over time, and `td_error`, target minus prediction, `[B]` or `[B, T -
+      1]`, of the critic that is farthest off. Both are 0 where masked.
+    """
+    if errors is None:
+        errors = functools.partial(td_errors, loss_fn=agent._td_errors_loss_fn)
+    data: transitions.Transitions = batch.data
+    td_losses, differences = [], []
+    time_step = agent._embedding.trained(data.time_step, batch.training)
+    regularization = agent._embedding.losses
+    for critic in agent._critic_networks:
+        predictions = values_of(critic, time_step, data.action, batch.training)
+        # Read now, because the losses may include penalties on the activations.
+        regularization += critic.losses
+        td_loss, td_error = errors(targets, predictions)
+        td_losses.append(td_loss)
+        differences.append(td_error)
+    td_error = masking.masked(losses.largest_error(differences), data.valid)
+    td_loss = data.per_example(tf.add_n(td_losses))
+    aggregated = losses.aggregate_losses(
+        td_loss, batch.weights, regularization_loss=regularization
+    )
+    return aggregated.total_loss, {"td_loss": td_loss, "td_error": td_error}
+
+
+def td_errors(
+    targets: tf.Tensor, predictions: tf.Tensor, loss_fn: types.LossFn
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the loss and the error of each transition.
+
+    Args:
+      targets: The targets, `[B]` or `[B, T - 1]`.
+      predictions: A critic's values, like `targets`; or the values `[N, ...]` of an
+        ensemble, whose losses are added up, and whose largest error it is.
+      loss_fn: A loss of (targets, predictions), element by element.
+    """
+    if predictions.shape.rank > targets.shape.rank:
+        each = [td_errors(targets, one, loss_fn) for one in tf.unstack(predictions)]
+        td_losses, differences = zip(*each, strict=True)
+        return tf.add_n(td_losses), losses.largest_error(differences)
+    td_error = targets - predictions
+    td_loss = loss_fn(targets, predictions)
+    checks.check_element_wise(td_loss, td_error)
+    return td_loss, td_error
+
+
+def regress_distributions(
+    agent: ActorCriticAgent, batch: updates.Batch, next_values: Any
+) -> tuple[tf.Tensor, dict[str, Any]]:
+    """Returns the cross entropies of critics that predict distributions; see `regress`.
+
+    Args:
+      agent: See `regress`.
+      batch: See there.
+      next_values: The `DiscreteValuedDistribution` of the values of the next steps,
+        `[B]`, which is not yet projected onto the atoms.
+    """
+    reward, discount = batch.data.reward, batch.data.discount
+
+    def errors(next_values: Any, predicted: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        return (
+            losses.categorical(predicted, reward, discount, next_values),
+            losses.td_error(predicted.mean(), reward, discount, next_values.mean()),
+        )
+
+    return regress(agent, batch, next_values, errors)
+
+
+def policy_gradient_loss(
+    actions: Any,
+    values_of: Callable[[Any], tf.Tensor],
+    is_last: tf.Tensor,
+    dqda_clipping: float | None,
+    clip_norm: bool = False,
+) -> tf.Tensor:
+    """Returns a loss whose gradient is -dQ/da da/dtheta, `[B]` or `[B, T]`.
+
+    Args:
+      actions: The nest of a deterministic actor's actions.
+      values_of: A function of actions that returns their values.
+      is_last: Booleans; where true, a value does not count.
+      dqda_clipping: See `losses.deterministic_policy_gradient`.
+      clip_norm: See there.
+    """
+    with tf.GradientTape() as tape:
+        tape.watch(actions)
+        q_values = values_of(actions)
+        # A recurrent critic's later values depend on earlier actions.
+        counted = tf.where(is_last, 0.0, q_values)
+    return losses.deterministic_policy_gradient(
+        q_values, actions, tape.gradient(counted, actions), dqda_clipping, clip_norm
+    )
+
+
+def check_gives_numbers(critic: Any) -> None:
+    """Raises a ValueError unless a critic's output is one float an example.
+
+    Args:
+      critic: A built `Network`.
+    """
+    spec = critic.create_variables()
+    if not (
+        isinstance(spec, tf.TensorSpec)
+        and spec.shape.rank == 0
+        and spec.dtype.is_floating
+    ):
+        raise ValueError(
+            f"critic network {critic.name!r}: expected one float for each pair of "
+            f"observation and action, shape [B], got {spec}; use a CriticNetwork, "
+            "or squeeze the last dimension."
+        )
+
+
+def all_values(
+    critics: Sequence[Any], time_step: ts.TimeStep, action: Any
+) -> tf.Tensor:
+    """Returns the values of several critics, or of one ensemble, `[N, B]`."""
+    each = [values(critic, time_step, action) for critic in critics]
+    return tf.stack(each) if len(each) > 1 else each[0]

@@ -68,8 +68,14 @@ _FIELDS = (
     "checksum",
     "again",
 )
-# Packages whose versions a row names.
+# Packages whose versions a row names: of all rows, and of kinds of environments.
 _PACKAGES = ("tensorflow", "keras", "numpy", "gymnasium")
+_PACKAGES_OF = {
+    "Box2D": ("box2d",),
+    "MuJoCo": ("mujoco",),
+    "dm_control": ("dm-control", "mujoco"),
+    "MiniGrid": ("minigrid",),
+}
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "TF_NUM_INTRAOP_THREADS": "1",
@@ -236,18 +242,21 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         "commit": commit,
         "processor": processors.description(),
         "processor_seconds": f"{processor_seconds:.0f}",
-        "versions": versions(),
+        "versions": versions(score_table.family_of(run.entry)),
         "checksum": checksum(final_policy),
         "again": "",
     }
 
 
-def versions() -> str:
-    """Returns the versions of Python and of the packages that numbers depend on."""
-    python = f"python {platform.python_version()}"
-    return " ".join(
-        [python, *(f"{name} {metadata.version(name)}" for name in _PACKAGES)]
-    )
+def versions(family: str) -> str:
+    """Returns the versions of Python and of the packages that numbers depend on.
+
+    Args:
+      family: The kind of environment, as in `score_entries.FAMILIES`.
+    """
+    names = (*_PACKAGES, *_PACKAGES_OF.get(family, ()))
+    found = (f"{name} {metadata.version(name)}" for name in names)
+    return " ".join([f"python {platform.python_version()}", *found])
 
 
 def checksum(policy: pathlib.Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import score_table, scores
+from benchmarks import score_entries, score_table, scores
 from examples import settings
 
 SAC = next(entry for entry in scores.ENTRIES if entry.config == "configs/sac.py")
@@ -75,6 +75,14 @@ def test_processor_time_is_added_up_over_interruptions(tmp_path):
     run.folder.mkdir()
     assert run.add_seconds(2.5) == 2.5
     assert run.add_seconds(1.0) == 3.5
+
+
+def test_a_row_names_the_versions_that_its_numbers_depend_on():
+    common = scores.versions("Classic control")
+    assert f"numpy {np.__version__}" in common
+    assert f"tensorflow {tf.__version__}" in common
+    assert scores.versions("MuJoCo").startswith(f"{common} mujoco ")
+    assert set(scores._PACKAGES_OF) <= set(score_entries.FAMILIES)
 
 
 def test_a_checksum_is_of_the_values_of_the_variables(tmp_path):

@@ -83,6 +83,37 @@ def test_an_agent_without_parts_has_to_write_train_and_loss(method):
         getattr(agent, method)(1.0)
 
 
+class Regression(Counting):
+    """Fits a layer to numbers by the part that the base class updates."""
+
+    _train = tf_agent.TFAgent._train
+    _variables = tf_agent.TFAgent._variables
+
+    def __init__(self):
+        super().__init__()
+        self.layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+        self.layer.build([None, 1])
+        self._set_only_part([self.layer], keras.optimizers.SGD(0.25))
+
+    def _loss(self, experience, weights=None, training=False):
+        error = self.layer(experience) - 3.0
+        return tf_agent.LossInfo(tf.reduce_mean(error**2), (weights, training))
+
+
+def test_the_only_part_minimises_the_loss_of_the_agent():
+    agent, batch = Regression(), tf.constant([[1.0], [1.0]])
+    assert agent.train(batch, tf.constant(2.0)) == (4.0, (2.0, True))
+    # The slope is 2 (1 - 3), and the rate 0.25.
+    np.testing.assert_allclose(agent.layer.kernel, [[2.0]])
+    assert agent.loss(batch) == (1.0, (None, False))
+    assert agent.train_step_counter == 1
+    assert agent.diagnose(batch) == {"learning_rate": 0.25}
+    names = [v.name for v in agent.variables()]
+    assert len(names) == 4  # The kernel, the optimizer's two, the counter.
+    with pytest.raises(TypeError, match="seed: got 3 for a Regression"):
+        agent.train(batch, seed=3)
+
+
 def test_variables_include_the_counter():
     agent = Counting()
     assert [id(v) for v in agent.variables()] == [

@@ -31,7 +31,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     A subclass gives its networks and policies to this constructor, lists the parts of
     its update in `_parts`, and names the tuple of `LossInfo.extra` in `_info`; see
     `TFAgent`. The losses of the parts, such as its `_critic_loss`, get a `Batch` of
-    `Transitions`; `agents.critics` has what they need.
+    `Transitions`; `agents.critics` has functions for them.
     """
 
     _as_data: transitions.Reader

@@ -168,7 +168,7 @@ def _part_batch(
     weights: tf.Tensor | None,
     training: bool,
 ) -> updates.Batch:
-    """Returns the batch of one part; that of all if there is no such part."""
+    """Returns the batch of one part, or of all if there is no such part."""
     batch = agent._batch_of(data, weights, training)
     each = {part.label: own for part, own in agent._in_turn(batch)}
     return each.get(label, batch)

@@ -67,7 +67,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     _parts: Sequence[updates.Part] = ()
     # Modules with variables that belong to the agent's state, but that no part trains.
     _untrained: Sequence[tf.Module] = ()
-    # Turns experience into what the losses of the parts are computed from, or None.
+    # Turns experience into the `data` of a `Batch`; None leaves it as it is.
     _as_data: Any = None
     # Networks and their targets, and what moves the targets after each update.
     _target_pairs: Sequence[tuple[Any, Any]] = ()
@@ -544,6 +544,11 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
             on the agent's seed and the train step counter alone.
           **kwargs: Additional arguments for the algorithm's `_prepare`.
         """
+        if seed is not None and self._seed is None:
+            raise TypeError(
+                f"seed: got {seed} for a {type(self).__name__}, whose losses draw no "
+                "random numbers, expected None; leave it out."
+            )
         data = self._prepare(experience, weights, **kwargs)
         return self._batch_of(data, weights, training, seed)
 

@@ -31,8 +31,8 @@ class Transitions(NamedTuple):
     """Transitions for the losses, `[B, ...]`.
 
     For recurrent networks all shapes are `[B, T - 1, ...]`, except that
-    `next_time_step` holds all `T` steps, the first of which only serves to update the
-    network's state.
+    `next_time_step` holds all `T` steps. The first one only updates the network's
+    state.
 
     Attributes:
       time_step: The time steps at which the actions were taken.
@@ -141,7 +141,7 @@ class Reader(tf.Module):
         """Masks rewards and discounts, and arranges sequences for recurrent networks.
 
         Args:
-          transition: A `Transition` like those of `convert`.
+          transition: A `Transition` such as `convert` returns.
           gamma: The discount factor; the agent's if None.
           reward_scale_factor: The factor of the rewards; the agent's if None.
         """

@@ -78,7 +78,7 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     that recurrent networks forget.
 
     Args:
-      frames: Collected frames `[B, T, ...]`, the last of which only gives the last
+      frames: Collected frames `[B, T, ...]`; the last one only gives the last
         observation.
 
     Raises:

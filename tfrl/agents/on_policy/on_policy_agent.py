@@ -57,7 +57,7 @@ class RolloutAgent(tf_agent.TFAgent):
         """
 
     def _histograms(self, data: Any) -> dict[str, tf.Tensor]:
-        """Returns what the debug mode writes of the data, by name."""
+        """Returns the histograms of the debug mode, by name."""
         del data
         return {}
 

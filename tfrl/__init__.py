@@ -13,9 +13,7 @@ TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows the
 
 from tfrl import absent
 from tfrl.system import quiet
-from tfrl.version import VERSION
-
-__version__ = VERSION
+from tfrl.version import __version__ as __version__
 
 absent.install()
 quiet.install()

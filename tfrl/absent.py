@@ -47,7 +47,6 @@ _OF_TF_AGENTS = {
     ),
     "tfrl.bandits": _NO_BANDITS,
     "tfrl.specs.bandit_spec_utils": _NO_BANDITS,
-    "tfrl.version": "use tfrl.__version__",
     "tfrl.utils.lazy_loader": "use the package lazy_loader",
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
     "tfrl.utils.session_utils": (

@@ -30,7 +30,12 @@ def run():
 
 def make_note(task, **changes):
     """A note of a new process."""
-    note = {"version": version.VERSION, "task": task.key, "session": "a", "host": "b"}
+    note = {
+        "version": version.__version__,
+        "task": task.key,
+        "session": "a",
+        "host": "b",
+    }
     unknown = dict.fromkeys(("address", "peer", "ending"))
     return {**note, **unknown, "pid": 1, "is_new": True, **changes}
 
@@ -111,7 +116,7 @@ def test_notes_that_are_not_as_expected_are_left_out_and_their_worker_is_named(c
     assert len(caplog.records) == 14
     assert (
         "a worker ('actor/4' on 'b', process 1) is left out: it has the version None "
-        f"of tfrl, expected {version.VERSION!r}; install"
+        f"of tfrl, expected {version.__version__!r}; install"
     ) in caplog.text
 
 
@@ -121,7 +126,9 @@ def test_a_worker_of_another_version_is_told_at_once(coordinator, monkeypatch, c
     monkeypatch.setattr(
         coordinators, "from_array", lambda array: {**read(array), "version": "9.9"}
     )
-    expected = f"got '{version.VERSION}' of tfrl in actor 7, expected '9.9', the one"
+    expected = (
+        f"got '{version.__version__}' of tfrl in actor 7, expected '9.9', the one"
+    )
     with pytest.raises(RuntimeError, match=expected):
         join(coordinator, Task(ACTOR, 7))
     until(lambda: "left out: it has the version '9.9' of tfrl" in caplog.text)

@@ -141,7 +141,6 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
     [
         [np.int64(5)],
         [np.int64(5), np.zeros([2]), np.ones([3], np.int64), np.int64(0)],
-        [np.int64(5), np.zeros([0]), np.ones([0], np.int64), np.int64(0)],
         [np.float64("nan"), np.zeros([2]), np.ones([2], np.int64), np.int64(0)],
         [np.int64(5), np.float32(2.0), np.int64(1), np.int64(0)],
     ],

@@ -75,7 +75,8 @@ class LearnsFromBoundaries(Good):
 class ForgetsItsOptimizer(Good):
     def _trackable_children(self, *args, **kwargs):
         children = super()._trackable_children(*args, **kwargs)
-        return {k: v for k, v in children.items() if "optimizer" not in k}
+        held = ("_optimizer", "_parts")
+        return {k: v for k, v in children.items() if k not in held}
 
 
 class TakesAnything(Good):

@@ -228,7 +228,7 @@ class Coordinator:
 
     def _publish(self) -> None:
         board = {
-            "version": version.VERSION,
+            "version": version.__version__,
             "run": self._run,
             "workers": {
                 key: {
@@ -251,10 +251,10 @@ def _problem(note: Any) -> str | None:
     """Returns why a note is not one of a worker of this version; None if it is."""
     if not isinstance(note, dict):
         return f"got {note!r:.100}, expected an object of JSON."
-    if note.get("version") != version.VERSION:
+    if note.get("version") != version.__version__:
         return (
             f"it has the version {note.get('version')!r:.20} of tfrl, expected "
-            f"{version.VERSION!r}; install the same version for all processes."
+            f"{version.__version__!r}; install the same version for all processes."
         )
     if not _fits(note, {"version": (str,), **_FIELDS}):
         return f"got {note!r:.500}, expected the fields {sorted(_FIELDS)}."

@@ -52,7 +52,7 @@ class Membership:
         self._coordinator = address
         self._client = replay_service.Client(address, timeout=patience)
         self._note: dict[str, Any] = {
-            "version": version.VERSION,
+            "version": version.__version__,
             "task": task.key,
             "session": secrets.token_hex(8),
             "host": socket.gethostname(),
@@ -184,11 +184,12 @@ class Membership:
         if number != self._num_boards:
             sample = self._client.sample_batch(coordinator.BOARD, 1)
             board = coordinator.from_array(sample.data[0])
-            if board.get("version") != version.VERSION:
+            if board.get("version") != version.__version__:
                 raise RuntimeError(
-                    f"version: got {version.VERSION!r} of tfrl in {self.task.title}, "
-                    f"expected {board.get('version')!r}, the one of the coordinator at "
-                    f"{self._coordinator}; install the same version for all processes."
+                    f"version: got {version.__version__!r} of tfrl in "
+                    f"{self.task.title}, expected {board.get('version')!r}, the one of "
+                    f"the coordinator at {self._coordinator}; install the same version "
+                    "for all processes."
                 )
             self._board = board
             self._num_boards = number

@@ -32,11 +32,11 @@ class ChildRaisedError(ChildError):
 
 
 # What follows the remedy of an error, for a child that somebody has made.
-ANEW = "then close this and create a new one"
+NEW_CHILD = "then close this and create a new one"
 
 
 def died(
-    name: str, what: str, pid: int, code: int | None, then: str = ANEW
+    name: str, what: str, pid: int, code: int | None, then: str = NEW_CHILD
 ) -> ChildDiedError:
     """Returns the error for a child that ended.
 
@@ -72,7 +72,9 @@ def timed_out(
     )
 
 
-def raised(name: str, what: str, payload: bytes, then: str = ANEW) -> ChildRaisedError:
+def raised(
+    name: str, what: str, payload: bytes, then: str = NEW_CHILD
+) -> ChildRaisedError:
     """Returns the error for an exception in a child.
 
     Args:

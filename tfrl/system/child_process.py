@@ -64,7 +64,7 @@ class ChildProcess:
         self,
         target: Callable[[channels.Channel], None],
         name: str,
-        then: str = child_errors.ANEW,
+        then: str = child_errors.NEW_CHILD,
     ):
         """Starts the process without waiting for it.
 

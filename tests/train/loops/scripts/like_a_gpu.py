@@ -112,9 +112,6 @@ class Pictures(gymnasium.Env):
         return self.np_random.integers(0, 256, (3, 2, 1), np.uint8)
 
 
-gymnasium.register("Pictures-v0", Pictures, max_episode_steps=7)
-
-
 def configuration(name, device):
     """The example's configuration of an agent, with tiny sizes."""
     module, *words = AGENTS[name].split()
@@ -310,6 +307,8 @@ if __name__ == "__main__":
     # LLVM's optimizations would take much of the time.
     os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
     two_devices.make_devices(soft_placement=True)
+    # Not where a test imports this file: the registry goes to all child processes.
+    gymnasium.register("Pictures-v0", Pictures, max_episode_steps=7)
     # "auto" would warn if it did not compile.
     warnings.simplefilter("error", RuntimeWarning)
     kind, name = sys.argv[1:]

@@ -19,9 +19,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 from tests.forks import Forks
 
-# What a shell starts in the background, as by `nohup ... &`, ignores SIGINT, and
-# so do its children, to which tests send it.
+# What a shell starts in the background, as by `nohup ... &`, ignores SIGINT and SIGHUP,
+# and so do its children, to which tests send them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # NumPy's generators without a seed, such as environments' own, take theirs from here.
 bit_generator.randbits = random.getrandbits
 

@@ -99,7 +99,8 @@ def test_a_number_that_is_infinite_in_float32_is_refused():
 
 
 @pytest.mark.parametrize("reward", [np.inf, -np.inf, 1e300, np.float64(1e39), np.nan])
-@pytest.mark.filterwarnings("error")
+# NumPy's of overflows; not of sockets that other tests have left open.
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_rewards_and_discounts_are_finite_in_float32(reward):
     spec = array_spec.ArraySpec((), np.float32)
     checker = time_step_checker.TimeStepChecker.of(Constant(spec))

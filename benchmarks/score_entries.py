@@ -118,7 +118,6 @@ _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _DQN = ("--config.agent=dqn",)
 _HINDSIGHT = "DQN with hindsight"
 _NO_HINDSIGHT = ("--config.goals_per_step=0",)
-_CART_POLE = ("--env=CartPole-v1",)
 _DDPG = ("--config.agent=ddpg",)
 _HOPPER = ("--num_iterations=40000",)
 DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
@@ -235,7 +234,11 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("IQN", "train_dqn", "configs/iqn.py", 32),
         Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
         Entry(
-            "REINFORCE", "train_reinforce", "configs/reinforce.py", 32, flags=_CART_POLE
+            "REINFORCE",
+            "train_reinforce",
+            "configs/reinforce.py",
+            32,
+            flags=_on("CartPole-v1"),
         ),
         Entry(
             "Discrete SAC",
@@ -312,7 +315,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
-# The order in which missing runs are trained: the longest ones last.
+# The order in which missing runs are trained. SAC and TD3 on MuJoCo take longest.
 QUEUE = tuple(
     dict.fromkeys(
         (

@@ -163,7 +163,7 @@ def write(
         text += [f"## {family}", "", *head, *its, ""]
     text += ["## How the table is made", _TAIL, *commands, ""]
     if absent:
-        text += ["These entries have not all their runs yet:", "", *absent, ""]
+        text += ["These entries do not have all their runs yet:", "", *absent, ""]
     text += score_pairs.section(shown, docs)
     if pictures:
         text += [_CURVES, *pictures, ""]

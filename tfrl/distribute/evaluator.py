@@ -189,7 +189,7 @@ class Evaluations:
         )
 
     def _look(self) -> None:
-        """Takes what the evaluator has sent, and forgets weights that it needs not."""
+        """Takes what the evaluator has sent, and forgets weights of no more use."""
         client = self._first.client
         size = client.server_info()[RESULTS].current_size
         if not size:
@@ -200,7 +200,7 @@ class Evaluations:
                 continue
             iteration = int(sample.data[0][0])
             values = self._pending.get(iteration)
-            if values is None:  # Of before a restart, or evaluated again.
+            if values is None:  # From before a restart, or evaluated again.
                 continue
             if len(result.returns):
                 self._arrived.append((result, values))

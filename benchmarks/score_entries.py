@@ -130,14 +130,16 @@ def _on(environment: str, *flags: str) -> tuple[str, ...]:
 
 
 _PPO_ON_MUJOCO = tuple(
-    Entry("PPO", "train_ppo", "configs/ppo_mujoco.py", 5, best, source, _on(name))
-    for name, best, source in (
+    Entry(
+        "PPO", "train_ppo", "configs/ppo_mujoco.py", 5, best, source, _on(name, *flags)
+    )
+    for name, best, source, *flags in (
         ("HalfCheetah-v5", 5819, _ZOO_V3),
         ("Hopper-v5", 2609.3, _TIANSHOU),
         ("Walker2d-v5", 3588.5, _TIANSHOU),
         ("Ant-v5", 1327, _ZOO_V3),
         ("Humanoid-v5", 716, _CLEAN_RL_V4),
-        ("Swimmer-v5", 281.6, _ZOO_V3),
+        ("Swimmer-v5", 281.6, _ZOO_V3, "--config.gamma=0.9999"),
         ("Reacher-v5", -4.1, _TIANSHOU),
         ("InvertedPendulum-v5", 963.1, _CLEAN_RL_V4),
         ("InvertedDoublePendulum-v5", 9231, _TIANSHOU),

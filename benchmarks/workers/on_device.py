@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import processors
-from benchmarks.workers import serving
+from benchmarks.workers import example_agents, serving
 from examples import cli, off_policy
 from tfrl import agents, environments, networks, replay_buffers, train
 from tfrl.environments import native as native_environments
@@ -127,17 +127,13 @@ def _example(
     """
     config = importlib.import_module(f"configs.{algorithm}").get_config()
     config.update(settings)
-    # DQN's agent is in a module of its own, for several scripts.
-    name = "dqn" if algorithm == "dqn" else f"train_{algorithm}"
-    example = importlib.import_module(f"examples.{name}")
     with train.device_scope(device):
         environment: Any = (
             native_environments.load(config.env, config.num_envs, seed=0)
             if native
             else cli.make_environment(config.env, config.num_envs, 0)
         )
-        agent = example.make_agent(config, environment)
-        agent.initialize()
+        agent = example_agents.make_agent(algorithm, config, environment)
     return config, environment, agent
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from benchmarks.workers import serving
+from benchmarks.workers import example_agents, serving
 from examples import off_policy
 from tfrl.environments import native
 
@@ -74,10 +74,8 @@ def _loop(
     # Most fields of the page's settings have the configuration's names.
     config.update({k: v for k, v in dataclasses.asdict(chosen).items() if k in config})
     config.update({"env": chosen.environment, **fields(chosen)})
-    example = importlib.import_module(f"examples.train_{name}")
     environment = native.load(config.env, config.num_envs, config.seed)
-    agent = example.make_agent(config, environment)
-    agent.initialize()
+    agent = example_agents.make_agent(name, config, environment)
     return _task(make_loop(config, environment, agent).run)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from benchmarks.workers import (
+    example_agents,
     pendulum_settings,
     ppo_settings,
     pqn_settings,
@@ -76,10 +77,9 @@ def tutorial(calls: str) -> serving.Task:
 
 def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     """Makes REINFORCE with the settings of `examples.train_reinforce`."""
-    config, example = _example("reinforce")
+    config = _config("reinforce")
     environment = _environment(config.env, native)
-    agent = example.make_agent(config, environment)
-    agent.initialize()
+    agent = example_agents.make_agent("reinforce", config, environment)
     buffer = _Buffer(
         agent.collect_data_spec, batch_size=1, max_length=config.replay_capacity
     )
@@ -98,7 +98,7 @@ def actor_critic(
     algorithm: str, units: int, batch: int, native: bool, jit_compile: bool
 ) -> serving.Task:
     """Makes the loop of `examples.train_sac` or `train_td3` on Pendulum."""
-    config, example = _example(algorithm)
+    config = _config(algorithm)
     layers = [name for name in config if name.endswith("fc_layer_params")]
     config.update(
         {
@@ -115,8 +115,7 @@ def actor_critic(
         }
     )
     environment = _environment(config.env, native)
-    agent = example.make_agent(config, environment)
-    agent.initialize()
+    agent = example_agents.make_agent(algorithm, config, environment)
     return _loop_task(off_policy.make_loop(config, environment, agent))
 
 
@@ -133,7 +132,7 @@ def ppo_sweep(envs: int, steps: int, runs: int) -> serving.Task:
 def _ppo_loop(
     envs: int, steps: int, native: bool, jit_compile: bool, seed: int = 0
 ) -> train.OnPolicyLoop:
-    config, example = _example("ppo")
+    config = _config("ppo")
     config.update(
         {
             "env": ppo_settings.ENVIRONMENT,
@@ -157,14 +156,13 @@ def _ppo_loop(
         }
     )
     environment = _environment(config.env, native, envs, seed)
-    agent = example.make_agent(config, environment)
-    agent.initialize()
-    return example.make_loop(config, environment, agent)
+    agent = example_agents.make_agent("ppo", config, environment)
+    return _make_loop("ppo")(config, environment, agent)
 
 
 def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
     """Makes the loop of `examples.train_pqn` on CartPole."""
-    config, example = _example("pqn")
+    config = _config("pqn")
     config.update(
         {
             "env": pqn_settings.ENVIRONMENT,
@@ -184,9 +182,8 @@ def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
         }
     )
     environment = _environment(config.env, native, envs)
-    agent = example.make_agent(config, environment)
-    agent.initialize()
-    return _loop_task(example.make_loop(config, environment, agent))
+    agent = example_agents.make_agent("pqn", config, environment)
+    return _loop_task(_make_loop("pqn")(config, environment, agent))
 
 
 def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
@@ -197,13 +194,17 @@ def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
     return same_code.buffer_task(kind, **settings)
 
 
-def _example(name: str) -> tuple[Any, Any]:
-    """Returns an example's settings and its module.
+def _config(name: str) -> Any:
+    """Returns the settings of an example."""
+    return importlib.import_module(f"configs.{name}").get_config()
 
-    Its import defines flags, so a worker imports no second one.
+
+def _make_loop(name: str) -> Any:
+    """Returns the function of an example that makes its loop.
+
+    The import of its script defines flags, so a worker imports no second one.
     """
-    config = importlib.import_module(f"configs.{name}").get_config()
-    return config, importlib.import_module(f"examples.train_{name}")
+    return importlib.import_module(f"examples.train_{name}").make_loop
 
 
 def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Settings that hold for every test: quiet, on the CPU, no display, and SIGINT handled.
+"""Settings that hold for every test: quiet, few threads, no display, and SIGINT handled.
 
 And the process whose forks run examples and scripts, which modules share.
 """
@@ -16,6 +16,9 @@ from numpy.random import bit_generator
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# The suite runs one process on each core. More threads mostly wait, by turning.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
 from tests.forks import Forks
 

@@ -38,9 +38,9 @@ def run(code):
             return end.code or 0
         print(end.code, file=sys.stderr)
         return 1
-    except BaseException:
+    except BaseException as error:
         traceback.print_exc()
-        return 1
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 for line in sys.stdin:

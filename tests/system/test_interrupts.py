@@ -1,11 +1,13 @@
 """Signals as requests to stop. Children do what no handler can interrupt."""
 
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -133,6 +135,47 @@ def test_the_wakeup_descriptor_of_an_event_loop_stays():
             assert reader.recv(1) == bytes([signal.SIGTERM])
         finally:
             assert signal.set_wakeup_fd(-1) == writer.fileno()
+
+
+@pytest.fixture
+def new_watcher(monkeypatch):
+    """Without the signals of earlier tests, which the other one may not have read."""
+    monkeypatch.setattr(interrupts, "_current", None)
+
+
+def interrupt_until(is_named):
+    with interrupts.requested(BOTH, describe):
+        signal.raise_signal(signal.SIGINT)
+        deadline = time.monotonic() + 60
+        while not is_named() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("new_watcher")
+def test_a_call_of_python_that_goes_on_after_a_signal_is_named(capfd):
+    """XLA may run a compiled loop, and so the steps of environments, on this thread."""
+    errors = []
+
+    def is_named():
+        errors.append(capfd.readouterr().err)
+        return errors[-1]
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_until(is_named)
+    text = "\nSIGINT: waiting for step 7 of Maze. A second one ends the process.\n"
+    assert "".join(errors) == text
+
+
+@pytest.mark.usefixtures("new_watcher")
+def test_a_call_that_follows_a_handled_signal_is_not_named(capfd, monkeypatch):
+    monkeypatch.setattr(interrupts, "_PATIENCE", 0.3)
+    steps = itertools.count()
+    with interrupts.requested(BOTH, lambda: f"step {next(steps)} of Maze"):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.6)
+    assert capfd.readouterr().err == ""
+    assert next(steps)
 
 
 CHILD = """

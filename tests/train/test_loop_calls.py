@@ -213,12 +213,14 @@ def started(forks, *arguments):
 
 @pytest.mark.parametrize("arguments", [["loop"], ["loop", "compiled"]])
 def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments, forks):
+    # XLA runs a compiled loop, and so the step, on the main thread or on another one.
     with started(forks, *arguments) as (fork, _):
         os.kill(fork.pid, signal.SIGINT)
         first = "SIGINT: waiting for step 362 of Hanging. A second one"
         fork.wait_for(lambda: first in fork.errors)
         ended = fork.end(signal.SIGINT)
-        assert "SIGINT: step 362 of Hanging does not return" in ended.errors
+        does_not_return = "SIGINT: step 362 of Hanging does not return" in ended.errors
+        assert does_not_return or "in _step\n    time.sleep(60)" in ended.errors
         assert ended.code == 130
 
 

@@ -3,8 +3,8 @@
 Python runs its signal handlers on the main thread, between two instructions of Python.
 While the main thread waits for a call of TensorFlow, no handler runs: if a step of an
 environment hangs in that call, no signal reaches it. So another thread receives the
-signals, too. If a second signal finds the main thread still waiting, that thread ends
-the process.
+signals, too. It says which call the main thread is still in after a signal, and if a
+second signal finds the main thread waiting, that thread ends the process.
 """
 
 from __future__ import annotations
@@ -184,10 +184,11 @@ class _Watcher:
 
     def _received(self, session: _Session, number: signal.Signals) -> None:
         session.received += 1
-        if self._is_handled(session):
+        is_first = session.received == 1
+        if self._is_over(session, _describe(session) if is_first else None):
             return
-        call = _describe(session)
-        if session.received == 1:
+        call = _describe(session) or "a call of TensorFlow"
+        if is_first:
             _say(f"{number.name}: waiting for {call}. A second one ends the process.")
             return
         status = 128 + number
@@ -199,15 +200,19 @@ class _Watcher:
             child.kill()
         os._exit(status)
 
-    def _is_handled(self, session: _Session) -> bool:
+    def _is_over(self, session: _Session, call: str | None) -> bool:
         """Waits for the main thread to handle a signal that has just arrived.
 
         Returns True as soon as it does, or leaves the session, or there is a second
-        signal to look at; False if it stays in a call.
+        signal to look at; False if it stays in a call. If the main thread itself runs
+        the Python of `call`, it handles the signal and is in `call` as before.
         """
         arrived = time.monotonic() - _SLACK
         while time.monotonic() < arrived + _PATIENCE:
-            if session.handled_at > arrived or self._session is not session:
+            is_in_call = call is not None and session.describe() == call
+            if session.handled_at > arrived and not is_in_call:
+                return True
+            if self._session is not session:
                 return True
             if session.received == 1 and select.select([self._receiver], [], [], 0)[0]:
                 return True
@@ -215,14 +220,14 @@ class _Watcher:
         return False
 
 
-def _describe(session: _Session) -> str:
+def _describe(session: _Session) -> str | None:
     """Returns which call is running; a step that is short is seen after some tries."""
     for _ in range(20):
         call = session.describe()
         if call is not None:
             return call
         time.sleep(_POLL / 10)
-    return "a call of TensorFlow"
+    return None
 
 
 def _say(text: str) -> None:

@@ -114,9 +114,14 @@ def assert_alike(learned, loop):
     )
 
 
-def test_a_resumed_run_of_one_actor_does_what_an_on_policy_loop_does(tmp_path):
+@pytest.mark.parametrize(
+    "lengths",
+    [(8,), pytest.param((6, 8), marks=pytest.mark.slow)],
+    ids=["whole", "resumed"],
+)
+def test_a_run_of_one_actor_does_what_an_on_policy_loop_does(lengths, tmp_path):
     experiment = dataclasses.replace(IMPALA, batch_size=NUM_ENVS)
-    for length, resumed_at in ((6, None), (8, 6)):
+    for length, resumed_at in zip(lengths, (None, 6), strict=False):
         learned = Learned(experiment, tmp_path, length, num_actors=1)
         assert learned.result.resumed_at == resumed_at
     loop = on_policy_loop(experiment)
@@ -147,12 +152,13 @@ def make_agent(kind, environment, **settings):
     return KINDS[kind].make(*specs, **settings)
 
 
+@pytest.mark.slow  # A test above asks the same of IMPALA.
 @pytest.mark.parametrize(
     "make_agent",
     [
         make_normalizing_ppo,
         *[
-            pytest.param(functools.partial(make_agent, kind), marks=pytest.mark.slow)
+            functools.partial(make_agent, kind)
             for kind in ("A2CAgent", "PPOKLPenaltyAgent", "PPOClipAgent-recurrent")
         ],
     ],

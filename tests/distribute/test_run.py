@@ -199,7 +199,7 @@ DMPO = distribute.Experiment(
 
 
 def run_settings(agent):
-    environment = make_environment(1, "Pendulum-v1")
+    environment = make_environment(1, "MountainCar-v0")
     evaluator = evaluate.Evaluator(environment, agent.policy, NUM_ENVS, seed=0)
     return {
         "evaluate": lambda _: evaluator.run(),
@@ -215,11 +215,17 @@ def replayed(tmp_path_factory):
 
     def make_agent(environment):
         spec = environment.observation_spec()
-        normalizer = tensor_normalizer.StreamingTensorNormalizer(spec)
-        return make_dmpo(environment, observation_normalizer=normalizer)
+        return KINDS["DqnAgent"].make(
+            environment.time_step_spec(),
+            environment.action_spec(),
+            observation_normalizer=tensor_normalizer.StreamingTensorNormalizer(spec),
+            n_step_update=5,
+        )
 
     experiment = dataclasses.replace(
         DMPO,
+        # Its first episodes are longer than all steps.
+        make_environment=lambda seed: make_environment(seed, "MountainCar-v0"),
         make_agent=make_agent,
         make_run_settings=run_settings,
         push_period=2,

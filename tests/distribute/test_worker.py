@@ -1,6 +1,7 @@
 """The command of a worker, here in threads of this process."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tfrl.distribute.tasks import ACTOR, REPLAY, Task
 
 EXPERIMENT = "tests.distribute.small_impala:make_experiment"
 PATIENCE = 240.0
+SCRIPT = pathlib.Path(__file__).parent / "scripts" / "worker.py"
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,7 @@ def _token(monkeypatch):
     monkeypatch.setenv("TFRL_REPLAY_TOKEN", "a secret")
 
 
-def start(command):
+def start(command, forks):
     """Runs a printed command; returns its thread and a list for its status.
 
     The learner has a process of its own: where it waits for sequences, it occupies
@@ -36,8 +38,8 @@ def start(command):
 
     def run():
         if "--role=learner" in words:
-            done = subprocess.run([sys.executable, *words[1:]], timeout=PATIENCE)
-            statuses.append(done.returncode)
+            done = forks.run(str(SCRIPT), os.environ["TFRL_REPLAY_TOKEN"], *words[3:])
+            statuses.append(done.code)
         else:
             statuses.append(worker.main(words[3:]))
 
@@ -46,13 +48,13 @@ def start(command):
     return thread, statuses
 
 
-def test_the_commands_of_a_launcher_train_to_the_end(tmp_path):
+def test_the_commands_of_a_launcher_train_to_the_end(tmp_path, forks):
     launched = []
 
     def say(text):
         for line in text.splitlines():
             if line.startswith("python"):
-                launched.append(start(line))
+                launched.append(start(line, forks))
             else:
                 said.append(line)
 

@@ -1,5 +1,7 @@
 """Environments know whether they were given a seed; loops seed those that were not."""
 
+import functools
+
 import gymnasium
 import numpy as np
 import pytest
@@ -66,12 +68,15 @@ def test_what_was_seeded_before_it_was_wrapped_is_seeded():
 
 
 def test_members_in_processes_are_asked():
+    # Of nothing here, so that the processes need not import this file and TensorFlow.
+    unseeded = functools.partial(suite_gym.load, "CartPole-v1")
+
     def seeded():
-        environment = cart_pole()
+        environment = unseeded()
         environment.seed(3)
         return environment
 
-    with parallel_py_environment.ParallelPyEnvironment([cart_pole]) as environment:
+    with parallel_py_environment.ParallelPyEnvironment([unseeded]) as environment:
         assert not environment.is_seeded
         environment.seed(3)
         assert environment.is_seeded

@@ -106,6 +106,7 @@ def test_draws_without_a_display():
     assert picture.std() > 0
 
 
+@pytest.mark.slow  # A process imports TensorFlow.
 def test_draws_beside_tensorflow_and_with_suite_gym():
     # TensorFlow first: its LLVM must not be taken for the one that draws in software.
     code = (

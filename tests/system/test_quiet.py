@@ -48,6 +48,7 @@ def test_importing_tfrl_makes_tensorflow_quiet_and_touches_no_device():
     assert result.stderr == "I0000 written later\n"
 
 
+@pytest.mark.slow  # It imports TensorFlow once more.
 def test_child_processes_are_quiet():
     result = run(
         "from tfrl.system import interpreter\n"
@@ -127,6 +128,7 @@ def test_a_machine_with_a_gpu_shows_warnings_and_reports_about_cuda(messages):
     assert INFO not in result.stderr
 
 
+@pytest.mark.slow  # It imports TensorFlow once more.
 def test_loggers_are_limited_to_warnings():
     result = run(
         "from tfrl.system import quiet\n"

@@ -33,7 +33,7 @@ def make_loop(environment):
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
-        fc_layer_params=(4,),
+        fc_layer_params=(),
         seed=0,
     )
     agent = dqn_agent.DqnAgent(

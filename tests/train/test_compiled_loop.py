@@ -160,8 +160,8 @@ class Ran:
         assert self.loop.trace_count() == 1
 
 
-def ran(case, jit_compile):
-    arguments = dict(CASES[case])
+def ran(case, jit_compile, **kwargs):
+    arguments = {**CASES[case], **kwargs}
     make_environment = arguments.pop("environment", cart_poles)
     return Ran(jit_compile, make_environment(), **arguments)
 
@@ -181,7 +181,7 @@ SLOW = (
     "native, prioritized",
     "native, prioritized, two updates",
     "native, recurrent",
-    "Python",
+    "Python, a batch",
 )
 
 
@@ -190,20 +190,44 @@ def native_loop():
     return ran(NATIVE, jit_compile=True)
 
 
+class OffsetLoss(dqn_agent.DqnAgent):
+    """Adds a variable to the loss, and nothing to the gradients."""
+
+    def __init__(self, *arguments, **kwargs):
+        super().__init__(*arguments, **kwargs)
+        self.offset = tf.Variable(0.0)
+
+    def _td_error(self, *arguments):
+        loss, error = super()._td_error(*arguments)
+        return loss + self.offset, error
+
+
+@pytest.fixture(scope="module")
+def python_loop():
+    """A corridor, and the loop in it."""
+    corridor = testing.CorridorEnvironment()
+    return corridor, Ran(True, python_environment(corridor), agent_class=OffsetLoss)
+
+
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES],
 )
 def test_the_results_are_those_of_a_plain_loop(case, request):
-    compiled = (
-        request.getfixturevalue("native_loop") if case == NATIVE else ran(case, True)
-    )
-    assert_same_runs(ran(case, False), compiled)
+    arguments = {}
+    if case == NATIVE:
+        compiled = request.getfixturevalue("native_loop")
+    elif case == "Python":
+        compiled = request.getfixturevalue("python_loop")[1]
+        arguments = {"agent_class": OffsetLoss}
+    else:
+        compiled = ran(case, True)
+    assert_same_runs(ran(case, False, **arguments), compiled)
 
 
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+# `test_parallel_py_environment.py` compares them in a driver.
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_environments_in_processes_of_their_own_are_those_in_this_one(jit_compile):
     runs = []
     for is_parallel in (False, True):
@@ -244,11 +268,9 @@ def test_neither_calls_nor_checkpoints_change_the_results(native_loop, tmp_path)
     assert_same([*state(loop), *frames(replay_buffer)], expected)
     assert loop.trace_count() == 1
 
-    arguments = CASES[NATIVE] | {"environment": cart_poles(3)}
-    other, other_buffer = make_loop(**arguments)
-    restore(other, middle)
-    assert other.run(25) == info
-    assert_same([*state(other), *frames(other_buffer)], expected)
+    restore(loop, middle)
+    assert loop.run(25) == info
+    assert_same([*state(loop), *frames(replay_buffer)], expected)
 
 
 def test_no_iterations_change_nothing(native_loop):
@@ -274,23 +296,14 @@ def test_the_program_copies_no_buffer(native_loop):
 # --- Errors.
 
 
-@pytest.fixture(scope="module")
-def python_loop():
-    corridor = testing.CorridorEnvironment()
-    loop, replay_buffer = make_loop(
-        environment=python_environment(corridor), max_length=100
-    )
-    loop.run(1)
-    return loop, replay_buffer, corridor
-
-
 @pytest.mark.parametrize(
     "error", [RuntimeError("the corridor collapsed"), KeyboardInterrupt()], ids=type
 )
 def test_the_environments_own_exception_comes_out_and_the_loop_can_go_on(
     python_loop, error
 ):
-    loop, replay_buffer, corridor = python_loop
+    corridor, done_before = python_loop
+    loop, replay_buffer = done_before.loop, done_before.replay_buffer
     before, frames_before = loop.info(), int(replay_buffer.num_frames())
     corridor.errors[corridor.num_steps + 8] = error
     with pytest.raises(type(error)) as raised:
@@ -314,12 +327,12 @@ def test_the_environments_own_exception_comes_out_and_the_loop_can_go_on(
 
 
 def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_path):
-    loop, _, corridor = python_loop
+    corridor, loop = python_loop[0], python_loop[1].loop
     path = save(loop, tmp_path, "good")
     corridor.step_reward = np.float32(3e38)
     with pytest.raises(
         tf.errors.InvalidArgumentError,
-        match=r"experience: a DqnAgent loss in the last \d+ iterations was not finite"
+        match=r"experience: a OffsetLoss loss in the last \d+ iterations was not finite"
         r".*resume from a checkpoint",
     ):
         loop.run(50)
@@ -331,7 +344,7 @@ def test_a_loss_that_is_not_finite_is_an_error_after_the_call(python_loop, tmp_p
 def test_weights_that_are_lost_with_a_finite_loss_are_an_error_after_the_call(
     python_loop, tmp_path
 ):
-    loop, *_ = python_loop
+    loop = python_loop[1].loop
     path = save(loop, tmp_path, "good")
     optimizer = loop.agent._optimizer.optimizer
     rate = float(optimizer.learning_rate)
@@ -349,20 +362,14 @@ def test_weights_that_are_lost_with_a_finite_loss_are_an_error_after_the_call(
     assert np.isfinite(loop.run(1).loss)
 
 
-class InfiniteLoss(dqn_agent.DqnAgent):
-    """Has an infinite loss with the usual gradients."""
-
-    def _td_error(self, *arguments):
-        loss, error = super()._td_error(*arguments)
-        return loss + np.inf, error
-
-
-def test_an_infinite_loss_with_finite_gradients_does_not_lose_the_weights():
-    loop, _ = make_loop(agent_class=InfiniteLoss)
+def test_an_infinite_loss_with_finite_gradients_does_not_lose_the_weights(python_loop):
+    loop = python_loop[1].loop
+    loop.agent.offset.assign(np.inf)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="the weights are still finite, but were t"
     ):
         loop.run(5)
+    loop.agent.offset.assign(0.0)
     assert all(np.isfinite(array).all() for array in state(loop))
 
 

@@ -72,8 +72,15 @@ def trace_of(loop):
     return loop._call.get_concrete_function(position, one, loop._zero_loss)
 
 
-@pytest.mark.parametrize("sampling", ["variables", "dataset"])
-@pytest.mark.parametrize("kind", [TFUniformReplayBuffer, TFPrioritizedReplayBuffer])
+@pytest.mark.parametrize(
+    ("kind", "sampling"),
+    [
+        (TFUniformReplayBuffer, "dataset"),
+        (TFPrioritizedReplayBuffer, "variables"),
+        pytest.param(TFUniformReplayBuffer, "variables", marks=pytest.mark.slow),
+        pytest.param(TFPrioritizedReplayBuffer, "dataset", marks=pytest.mark.slow),
+    ],
+)
 def test_dqn(environment, dqn_agent, kind, sampling):
     loop = train.OffPolicyLoop(
         environment,

@@ -119,6 +119,7 @@ def test_a_run_goes_on_as_it_would_have(jit_compile, tmp_path, monkeypatch):
         np.testing.assert_allclose(value, ends[f"{name}_weights_{i}"], rtol=1e-4)
 
 
+@pytest.mark.slow  # `test_off_policy_loop.py` restores a pickled position.
 def test_without_its_pickled_position_a_run_goes_on_with_a_new_episode(tmp_path):
     ends = np.load(DATA / "ends.npz")
     shutil.copytree(DATA / "uniform", tmp_path / "run")

@@ -300,8 +300,15 @@ def test_a_loss_that_is_not_finite_changes_nothing(agent, tmp_path):
     assert_equal(values(agent), before)
 
 
-@pytest.mark.parametrize("is_on", [True, False])
-@pytest.mark.parametrize("use_kwargs", [True, False])
+@pytest.mark.parametrize(
+    ("is_on", "use_kwargs"),
+    [
+        (True, True),
+        (False, False),
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+    ],
+)
 def test_experience_moves_the_statistics_of_normalizers(tmp_path, is_on, use_kwargs):
     agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
     made = make_learner(

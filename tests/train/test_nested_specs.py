@@ -336,9 +336,10 @@ def test_python_drivers_policies_and_buffers():
     ("kind", "exploration"),
     [
         (dqn_agent.DqnAgent, {"epsilon_greedy": 0.5}),
-        (
+        pytest.param(
             dqn_agent.DdqnAgent,
             {"epsilon_greedy": None, "boltzmann_temperature": lambda: 2.0},
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -23,7 +23,7 @@ def make_loop(jit_compile=False, seed=3, reward_batch=ENVIRONMENTS):
     agent = agents.DqnAgent(
         environment.time_step_spec(),
         environment.action_spec(),
-        networks.QNetwork(*specs, fc_layer_params=(8,), seed=seed),
+        networks.QNetwork(*specs, fc_layer_params=(), seed=seed),
         keras.optimizers.Adam(1e-2),
         gamma=0.9,
         seed=seed,
@@ -147,7 +147,7 @@ def test_an_episodic_loop_trains_with_the_statistics_of_acting():
     agent = agents.ReinforceAgent(
         environment.time_step_spec(),
         environment.action_spec(),
-        networks.ActorDistributionNetwork(*specs, fc_layer_params=(4,), seed=1),
+        networks.ActorDistributionNetwork(*specs, fc_layer_params=(), seed=1),
         keras.optimizers.Adam(1e-2),
         observation_normalizer=StreamingTensorNormalizer(specs[0]),
     )

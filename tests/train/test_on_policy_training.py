@@ -165,7 +165,7 @@ def test_a_restored_loop_goes_on_bit_for_bit(kind, request, tmp_path):
         np.testing.assert_array_equal(mine, other)
 
 
-@pytest.mark.slow  # `test_collecting_loop.py` sweeps another loop than `OffPolicyLoop`.
+@pytest.mark.slow  # `test_sweep.py` sweeps an `OffPolicyLoop`.
 def test_a_sweeps_runs_are_those_alone(plain):
     result = train.sweep(
         make_loop,
@@ -231,12 +231,13 @@ def test_the_kl_penalty_is_adapted_once_an_iteration(learning_rate, factor, recu
     np.testing.assert_allclose(agent.adaptive_kl_beta, 0.01 * factor, rtol=1e-5)
 
 
+@pytest.mark.slow  # The test above asks the same of discrete actions and minibatches.
 @pytest.mark.parametrize(
     ("name", "jit_compile"),
     [
         ("PPOKLPenaltyAgent", False),
-        pytest.param("PPOKLPenaltyAgent", True, marks=pytest.mark.slow),
-        pytest.param("PPOKLPenaltyAgent-recurrent", False, marks=pytest.mark.slow),
+        ("PPOKLPenaltyAgent", True),
+        ("PPOKLPenaltyAgent-recurrent", False),
     ],
 )
 def test_the_kl_penalty_of_whole_rollouts_is_adapted_after_the_epochs(
@@ -272,7 +273,11 @@ def test_the_kl_penalty_of_whole_rollouts_is_adapted_after_the_epochs(
 def test_the_ratios_of_a_recurrent_agent_start_at_one():
     """So the state at a rollout's start is kept: nothing moves, but the normalizer."""
     loop = make_loop(
-        learning_rate=1e-12, recurrent=True, minibatch_size=32, target_kl=1e-9
+        learning_rate=1e-12,
+        recurrent=True,
+        collect_steps_per_iteration=4,
+        minibatch_size=8,
+        target_kl=1e-9,
     )
     info = loop.run(3)
     assert info.train_steps == 3 * 3 * 2
@@ -414,7 +419,7 @@ def test_ppo_learns_cart_pole():
     assert loop.run(400).average_return > 450
 
 
-@pytest.mark.parametrize("num_steps", [1, 2])
+@pytest.mark.parametrize("num_steps", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_short_rollouts_can_be_logged(num_steps):
     environment = cart_pole()
     agent = every_agent.KINDS["A2CAgent"].make(

@@ -94,7 +94,7 @@ def make_dqn(environment):
     network = q_network.QNetwork(
         environment.observation_spec(),
         environment.action_spec(),
-        fc_layer_params=(8,),
+        fc_layer_params=(),
         seed=0,
     )
     agent = dqn_agent.DqnAgent(
@@ -177,7 +177,7 @@ def test_an_episodic_loop_trains_from_it(kind, jit_compile):
         actor_network=actor_distribution_network.ActorDistributionNetwork(
             environment.observation_spec(),
             environment.action_spec(),
-            fc_layer_params=(8,),
+            fc_layer_params=(),
             seed=0,
         ),
         optimizer=keras.optimizers.Adam(1e-2),

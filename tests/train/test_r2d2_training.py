@@ -22,7 +22,7 @@ SMALL = {
 
 
 def make_agent(environment, seed=3, **kwargs):
-    arguments = {"burn_in_length": 2, "n_step_update": 2, "target_update_period": 3}
+    arguments = {"burn_in_length": 1, "n_step_update": 2, "target_update_period": 3}
     agent = R2d2Agent(
         environment.time_step_spec(),
         environment.action_spec(),
@@ -52,21 +52,24 @@ def make_loop(jit_compile=False, seed=3):
         collect_steps_per_iteration=2,
         sample_batch_size=4,
         sampling="variables",
-        sequence_length=6,
+        sequence_length=4,
         seed=seed,
         jit_compile=jit_compile,
         priority_fn=losses.sequence_priorities,
     )
 
 
+def ran(jit_compile):
+    """A loop after 20 iterations in two calls."""
+    loop = make_loop(jit_compile)
+    loop.run(10)
+    loop.run(10)
+    return loop
+
+
 @pytest.fixture(scope="module")
-def loops():
-    """A plain loop and a compiled one, after 20 iterations in two calls."""
-    made = {jit_compile: make_loop(jit_compile) for jit_compile in (False, True)}
-    for loop in made.values():
-        loop.run(10)
-        loop.run(10)
-    return made
+def plain():
+    return ran(jit_compile=False)
 
 
 def frames_of(loop):
@@ -78,16 +81,17 @@ def numbers_of(loop):
     return [np.asarray(each) for each in held]
 
 
-def test_compiled_equals_plain_and_both_trace_once(loops):
-    plain, compiled = loops[False], loops[True]
+@pytest.mark.slow  # XLA takes ten seconds.
+def test_compiled_equals_plain_and_both_trace_once(plain):
+    compiled = ran(jit_compile=True)
     pairs = zip(numbers_of(plain), numbers_of(compiled), strict=True)
     for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
     assert plain.trace_count() == compiled.trace_count() == 1
 
 
-def test_the_states_of_the_agents_own_steps_are_stored(loops):
-    frames = frames_of(loops[True])
+def test_the_states_of_the_agents_own_steps_are_stored(plain):
+    frames = frames_of(plain)
     is_zero = (frames.policy_info["policy_state"][0].numpy() == 0).all(axis=-1)
     # The actions of the initial steps come from no network.
     num_initial = INITIAL // 2
@@ -98,8 +102,8 @@ def test_the_states_of_the_agents_own_steps_are_stored(loops):
     np.testing.assert_array_equal(is_zero[:, own], is_first[:, own])
 
 
-def test_it_is_resumed_bit_for_bit(loops, tmp_path):
-    whole = loops[False]
+def test_it_is_resumed_bit_for_bit(plain, tmp_path):
+    whole = plain
     path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))
     restored = make_loop()
     tf.train.Checkpoint(**restored.checkpoint_items()).read(path)

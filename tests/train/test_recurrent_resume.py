@@ -87,7 +87,9 @@ def assert_same(loop, other):
     assert loop.info() == pytest.approx(other.info(), abs=0, nan_ok=True)
 
 
-@pytest.mark.parametrize("make_loop", [off_policy, episodic])
+@pytest.mark.parametrize(
+    "make_loop", [off_policy, pytest.param(episodic, marks=pytest.mark.slow)]
+)
 def test_a_restored_recurrent_loop_goes_on_bit_for_bit(make_loop, tmp_path):
     whole = make_loop()
     whole.run(5)

@@ -33,7 +33,7 @@ def make_dqn_loop(path, jit_compile=False):
         q_network=q_network.QNetwork(
             environment.observation_spec(),
             environment.action_spec(),
-            fc_layer_params=(4,),
+            fc_layer_params=(),
             seed=0,
         ),
         optimizer=keras.optimizers.Adam(),
@@ -126,7 +126,7 @@ def test_episodic_loop_trains_with_the_episodes_in_a_queue():
         actor_network=actor_distribution_network.ActorDistributionNetwork(
             environment.observation_spec(),
             environment.action_spec(),
-            fc_layer_params=(4,),
+            fc_layer_params=(),
             seed=0,
         ),
         optimizer=keras.optimizers.Adam(),

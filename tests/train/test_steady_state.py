@@ -13,7 +13,7 @@ from tfrl.replay_buffers import tf_prioritized_replay_buffer, tf_uniform_replay_
 
 
 def cart_pole():
-    environment = suite_gym.load("CartPole-v1", max_episode_steps=20)
+    environment = suite_gym.load("CartPole-v1", max_episode_steps=2)
     environment.seed(0)
     return tf_py_environment.TFPyEnvironment(environment)
 
@@ -27,7 +27,7 @@ def off_policy_loop(
 ):
     environment = cart_pole()
     network = q_network.QNetwork(
-        environment.observation_spec(), environment.action_spec(), fc_layer_params=(8,)
+        environment.observation_spec(), environment.action_spec(), fc_layer_params=()
     )
     agent = dqn_agent.DqnAgent(
         environment.time_step_spec(),
@@ -48,7 +48,7 @@ def off_policy_loop(
 def episodic_loop():
     environment = cart_pole()
     network = actor_distribution_network.ActorDistributionNetwork(
-        environment.observation_spec(), environment.action_spec(), fc_layer_params=(8,)
+        environment.observation_spec(), environment.action_spec(), fc_layer_params=()
     )
     agent = reinforce_agent.ReinforceAgent(
         environment.time_step_spec(),
@@ -62,14 +62,21 @@ def episodic_loop():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: off_policy_loop("dataset"),
-        lambda: off_policy_loop("variables"),
-        lambda: off_policy_loop(
-            "dataset", tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+        pytest.param(lambda: off_policy_loop("dataset"), id="off-policy, dataset"),
+        pytest.param(
+            lambda: off_policy_loop("variables"),
+            id="off-policy, variables",
+            marks=pytest.mark.slow,
         ),
-        episodic_loop,
+        pytest.param(
+            lambda: off_policy_loop(
+                "dataset", tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
+            ),
+            id="prioritized",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(episodic_loop, id="episodic"),
     ],
-    ids=["off-policy, dataset", "off-policy, variables", "prioritized", "episodic"],
 )
 def test_a_thousand_iterations_add_no_trace_and_no_memory(make):
     loop = make()

@@ -5,6 +5,7 @@ import importlib
 import os
 import shutil
 import signal
+import tempfile
 
 import keras
 import numpy as np
@@ -161,8 +162,29 @@ def run_alone(run):
 
 @functools.cache
 def trained_alone(*arguments):
-    loop = make_swept_loop(*arguments)
-    return loop, [loop.run(number).loss for number in (12, 12, 6)]
+    """A loop that has what another one, which is traced, has done in its place."""
+    loop, trainer = make_swept_loop(*arguments), traced_loop()
+    with tempfile.TemporaryDirectory() as folder:
+        copy(loop, trainer, folder)
+        losses = [trainer.run(number).loss for number in (12, 12, 6)]
+        copy(trainer, loop, folder)
+    return loop, losses
+
+
+@functools.cache
+def traced_loop():
+    return make_swept_loop(1, 1.0, 1.0, 1.0)
+
+
+def copy(source, target, folder):
+    """Gives a loop all that another one holds."""
+    path = tf.train.Checkpoint(**source.checkpoint_items()).write(f"{folder}/copied")
+    tf.train.Checkpoint(**target.checkpoint_items()).read(path).assert_consumed()
+    for copied, original in zip(
+        held_variables(target), held_variables(source), strict=True
+    ):
+        # A checkpoint leaves out the environment of a loop that has not begun.
+        variables.as_tf_variable(copied).assign(variables.as_tf_variable(original))
 
 
 @pytest.mark.parametrize("run", WHOLE)
@@ -238,7 +260,29 @@ def test_a_restored_run_goes_on(result):
 def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(
     result, checkpoints, tmp_path
 ):
-    """One that was killed at 12 goes on, is interrupted at 24, and ends there."""
+    """One that was killed at 12 goes on, and is interrupted at 24."""
+    go_on_to_an_interrupt(checkpoints, tmp_path)
+
+
+@pytest.mark.slow  # It traces all programs again.
+def test_a_sweep_that_has_reached_its_end_gives_its_results(
+    result, checkpoints, tmp_path
+):
+    folder, called = go_on_to_an_interrupt(checkpoints, tmp_path)
+    ended = run_sweep(lambda i, _: called.append(i), folder, num_iterations=24)
+    assert called == [24]
+    np.testing.assert_array_equal(ended.iterations, [12, 24])
+    for name in ("environment_steps", "returns", "losses"):
+        np.testing.assert_array_equal(
+            getattr(ended, name), getattr(result, name)[:, :2]
+        )
+    expected = contents(checkpoints / "24")
+    for i, array in enumerate(ended._final):
+        np.testing.assert_array_equal(array, expected[f"array_{i}"])
+
+
+def go_on_to_an_interrupt(checkpoints, tmp_path):
+    """Asserts that it comes to the sweep's state; returns the folder and the calls."""
 
     def press_ctrl_c(iteration, returns):
         called.append(iteration)
@@ -253,16 +297,7 @@ def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(
     assert found.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array)
-
-    ended = run_sweep(lambda i, _: called.append(i), folder, num_iterations=24)
-    assert called == [24]
-    np.testing.assert_array_equal(ended.iterations, [12, 24])
-    for name in ("environment_steps", "returns", "losses"):
-        np.testing.assert_array_equal(
-            getattr(ended, name), getattr(result, name)[:, :2]
-        )
-    for i, array in enumerate(ended._final):
-        np.testing.assert_array_equal(array, expected[f"array_{i}"])
+    return folder, called
 
 
 def contents(folder):

@@ -108,15 +108,15 @@ def loss_of(loop):
     return losses.pop()
 
 
-COMPILED = pytest.mark.parametrize("jit_compile", [False, True])
 # XLA takes three seconds for each of these loops, and reads its frames in the same way.
+# `test_episodic_loop.py` compares a compiled one with a plain one.
 SLOW_IF_COMPILED = pytest.mark.parametrize(
     "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
 
 
-@COMPILED
-@pytest.mark.parametrize("length", [5, 37, 149])
+@SLOW_IF_COMPILED
+@pytest.mark.parametrize("length", [5, 37, pytest.param(149, marks=pytest.mark.slow)])
 def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
     """Also if they fill what a compiled loop trains on.
 
@@ -219,7 +219,7 @@ def test_episodes_in_a_queue_are_bootstrapped():
         servers[0].stop()
 
 
-@COMPILED
+@SLOW_IF_COMPILED
 def test_the_environment_takes_no_step_for_the_last_observation(jit_compile):
     loop = make_loop([limited(5)], episodes=2, max_length=299, jit_compile=jit_compile)
     assert loop.run(3)._replace(loss=0) == (3, 3, 30, 6, 5.0, 0)

@@ -161,7 +161,8 @@ def test_uneven_batches_with_masks_give_the_moments_of_what_counts(jit_compile):
     normalizer = StreamingTensorNormalizer(spec)
     update = tf.function(normalizer.update, jit_compile=jit_compile)
     counted = {"a": [], "b": []}
-    for size in (1, 7, 3, 40):
+    # Each size is compiled anew.
+    for size in (7, 1) if jit_compile else (1, 7, 3, 40):
         data = {
             "a": rng.normal(1e4, [0.5, 3], [size, 2]).astype(np.float32),
             "b": rng.normal(-1e4, 2, size).astype(np.float32),

@@ -110,7 +110,14 @@ CONFORMING = {
 }
 
 
-@pytest.mark.parametrize("name", CONFORMING)
+# A test of `test_gymnasium_agreement.py` takes many steps of each environment.
+FAST = ("CartPole-v1[7]", "MountainCarContinuous-v0[1]", "corridor[7]", "countdown[2]")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in CONFORMING],
+)
 def test_it_conforms(name):
     class Suite(testing.TFEnvironmentConformance):
         num_steps = 25
@@ -269,7 +276,14 @@ def test_a_given_state_is_checked():
         environment.reset_to({"a": [1, 2]})
 
 
-@pytest.mark.parametrize("name", ["Acrobot-v1", "CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("Acrobot-v1", marks=pytest.mark.slow),
+        "CartPole-v1",
+        "Pendulum-v1",
+    ],
+)
 def test_compiled_and_plain_agree(name):
     environment = native.load(name, batch_size=16, seed=0)
     start = environment.reset().observation.shape, environment.physical_state()

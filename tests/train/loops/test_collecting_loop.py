@@ -39,7 +39,7 @@ def make(seed=0, **kwargs):
     agent = DqnAgent(
         environment.time_step_spec(),
         environment.action_spec(),
-        QNetwork(*specs, fc_layer_params=(4,), seed=seed),
+        QNetwork(*specs, fc_layer_params=(), seed=seed),
         keras.optimizers.Adam(1e-2),
         gamma=0.9,
         seed=seed,
@@ -53,15 +53,31 @@ def weights(made):
 
 
 @pytest.fixture(scope="module")
-def ten():
-    """What a loop says after ten iterations in one call, and its weights."""
+def traced(tmp_path_factory):
+    """A loop, and the checkpoint of its construction."""
     made = make()
+    folder = tmp_path_factory.mktemp("traced")
+    path = tf.train.Checkpoint(**made.checkpoint_items()).write(str(folder / "c"))
+    return made, path
+
+
+def as_built(traced):
+    made, path = traced
+    tf.train.Checkpoint(**made.checkpoint_items()).read(path).assert_consumed()
+    made.environment.seed(0)
+    return made
+
+
+@pytest.fixture(scope="module")
+def ten(traced):
+    """What a loop says after ten iterations in one call, and its weights."""
+    made = as_built(traced)
     return made.run(10), weights(made)
 
 
-def test_iterations_do_not_depend_on_the_calls(ten):
+def test_iterations_do_not_depend_on_the_calls(ten, traced):
     info, expected = ten
-    made = make()
+    made = as_built(traced)
     made.run(4)
     made.run(6)
     assert (info.iteration, info.train_steps) == (10, 10)
@@ -77,14 +93,14 @@ def test_a_compiled_loop_does_the_same(ten):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, tmp_path):
+def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, traced, tmp_path):
     def run(made, iterations):
         directory = run_directory.RunDirectory(tmp_path / "run", {})
         return train.Run(
             made, directory, num_iterations=iterations, checkpoint_interval=4
         ).run()
 
-    first, resumed = make(), make(seed=1)
+    first, resumed = as_built(traced), make(seed=1)
     assert "replay_buffer" not in first.checkpoint_items()
     run(first, 4)
     assert run(resumed, 10).resumed_at == 4
@@ -92,6 +108,7 @@ def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow  # `test_sweep.py` sweeps another loop.
 def test_a_sweep_takes_any_loop_that_says_so():
     result = train.sweep(
         make, [0, 1, 2], num_iterations=6, eval_interval=3, num_threads=1

@@ -26,7 +26,7 @@ def make_loop(environment=None, seed=1, max_length=100, agent_options=(), **kwar
     actor = actor_distribution_network.ActorDistributionNetwork(
         environment.observation_spec(),
         environment.action_spec(),
-        fc_layer_params=(8,),
+        fc_layer_params=(),
         seed=seed,
     )
     agent = reinforce_agent.ReinforceAgent(
@@ -54,13 +54,16 @@ def take_loop():
     return pool.take(testing.RecallEnvironment())
 
 
-def spy_on_training(loop):
-    """Returns a list that will hold the trajectories the agent was trained with."""
-    seen = []
+SEEN = []
+
+
+def build_spied_loop(environment, **kwargs):
+    """A loop that appends the trajectories its agent is trained with to `SEEN`."""
+    loop = make_loop(environment, **kwargs)
     train = loop.agent.train
 
     def remember(*leaves):
-        seen.append(tf.nest.pack_sequence_as(loop.agent.collect_data_spec, leaves))
+        SEEN.append(tf.nest.pack_sequence_as(loop.agent.collect_data_spec, leaves))
         return np.int64(0)
 
     def spy(experience, weights=None):
@@ -69,12 +72,22 @@ def spy_on_training(loop):
             return train(experience, weights)
 
     loop.agent.train = spy
-    return seen
+    return loop
+
+
+spied_pool = used_loops.Pool(build_spied_loop)
+
+
+def take_spied_loop(environment, **kwargs):
+    """Such a loop, which other tests may have used, and the empty list."""
+    SEEN.clear()
+    return spied_pool.take(environment, **kwargs), SEEN
 
 
 def test_an_update_takes_whole_fresh_episodes():
-    loop = make_loop(collect_episodes_per_iteration=2)
-    seen = spy_on_training(loop)
+    loop, seen = take_spied_loop(
+        testing.RecallEnvironment(), collect_episodes_per_iteration=2
+    )
     info = loop.run(3)
     assert info.episodes == 6
     assert info.train_steps == 3
@@ -91,20 +104,21 @@ def test_every_member_gives_its_first_episodes_and_no_more():
         [testing.RecallEnvironment(length=2), testing.RecallEnvironment(length=5)],
         multithreading=False,
     )
-    loop = make_loop(environment, collect_episodes_per_iteration=2)
-    seen = spy_on_training(loop)
+    SEEN.clear()
+    loop = build_spied_loop(environment, collect_episodes_per_iteration=2)
     loop.run(1)
-    (frames,) = seen
+    (frames,) = SEEN
     ends = frames.next_step_type == ts.StepType.LAST
     np.testing.assert_array_equal(ends, [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
 
 
 def test_padding_is_no_episode():
     padded = wrappers.FixedLength(testing.RecallEnvironment(length=2), 4)
-    loop = make_loop(padded, collect_episodes_per_iteration=2)
-    seen = spy_on_training(loop)
+    SEEN.clear()
+    loop = build_spied_loop(padded, collect_episodes_per_iteration=2)
     assert loop.run(2).episodes == 4
-    for frames in seen:
+    assert SEEN
+    for frames in SEEN:
         np.testing.assert_array_equal(frames.step_type, [[0, 1, 2, 2, 2, 0, 1]])
         np.testing.assert_array_equal(frames.next_step_type, [[1, 2, 2, 2, 0, 1, 2]])
 
@@ -117,7 +131,7 @@ def assert_same_agents(first, second, **tolerance):
 
 
 def test_the_same_seed_gives_the_same_weights():
-    first, second = take_loop(), make_loop()
+    first, second = take_loop(), take_loop()
     first.run(4)
     second.run(4)
     assert_same_agents(first, second)
@@ -162,7 +176,10 @@ class Growing(testing.RecallEnvironment):
 )
 def test_episodes_that_do_not_fit_the_buffer_are_an_error(jit_compile):
     environment = Growing(length=17)
-    loop = make_loop(environment, max_length=20, jit_compile=jit_compile)
+    if jit_compile:
+        loop = make_loop(environment, max_length=20, jit_compile=True)
+    else:
+        loop, _ = take_spied_loop(environment, max_length=20)
     # The first reset is the run's own; 19 and 20 steps fit.
     loop.run(2)
     before = [variable.numpy() for variable in loop.agent.variables()]
@@ -182,8 +199,7 @@ def test_episodes_that_do_not_fit_the_buffer_are_an_error(jit_compile):
 
 def test_after_an_error_a_loop_begins_afresh():
     environment = testing.RecallEnvironment(length=30)
-    loop = make_loop(environment, max_length=20)
-    seen = spy_on_training(loop)
+    loop, seen = take_spied_loop(environment, max_length=20)
     with pytest.raises(tf.errors.InvalidArgumentError, match="max_length=20"):
         loop.run(3)
     environment.length = 3
@@ -219,7 +235,7 @@ def options_with_values(environment):
     """Everything that can go into REINFORCE's loss."""
     return {
         "value_network": value_network.ValueNetwork(
-            environment.observation_spec(), fc_layer_params=(8,), seed=0
+            environment.observation_spec(), fc_layer_params=(), seed=0
         ),
         "gamma": 0.9,
         "entropy_regularization": 0.1,

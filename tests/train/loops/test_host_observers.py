@@ -145,7 +145,11 @@ def test_an_observer_that_only_reads_a_variable_is_refused():
 
 
 @pytest.mark.parametrize(
-    "printed", ["a step", tf.Variable(1.0)], ids=["text", "number"]
+    "printed",
+    [
+        pytest.param("a step", id="text", marks=pytest.mark.slow),
+        pytest.param(tf.Variable(1.0), id="number"),
+    ],
 )
 def test_tf_print_in_a_compiled_loop_is_an_error_that_says_so(printed):
     loop, _ = make_loop(observers=[lambda frame: tf.print(printed)])

@@ -70,9 +70,15 @@ def sources(*slow):
     )
 
 
-SOURCES = sources()
+# A pipeline's draw is out of the graph's sight.
+PIPELINES = sources(("uniform", "variables"), ("prioritized", "variables"))
 # Both ways draw the same, as two tests say.
 ONE_WAY = sources(("uniform", "variables"), ("prioritized", "dataset"))
+
+
+UNIFORM = pytest.mark.parametrize(
+    "replay", ["uniform", pytest.param("prioritized", marks=pytest.mark.slow)]
+)
 
 
 def build_loop(
@@ -122,13 +128,22 @@ def assert_equal_weights(some, others):
 
 
 def test_an_iteration_collects_and_trains_as_often_as_asked():
+    """And its observers see every frame inside the call."""
+    count = tf.Variable(0)
+
+    def observe(frame):
+        count.assign_add(tf.size(frame.reward))
+
     loop, replay_buffer = make_loop(
-        collect_steps_per_iteration=3, train_steps_per_iteration=2
+        collect_steps_per_iteration=3,
+        train_steps_per_iteration=2,
+        observers=[observe],
+        own=True,
     )
     info = loop.run(5)
     assert info.iteration == 5
     assert info.train_steps == 10
-    assert int(replay_buffer.num_frames()) == 20 + 5 * 3
+    assert int(replay_buffer.num_frames()) == int(count) == 20 + 5 * 3
 
 
 def test_environment_steps_leave_out_resets():
@@ -241,7 +256,7 @@ def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):
     assert int(replay_buffer.num_frames()) == 21
 
 
-@SOURCES
+@PIPELINES
 def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
     """With one frame kept per draw, a stale or early sample would be another frame."""
     loop, replay_buffer = make_loop(
@@ -326,7 +341,7 @@ def test_both_ways_of_sampling_draw_the_same(replay):
     assert_equal_weights(dataset, variables)
 
 
-@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+@UNIFORM
 def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeypatch):
     arguments = {"replay": replay, **SEVERAL_UPDATES}
     dataset, replay_buffer = make_loop(sampling="dataset", own=True, **arguments)
@@ -369,18 +384,7 @@ def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
         loop.run(1)
 
 
-def test_observers_see_every_frame_inside_the_call():
-    count = tf.Variable(0)
-
-    def observe(frame):
-        count.assign_add(tf.size(frame.reward))
-
-    loop, _ = make_loop(observers=[observe], own=True)
-    loop.run(10)
-    assert int(count) == 30
-
-
-@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+@UNIFORM
 def test_it_learns_to_walk_to_the_goal(replay):
     loop, _ = make_loop(sample_batch_size=32, replay=replay)
     loop.run(600)

@@ -75,7 +75,7 @@ def ran(name, jit_compile):
     params=[
         "BehavioralCloningAgent-continuous",
         pytest.param("CqlSacAgent", marks=pytest.mark.slow),
-        "IqlAgent",
+        pytest.param("IqlAgent", marks=pytest.mark.slow),
     ],
 )
 def name(request):
@@ -103,14 +103,21 @@ def test_it_counts_updates_and_no_environment_steps(plain):
     assert loop.trace_count() == 1
 
 
-@pytest.mark.parametrize("name", ["IqlAgent"], indirect=True)
-def test_it_does_what_updates_by_hand_do(plain):
+@pytest.mark.parametrize(
+    ("name", "num_steps"),
+    [
+        ("BehavioralCloningAgent-continuous", None),
+        pytest.param("IqlAgent", 2, marks=pytest.mark.slow),
+    ],
+    indirect=["name"],
+)
+def test_it_does_what_updates_by_hand_do(name, num_steps, plain):
     """Batches of the documented seeds, (loop's seed, number of the update)."""
     *_, trained = plain
-    agent = make_agent()
+    agent = make_agent(name)
     replay_buffer = filled(agent)
     for step in range(1, 21):
-        batch, _ = replay_buffer.sample(8, 2, tf.constant([3, step], tf.int64))
+        batch, _ = replay_buffer.sample(8, num_steps, tf.constant([3, step], tf.int64))
         agent.train(batch)
     for one, other in zip(agent.variables(), trained, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -149,7 +156,7 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
 
     def go(directory, *lengths):
         for length in lengths:
-            loop = make_loop()
+            loop = make_loop("BehavioralCloningAgent-continuous")
             run = train.Run(
                 loop,
                 train.RunDirectory(directory, {}),

@@ -22,12 +22,15 @@ CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
 SLOW = {
     "dqn dataset on the host",
     "dqn native",
+    "dqn plain without copies",
     "dqn prioritized",
     "noisy compiled",
+    "noisy plain",
     "ppo plain",
     "td3 plain",
     "sac compiled",
     "reinforce compiled",
+    "reinforce plain",
     "ppo compiled",
     "sweep",
 }

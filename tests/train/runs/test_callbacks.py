@@ -65,21 +65,29 @@ def whole(tmp_path_factory):
     """The folder of a run of 6 iterations, its weights, and its callback's events."""
     path = tmp_path_factory.mktemp("whole")
     diary = Diary()
-    run = make_run(path, callbacks=[diary])
+    metrics = {"twice": lambda: tf.constant(2.5), "never": lambda: float("nan")}
+    run = make_run(path, callbacks=[diary, Keep()], metrics=metrics)
     run.run()
     return path, weights(run), diary.events
 
 
-def test_an_evaluation_says_at_which_iteration_it_was(whole, tmp_path):
+EVALUATIONS, METRICS = [], []
+
+
+class Keep(train.Callback):
+    """Keeps what `whole` has seen of evaluations, and of its user's metrics."""
+
+    def on_evaluation(self, result):
+        EVALUATIONS.append((result.iteration, result.environment_steps))
+
+    def on_log(self, row):
+        METRICS.append({name: row.get(name) for name in ("twice", "never")})
+
+
+def test_an_evaluation_says_at_which_iteration_it_was(whole):
     """Three steps and a boundary take four iterations, after eight initial ones."""
-    seen = []
-
-    class Keep(train.Callback):
-        def on_evaluation(self, result):
-            seen.append((result.iteration, result.environment_steps))
-
-    make_run(tmp_path, callbacks=[Keep()]).run()
-    with open(tmp_path / "metrics.csv", newline="") as file:
+    seen = EVALUATIONS
+    with open(whole[0] / "metrics.csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
     logged = [(int(row["iteration"]), int(row["environment_steps"])) for row in rows]
     assert seen == logged
@@ -108,16 +116,8 @@ def test_a_run_that_is_stopped_before_it_begins_leaves_a_policy(tmp_path):
     assert (tmp_path / "policy" / "saved_model.pb").exists()
 
 
-def test_metrics_of_ones_own_are_logged_where_they_are_measured(tmp_path):
-    seen = []
-
-    class Keep(train.Callback):
-        def on_log(self, row):
-            seen.append({name: row.get(name) for name in ("twice", "never")})
-
-    metrics = {"twice": lambda: tf.constant(2.5), "never": lambda: float("nan")}
-    make_run(tmp_path, callbacks=[Keep()], metrics=metrics).run()
-    assert seen == [{"twice": 2.5, "never": None}] * 4
+def test_metrics_of_ones_own_are_logged_where_they_are_measured(whole):
+    assert METRICS == [{"twice": 2.5, "never": None}] * 4
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,11 @@ def test_a_callback_stops_the_run_which_says_who_and_can_be_resumed(
 
 @pytest.mark.parametrize(
     ("event", "stopped_at"),
-    [(("start", 0), 0), (("log", 3), 3), (("checkpoint", "ckpt-4"), 4)],
+    [
+        pytest.param(("start", 0), 0, marks=pytest.mark.slow),
+        pytest.param(("log", 3), 3, marks=pytest.mark.slow),
+        (("checkpoint", "ckpt-4"), 4),
+    ],
 )
 def test_every_event_may_stop_the_run(tmp_path, event, stopped_at):
     diary = Diary({event: lambda diary: diary.stop()})

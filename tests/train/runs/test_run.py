@@ -187,7 +187,9 @@ def test_a_finished_run_says_so_and_changes_nothing(finished, capsys):
     assert "This run is finished: 20 iterations done" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_run_goes_on_to_the_same_weights(
     whole, tmp_path, capsys, number
 ):
@@ -240,7 +242,11 @@ def endless_at(iterations, loop, number=None):
 
 @pytest.mark.parametrize(
     ("iteration", "number"),
-    [(0, signal.SIGINT), (10, signal.SIGTERM), (20, signal.SIGINT)],
+    [
+        pytest.param(0, signal.SIGINT, marks=pytest.mark.slow),
+        (10, signal.SIGTERM),
+        pytest.param(20, signal.SIGINT, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
     whole, tmp_path, capsys, number, iteration
@@ -302,7 +308,10 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     assert (tmp_path / "finished.json").exists()
 
 
-@pytest.mark.parametrize(("most", "limit"), [(0, []), (7, [7, 9]), (100, [9, 9])])
+@pytest.mark.parametrize(
+    ("most", "limit"),
+    [(0, []), (7, [7, 9]), pytest.param(100, [9, 9], marks=pytest.mark.slow)],
+)
 def test_the_untrained_policys_evaluation_has_a_limit_of_its_own(tmp_path, most, limit):
     limits = []
 
@@ -334,8 +343,8 @@ def test_signals_have_their_handlers_back_after_a_run(whole):
 
 def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     """The clock says how many iterations, initial steps and traces there were."""
-    for evaluate_part in (interrupt_at(10), lambda now: result(now)):
-        this, loop = make_run(tmp_path, evaluate=evaluate_part, own=True)
+    for evaluate_part, is_new in ((interrupt_at(10), True), (result, False)):
+        this, loop = make_run(tmp_path, evaluate=evaluate_part, own=is_new)
 
         def clock(loop=loop):
             initial = min(int(loop._step), 8)
@@ -643,8 +652,15 @@ def damage_policy(path):
     cut.write_bytes(cut.read_bytes()[:10])
 
 
-@pytest.mark.parametrize("harm", [shutil.rmtree, damage_policy])
-@pytest.mark.parametrize("name", ["policy", "final_policy"])
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("policy", damage_policy),
+        ("final_policy", shutil.rmtree),
+        pytest.param("policy", shutil.rmtree, marks=pytest.mark.slow),
+        pytest.param("final_policy", damage_policy, marks=pytest.mark.slow),
+    ],
+)
 def test_a_policy_of_a_finished_run_is_written_again_with_a_warning(
     finished, name, harm
 ):
@@ -662,6 +678,7 @@ def test_a_policy_of_a_finished_run_is_written_again_with_a_warning(
         np.testing.assert_array_equal(ours, saved)
 
 
+@pytest.mark.slow  # Three runs; `test_saved_policies.py` asks the same of the parts.
 def test_a_lost_best_policy_is_replaced_and_a_worse_one_may_be_the_best_then(tmp_path):
     scores = {0: 1.0, 5: 9.0, 10: 2.0}
     make_run(
@@ -689,6 +706,7 @@ def test_whole_policies_are_left_alone_at_a_resume(stopped):
     assert (stopped / "policy").stat().st_ino == before
 
 
+@pytest.mark.slow  # Three runs.
 def test_a_run_without_evaluations_has_no_best_policy_to_miss(tmp_path):
     failing = countdown(errors={16: RuntimeError("stopped")})
     with pytest.raises(RuntimeError, match="stopped"):

@@ -381,17 +381,11 @@ def fast():
         ran(each, 10, 10)
     return {
         "dqn plain": comparison(plain, plain_here),
-        # The results do not depend on how the loop gets its weights and samples.
-        "dqn plain without copies": comparison(
-            ran(without_copies("CPU:1"), 20), plain_here
-        ),
         "dqn compiled": comparison(compiled, compiled_here),
-        "noisy plain": compared(lambda d: noisy_loop(d, sampling="variables"), 5, 5),
         "seen by a host observer": [
             len(frames),
             int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
         ],
-        "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
         "resumed plain": resumed(plain),
         "resumed compiled": resumed(compiled),
         "errors": {
@@ -426,11 +420,16 @@ def fast():
 
 def slow():
     alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
+    plain_here = ran(dqn_loop("CPU:0", sampling="variables"), 20)
     return {
         "dqn native": comparison(alone, alone_here),
+        # The results do not depend on how the loop gets its weights and samples.
+        "dqn plain without copies": comparison(
+            ran(without_copies("CPU:1"), 20), plain_here
+        ),
         "dqn dataset on the host": comparison(
             ran(dqn_loop("CPU:1", buffer_device="CPU:0", sampling="dataset"), 20),
-            ran(dqn_loop("CPU:0", sampling="variables"), 20),
+            plain_here,
         ),
         "dqn prioritized": compared(
             lambda d: dqn_loop(d, buffer=TFPrioritizedReplayBuffer, jit_compile=True),
@@ -443,10 +442,12 @@ def slow():
             ran(continuous_loop("SacAgent", "CPU:1", jit_compile=True), 5, 5),
             ran(continuous_loop("SacAgent", "CPU:0", sampling="variables"), 5, 5),
         ),
+        "noisy plain": compared(lambda d: noisy_loop(d, sampling="variables"), 5, 5),
         "noisy compiled": comparison(
             ran(noisy_loop("CPU:1", jit_compile=True), 5, 5),
             ran(noisy_loop("CPU:0", sampling="variables"), 5, 5),
         ),
+        "reinforce plain": compared(lambda d: reinforce_loop(d, False), 2, 2),
         "reinforce compiled": comparison(
             ran(reinforce_loop("CPU:1", True), 2, 2),
             ran(reinforce_loop("CPU:0", False), 2, 2),

@@ -16,14 +16,17 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
 
 # What is imported here starts no thread, defines no flag and registers no environment.
-SERVER = """
-import atexit, gc, importlib, json, os, pkgutil, runpy, sys, threading, traceback
+EVERYTHING = """
+import importlib, pkgutil
 import gymnasium, imageio.v2, imageio_ffmpeg, keras, matplotlib.pyplot
 import ml_collections, pygame, tensorboard, tensorflow
 import tfrl
 for module in pkgutil.walk_packages(tfrl.__path__, "tfrl."):
     if not module.name.startswith(("tfrl.environments.suite_", "tfrl.testing")):
         importlib.import_module(module.name)
+"""
+SERVER = """
+import atexit, gc, json, os, runpy, sys, threading, traceback
 # A garbage collection in a fork would look through all that was imported.
 gc.freeze()
 
@@ -121,12 +124,17 @@ class Fork:
 
 
 class Forks:
-    """The process whose forks run the examples and scripts."""
+    """The process whose forks run the examples and scripts.
 
-    def __init__(self, folder):
+    Args:
+      folder: Where their outputs are written.
+      imports: The code that the process runs first.
+    """
+
+    def __init__(self, folder, imports=EVERYTHING):
         self._paths = (folder / str(number) for number in itertools.count())
         self._server = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
+            [sys.executable, "-c", imports + SERVER],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -138,6 +138,15 @@ def wrapped(name, size):
     return wrap(batched(functools.partial(random_environment, FLAT, action), size))
 
 
+def num_steps(name):
+    """How many steps show the ends of several episodes."""
+    if name.startswith("Parallel"):
+        return 12
+    # Those on random steps end every fifth of them.
+    of_random_steps = name in DTYPES or name.startswith(("nested", *WRAPPERS))
+    return 20 if of_random_steps else 60
+
+
 def environment_parts():
     load = functools.partial(suite_gym.load, "CartPole-v1")
     parts = {
@@ -179,7 +188,7 @@ def environment_parts():
             make_suite(
                 base,
                 make_environment=make,
-                num_steps=12 if is_process else 60,
+                num_steps=num_steps(name),
                 pads_episodes=name == "FixedLength",
             ),
         )
@@ -571,6 +580,9 @@ SUITES = dict(
 # These take long, and show what others show, too: the same agent or network with other
 # parts, or another one of its base.
 SLOW = (
+    "agent-A2CAgent",
+    "agent-BehavioralCloningAgent-continuous",
+    "agent-CategoricalDqnAgent-rainbow",
     "agent-CqlSacAgent",
     "agent-D4pgAgent",
     "agent-DdpgAgent",
@@ -586,6 +598,7 @@ SLOW = (
     "agent-PPOClipAgent-recurrent",
     "agent-PPOKLPenaltyAgent",
     "agent-R2d2Agent-recurrent",
+    "agent-ReinforceAgent-nested",
     "agent-SacAgent-ensemble",
     "agent-SacAgent-recurrent",
     "agent-TqcAgent",
@@ -593,8 +606,11 @@ SLOW = (
     "network-ActorDistributionRnnNetwork-nested",
     "network-CategoricalQNetwork-nested",
     "network-CriticNetwork-nested",
+    "network-ImplicitQuantileNetwork-nested",
     "network-LSTMEncodingNetwork-nested",
+    "network-QNetwork-dueling-nested",
     "network-QRnnNetwork-nested",
+    "network-QuantileQNetwork-nested",
     "network-ValueNetwork-nested",
     "network-ValueRnnNetwork-nested",
     "replay_buffer-TFPrioritizedReplayBuffer[1]",

@@ -1,6 +1,7 @@
 """What holds for the repository as a whole."""
 
 import ast
+import functools
 import pathlib
 import re
 import shutil
@@ -46,6 +47,12 @@ def product_files():
     return [path for path in paths if path.suffix in (".md", ".py", ".pyi")]
 
 
+@functools.cache
+def parsed(path):
+    """The syntax tree of a file, which the tests only read."""
+    return ast.parse(path.read_text())
+
+
 def test_the_readmes_listings_run():
     text = (REPOSITORY / "README.md").read_text()
     listings = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
@@ -80,7 +87,7 @@ def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
     found = [
         f"{path.relative_to(REPOSITORY)}:{node.lineno}: {match[0]}"
         for path in sorted((REPOSITORY / "tfrl").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for match in missing.finditer(node.value)
     ]
@@ -122,18 +129,17 @@ def test_importing_tfrl_imports_nothing_heavy():
     assert result.stdout.strip() == "[]", result.stderr
 
 
-def test_every_lazy_export_can_be_had():
-    code = """
+def test_every_lazy_export_can_be_had(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
 import importlib, pathlib, re
 for stub in sorted(pathlib.Path("tfrl").rglob("__init__.pyi")):
     package = importlib.import_module(".".join(stub.parent.parts))
     for name in package.__all__:
         getattr(package, name)
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
+""")
+    code, _, errors = run(str(script))
+    assert code == 0, errors
 
 
 def test_every_lazy_export_comes_from_a_module_that_exports_it():
@@ -184,7 +190,7 @@ def test_an_editable_install_is_a_plain_path(tmp_path):
 def test_constructor_arguments_are_documented_in_the_constructor():
     wrong = []
     for path in sorted((REPOSITORY / "tfrl").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.ClassDef):
                 continue
             functions = [n for n in node.body if isinstance(n, ast.FunctionDef)]
@@ -234,9 +240,9 @@ PICKLING_MODULES = {
 }
 
 
-def uses_of_pickle(source):
+def uses_of_pickle(tree):
     """Yields the names of modules and arguments by which a source may unpickle."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -270,8 +276,8 @@ def uses_of_pickle(source):
     ],
 )
 def test_the_search_for_pickles_finds(source):
-    assert list(uses_of_pickle(source))
-    assert not list(uses_of_pickle("numpy.load(path, allow_pickle=False)"))
+    assert list(uses_of_pickle(ast.parse(source)))
+    assert not list(uses_of_pickle(ast.parse("numpy.load(path, allow_pickle=False)")))
 
 
 def test_nothing_that_a_file_holds_is_unpickled():
@@ -279,6 +285,6 @@ def test_nothing_that_a_file_holds_is_unpickled():
         str(path.relative_to(REPOSITORY))
         for folder in ("benchmarks", "configs", "examples", "tfrl")
         for path in (REPOSITORY / folder).rglob("*.py")
-        if list(uses_of_pickle(path.read_text()))
+        if list(uses_of_pickle(parsed(path)))
     }
     assert found == PICKLES_FOR_OWN_PROCESSES

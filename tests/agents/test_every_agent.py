@@ -39,6 +39,16 @@ LEARNING = [
     for name, kind in KINDS.items()
     if not kind.without_weights and not name.endswith("-recurrent")
 ]
+# What others show, too: another network, or the losses of two others together.
+VARIANTS = (
+    "BehavioralCloningAgent-continuous",
+    "CategoricalDqnAgent-rainbow",
+    "DdqnAgent",
+    "DmpoAgent",
+    "PPOKLPenaltyAgent",
+    "SacAgent-ensemble",
+    "TqcAgent",
+)
 WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
 # The collecting policies of the other agents are of the same classes; DDPG's depends on
 # the noise of the calls before as well, not on the seed alone.
@@ -124,7 +134,12 @@ def test_the_registry_has_every_agent_of_the_package():
     assert {kind.agent for kind in KINDS.values()} == exported - {agents.TFAgent}
 
 
-@pytest.mark.parametrize("name", LEARNING)
+def variants_are_slow(names):
+    slow = [pytest.mark.slow]
+    return [pytest.param(name, marks=slow * (name in VARIANTS)) for name in names]
+
+
+@pytest.mark.parametrize("name", variants_are_slow(LEARNING))
 def test_dict_observations_train_all_networks(name):
     agent = made(name)
     before = values(agent)
@@ -196,7 +211,7 @@ def updated(name, frames, weights, start):
     return values(agent)
 
 
-@pytest.mark.parametrize("name", WITH_TD_ERROR)
+@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
 def test_weights_of_zero_leave_examples_out(name):
     start = values(made(name))
     whole = experience(name)
@@ -211,7 +226,7 @@ def test_weights_of_zero_leave_examples_out(name):
     assert any(np.any(a != b) for a, b in zip(one, counted, strict=True))
 
 
-@pytest.mark.parametrize("name", WITH_TD_ERROR)
+@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
 def test_weights_scale_the_loss(name):
     plain, double = (
         made(name).loss(experience(name), weights=tf.fill([BATCH_SIZE], weight)).loss
@@ -220,7 +235,7 @@ def test_weights_scale_the_loss(name):
     np.testing.assert_allclose(double, 2 * plain, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", WITH_TD_ERROR)
+@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
 def test_td_errors_become_priorities(name):
     agent = made(name)
     num_steps = agent.train_sequence_length

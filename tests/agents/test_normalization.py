@@ -209,9 +209,9 @@ def check_equal(agent, plain):
 
 
 @pytest.mark.parametrize(
-    # CQL takes long, and is a kind of SAC.
+    # CQL takes long, and is a kind of SAC; DDPG does as TD3.
     "kind",
-    [pytest.param(k, marks=[pytest.mark.slow] * (k == "cql")) for k in KINDS],
+    [pytest.param(k, marks=[pytest.mark.slow] * (k in ("cql", "ddpg"))) for k in KINDS],
 )
 def test_policies_losses_and_updates_see_normalized_data(kind):
     agent, plain = made(KINDS[kind], **normalizers()), made(KINDS[kind])

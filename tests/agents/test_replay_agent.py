@@ -241,14 +241,14 @@ MPO_PERIODS = {"target_policy_update_period": 10, "target_critic_update_period":
 
 
 @pytest.mark.parametrize(
-    ("kind", "periods"),
+    ("kind", "periods", "num_episodes"),
     [
-        (d4pg.D4PG, {"target_update_period": 10}),
-        (mpo.MPO, MPO_PERIODS),
-        (dmpo.DistributionalMPO, MPO_PERIODS),
+        (d4pg.D4PG, {"target_update_period": 10}, 60),
+        pytest.param(mpo.MPO, MPO_PERIODS, 100, marks=pytest.mark.slow),
+        (dmpo.DistributionalMPO, MPO_PERIODS, 60),
     ],
 )
-def test_an_agent_learns_the_best_action(kind, periods):
+def test_an_agent_learns_the_best_action(kind, periods, num_episodes):
     agent = make_agent(
         kind,
         discount=0.5,
@@ -260,11 +260,11 @@ def test_an_agent_learns_the_best_action(kind, periods):
         critic_optimizer=keras.optimizers.Adam(1e-2),
         **periods,
     )
-    run(agent, num_episodes=100)
+    run(agent, num_episodes)
     observations = {"one": tf.ones([5]), "step": tf.range(5.0)[:, tf.newaxis] / 5}
     time_step = ts.restart(observations, batch_size=5)
     actions = agent.learner.agent.policy.action(time_step).action
-    # Two seeds ended at 0.49 to 0.60.
+    # After 100 episodes two seeds ended at 0.49 to 0.60.
     assert np.abs(actions.numpy() - BEST_ACTION).mean() < 0.2
 
 

@@ -74,8 +74,17 @@ def test_arrays_of_all_kinds_travel_as_one():
         np.testing.assert_array_equal(tensor, array)
 
 
-@pytest.mark.parametrize("batch", [[], [2], [2, 4]])
-@pytest.mark.parametrize("as_xla", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "as_xla"),
+    [
+        ([], False),
+        ([2], False),
+        ([2, 4], False),
+        ([2], True),
+        pytest.param([], True, marks=pytest.mark.slow),
+        pytest.param([2, 4], True, marks=pytest.mark.slow),
+    ],
+)
 def test_tensors_and_arrays_have_the_same_words(batch, as_xla):
     arrays = [some_array(dtype, (*batch, 3), i) for i, dtype in enumerate(DTYPES)]
     arrays += [some_array(dtype, (*batch, 1, 5), i) for i, dtype in enumerate(DTYPES)]

@@ -2,14 +2,14 @@
 
 import importlib.util
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from tests.forks import REPOSITORY, Forks
+
 CONFIGS = {
     "play": None,
     "sweep_dqn": "sweep_dqn",
@@ -29,17 +29,22 @@ finally:
 """
 
 
-def run(module, *arguments):
-    """Returns the status, output and errors of an example that needs no TensorFlow."""
-    result = subprocess.run(
-        [sys.executable, "-c", RUN, module, *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-    )
-    output, _, imported = result.stdout.rstrip().rpartition("\n")
-    assert imported == "False False"
-    return result.returncode, output, result.stderr
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Gives the status, output and errors of an example that needs no TensorFlow."""
+    folder = tmp_path_factory.mktemp("forks")
+    script = folder / "script.py"
+    script.write_text(RUN)
+    forks = Forks(folder, "import ml_collections, numpy\n")
+
+    def run_example(module, *arguments):
+        code, printed, errors = forks.run(str(script), module, *arguments)
+        output, _, imported = printed.rstrip().rpartition("\n")
+        assert imported == "False False"
+        return code, output, errors
+
+    yield run_example
+    forks.close()
 
 
 def get_config(name):
@@ -51,7 +56,7 @@ def get_config(name):
 
 
 @pytest.mark.parametrize("module", CONFIGS)
-def test_help_lists_every_flag_and_field_with_default_and_meaning(module):
+def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
     code, output, errors = run(module, "--help")
     assert (code, errors) == (0, "")
     _, listed = output.split("\nFlags:\n")
@@ -135,7 +140,7 @@ def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
     assert (process.returncode, process.stderr) == (0, "")
 
 
-def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_order():
+def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_order(run):
     _, output, _ = run("train_dqn", "-h")
     assert output.startswith("Trains DQN, C51, QR-DQN, IQN, Rainbow or R2D2 on an")
     fields = re.findall(r"--config\.(\w+)=", output.partition("\nFields of")[2])
@@ -143,7 +148,7 @@ def test_help_begins_with_the_scripts_docstring_and_fields_are_in_the_files_orde
     assert fields == re.findall(r"^    config\.(\w+) = ", source, re.MULTILINE)
 
 
-def test_help_shows_what_the_fields_of_a_base_file_mean():
+def test_help_shows_what_the_fields_of_a_base_file_mean(run):
     _, output, _ = run("train_dqn", "-h", "--config=configs/c51_acrobot.py")
     rows = output.partition("\nFields of configs/c51_acrobot.py:\n")[2]
     assert re.search(r"--config.env=Acrobot-v1 +Gymnasium environment\.", rows)
@@ -151,7 +156,7 @@ def test_help_shows_what_the_fields_of_a_base_file_mean():
     assert "--replay=" in output or "--replay " in output
 
 
-def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
+def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
         "import runpy\n"
@@ -170,7 +175,7 @@ def test_help_shows_the_fields_of_the_file_that_is_given(tmp_path):
     assert "--config.batch_size=64\n" in listed
 
 
-def test_help_explains_what_a_file_elsewhere_takes_from_a_configuration(tmp_path):
+def test_help_explains_what_a_file_elsewhere_takes_from_a_configuration(run, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from configs import dqn\n"
@@ -231,7 +236,7 @@ def test_help_explains_what_a_file_elsewhere_takes_from_a_configuration(tmp_path
         ("play", "--logdir=/nowhere", "saved_model.pb"),
     ],
 )
-def test_a_wrong_flag_is_told_at_once_with_the_near_one(module, argument, message):
+def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, message):
     code, output, errors = run(module, argument)
     assert (code, output) == (2, "")
     assert message in errors
@@ -239,12 +244,12 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(module, argument, messag
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
 
 
-def test_a_length_in_steps_and_no_environment_is_about_the_environments():
+def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):
     _, _, errors = run("train_dqn", "--num_environment_steps=9", "--config.num_envs=0")
     assert errors.startswith("error: num_envs: expected an integer in [1, ")
 
 
-def test_an_unknown_field_of_a_given_file_gets_that_files_near_field():
+def test_an_unknown_field_of_a_given_file_gets_that_files_near_field(run):
     _, _, errors = run(
         "train_dqn", "--config=configs/reinforce.py", "--config.use_base=1"
     )

@@ -22,13 +22,15 @@ import tensorflow as tf
 from tests.forks import ENVIRONMENT, REPOSITORY
 from tfrl import datasets
 
+# Without what takes long and no assertion is about.
+QUICK = ("--config.jit_compile=False", "--nofilm", "--noevaluate_untrained")
 SMALL_DQN = (
-    "--num_iterations=120",
+    "--num_iterations=60",
     "--config.initial_collect_steps=100",
-    "--config.eval_interval=40",
-    "--config.log_interval=20",
+    "--config.eval_interval=20",
+    "--config.log_interval=10",
     "--config.checkpoint_interval=10",
-    "--config.num_eval_episodes=3",
+    "--config.num_eval_episodes=2",
 )
 PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
 
@@ -84,10 +86,10 @@ def test_train_dqn_writes_all_its_outputs(trained):
         "tensorboard",
     }
     assert json.loads((logdir / "config.json").read_text())["env"] == "CartPole-v1"
-    assert [row["iteration"] for row in rows(logdir)][-1] == "120"
+    assert [row["iteration"] for row in rows(logdir)][-1] == "60"
     with imageio.get_reader(logdir / "agent.mp4") as reader:
         assert reader.get_data(0).shape == (400, 600, 3)
-    assert "Finished 120 iterations" in output
+    assert "Finished 60 iterations" in output
     assert str(logdir) in output
 
 
@@ -105,7 +107,7 @@ def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
         "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.device=CPU:0"
     )
     assert code == 0
-    assert "This run is finished: 120 iterations done" in errors
+    assert "This run is finished: 60 iterations done" in errors
     assert (logdir / "learning_curve.png").stat().st_mtime_ns == before
 
 
@@ -199,7 +201,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path)
     whole, _, _ = trained
     logdir = tmp_path / "run"
     fork = forks.start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
-    fork.wait_for((logdir / "checkpoints" / "ckpt-50.index").exists)
+    fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     fork.end(signal.SIGKILL)
     code, _, errors = forks.run("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
     assert code == 0, errors
@@ -212,9 +214,10 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path)
 
 def test_an_interrupted_run_saves_itself_and_exits_with_130(forks, tmp_path):
     logdir = tmp_path / "run"
-    arguments = (f"--logdir={logdir}", *PLAIN_DQN[1:], "--num_iterations=1000000")
+    arguments = (f"--logdir={logdir}", *SMALL_DQN[1:], *QUICK)
+    arguments = (*arguments, "--num_iterations=1000000")
     fork = forks.start("train_dqn", *arguments)
-    fork.wait_for((logdir / "checkpoints" / "ckpt-50.index").exists)
+    fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     code, _, errors = fork.end(signal.SIGINT)
     assert code == 130
     assert "Interrupted at iteration" in errors
@@ -286,7 +289,7 @@ OLD_SERVICE_RUN = {
     "dtype": "float32",
     "env": "CartPole-v1",
     "epsilon_decay_iterations": 2000,
-    "eval_interval": 40,
+    "eval_interval": 20,
     "fc_layer_params": [100, 100],
     "final_epsilon": 0.05,
     "final_importance_exponent": 1.0,
@@ -295,13 +298,13 @@ OLD_SERVICE_RUN = {
     "importance_exponent": 0.4,
     "initial_collect_steps": 100,
     "initial_epsilon": 1.0,
-    "jit_compile": True,
+    "jit_compile": False,
     "learning_rate": 0.002,
-    "log_interval": 20,
+    "log_interval": 10,
     "n_step_update": 3,
     "num_envs": 1,
-    "num_eval_episodes": 3,
-    "num_iterations": 120,
+    "num_eval_episodes": 2,
+    "num_iterations": 60,
     "priority_exponent": 0.6,
     "replay": "service",
     "replay_capacity": 50000,
@@ -316,14 +319,14 @@ def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_
     logdir = tmp_path / "run"
     logdir.mkdir()
     (logdir / "config.json").write_text(json.dumps(OLD_SERVICE_RUN))
-    arguments = ("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN)
+    arguments = ("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN, *QUICK)
     fork = forks.start(*arguments)
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     assert fork.end(signal.SIGINT).code == 130
     code, output, errors = forks.run(*arguments)
     assert code == 0, errors
     assert "Resumed at iteration" in errors
-    assert "Finished 120 iterations" in output
+    assert "Finished 60 iterations" in output
     # The server's last two checkpoints of its table are complete.
     assert len(list((logdir / "checkpoints" / "replay").glob("*/DONE"))) == 2
 
@@ -335,6 +338,7 @@ def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
         "train_dqn_service",
         f"--logdir={logdir}",
         *SMALL_DQN[1:],
+        *QUICK,
         "--num_iterations=9999",
         "--env=Pendulum-v1",
         "--config.num_action_bins=3",
@@ -395,6 +399,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         "--config.eval_interval=2",
         "--config.num_eval_episodes=2",
         "--config.use_baseline",
+        "--nofilm",
     )
     assert code == 0, errors
     assert "Finished 4 iterations" in output
@@ -493,11 +498,15 @@ def test_train_sac_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
         "--config.jit_compile=False",
-        "--num_iterations=40",
-        "--config.eval_interval=20",
-        "--config.num_eval_episodes=2",
-        "--config.log_interval=20",
-        "--config.batch_size=16",
+        "--noevaluate_untrained",
+        "--config.initial_collect_steps=20",
+        "--num_iterations=4",
+        "--config.eval_interval=2",
+        "--config.num_eval_episodes=1",
+        "--config.log_interval=2",
+        "--config.batch_size=8",
+        "--config.actor_fc_layer_params=(4,)",
+        "--config.critic_fc_layer_params=(4,)",
         "--config.num_critics=3",
         "--config.num_min=2",
         "--config.ou_stddev=0.1",
@@ -508,12 +517,11 @@ def test_train_sac_writes_all_its_outputs(run, tmp_path):
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(
-            ("--config.agent=tqc", "--config.num_quantiles=3"), marks=pytest.mark.slow
-        ),
+        ("--config.agent=tqc", "--config.num_quantiles=3"),
         ("--config=configs/discrete_sac.py", "--replay=prioritized"),
     ],
 )
@@ -569,14 +577,14 @@ def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_
             ),
             "16",
         ),
-        (("--config=configs/a2c.py",), "4"),
+        pytest.param(("--config=configs/a2c.py",), "4", marks=pytest.mark.slow),
     ],
 )
 def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
     arguments = (
         *arguments,
+        *QUICK,
         f"--logdir={tmp_path / 'run'}",
-        "--config.jit_compile=False",
         "--config.num_envs=2",
         "--config.collect_steps_per_iteration=8",
         "--num_iterations=4",
@@ -595,7 +603,7 @@ def test_train_pqn_writes_its_log(run, tmp_path):
         f"--logdir={tmp_path / 'run'}",
         "--env=Pendulum-v1",
         "--config.num_action_bins=3",
-        "--config.jit_compile=False",
+        *QUICK,
         "--config.num_envs=2",
         "--config.collect_steps_per_iteration=8",
         "--config.minibatch_size=8",
@@ -604,7 +612,6 @@ def test_train_pqn_writes_its_log(run, tmp_path):
         "--config.num_eval_episodes=1",
         "--config.log_interval=4",
         "--config.fc_layer_params=(4,)",
-        "--nofilm",
     )
     code, _, errors = run("train_pqn", *arguments)
     assert code == 0, errors
@@ -623,17 +630,21 @@ def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
         f"--logdir={tmp_path / 'run'}",
         "--config.agent=ddpg",
         "--config.jit_compile=False",
-        "--config.eval_interval=20",
-        "--config.num_eval_episodes=2",
-        "--config.log_interval=20",
-        "--config.batch_size=16",
+        "--noevaluate_untrained",
+        "--config.initial_collect_steps=20",
+        "--config.eval_interval=4",
+        "--config.num_eval_episodes=1",
+        "--config.log_interval=4",
+        "--config.batch_size=8",
+        "--config.fc_layer_params=(4,)",
         "--replay=prioritized",
     )
-    for length in (20, 40):
-        code, _, errors = run("train_td3", f"--num_iterations={length}", *arguments)
+    for length, film in ((4, "--nofilm"), (8, "--film")):
+        flags = (f"--num_iterations={length}", film)
+        code, _, errors = run("train_td3", *flags, *arguments)
         assert code == 0, errors
     last = rows(tmp_path / "run")[-1]
-    assert (last["iteration"], last["train_steps"]) == ("40", "40")
+    assert (last["iteration"], last["train_steps"]) == ("8", "8")
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
@@ -644,9 +655,9 @@ def test_train_d4pg_on_dm_control(run, tmp_path):
     code, _, errors = run(
         "train_d4pg",
         "--config=configs/d4pg_cartpole.py",
+        *QUICK,
         "--num_iterations=10",
         "--config.initial_collect_steps=20",
-        "--config.jit_compile=False",
         "--config.eval_interval=100",
         "--config.num_eval_episodes=1",
         "--config.batch_size=8",
@@ -664,9 +675,9 @@ def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     code, _, errors = run(
         "train_dmpo",
         f"--config=configs/{config}.py",
+        *QUICK,
         "--num_iterations=10",
         "--config.initial_collect_steps=20",
-        "--config.jit_compile=False",
         "--config.fc_layer_params=(8,)",
         "--config.eval_interval=100",
         "--config.num_eval_episodes=1",
@@ -690,6 +701,7 @@ SMALL_OFFLINE = (
     "--config.fc_layer_params=(4,)",
     "--num_iterations=4",
     "--config.num_eval_episodes=1",
+    "--noevaluate_untrained",
 )
 
 
@@ -792,6 +804,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         f"--config.data={tmp_path / 'main_data.hdf5'}",
         "--config.normalize_observations",
         *SMALL_OFFLINE,
+        "--nofilm",
     )
     assert code == 0, errors
     assert "31 frames, 1 whole episodes, mean return 30.0" in output
@@ -852,6 +865,7 @@ def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
 
 SMALL_IMPALA = (
     "--config.jit_compile=False",
+    "--noevaluate_untrained",
     "--config.num_envs=2",
     "--config.sequence_length=8",
     "--config.fc_layer_params=(4,)",
@@ -863,7 +877,8 @@ SMALL_IMPALA = (
 
 
 def test_train_impala_writes_its_outputs(run, tmp_path):
-    code, _, errors = run("train_impala", f"--logdir={tmp_path / 'run'}", *SMALL_IMPALA)
+    arguments = (f"--logdir={tmp_path / 'run'}", "--nofilm", *SMALL_IMPALA)
+    code, _, errors = run("train_impala", *arguments)
     assert code == 0, errors
     last = rows(tmp_path / "run")[-1]
     assert (last["train_steps"], last["iteration"]) == ("4", "4")

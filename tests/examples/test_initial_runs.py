@@ -39,18 +39,16 @@ def weights(logdir):
 
 @pytest.fixture(scope="module")
 def earlier(forks, tmp_path_factory):
-    """A recurrent run of PPO that was made longer, with its last output."""
+    """The folder of a recurrent run of PPO."""
     logdir = tmp_path_factory.mktemp("ppo") / "run"
-    for length in (2, 4):
-        arguments = (*SMALL, f"--logdir={logdir}", f"--num_iterations={length}")
-        code, _, errors = forks.run("train_ppo", *arguments)
-        assert code == 0, errors
-    return logdir, errors
+    arguments = (*SMALL, f"--logdir={logdir}", "--num_iterations=2")
+    code, _, errors = forks.run("train_ppo", *arguments)
+    assert code == 0, errors
+    return logdir
 
 
-def test_a_recurrent_run_resumes_and_its_policy_plays(earlier, run):
-    logdir, errors = earlier
-    assert "Resumed at iteration 2" in errors
+def test_the_policy_of_a_recurrent_run_plays(earlier, run):
+    logdir = earlier
     assert json.loads((logdir / "config.json").read_text())["lstm_size"] == 4
     # The recurrent kernels of the actor and the critic.
     assert [v.shape for v in weights(logdir).values()].count((4, 16)) == 2
@@ -61,23 +59,46 @@ def test_a_recurrent_run_resumes_and_its_policy_plays(earlier, run):
     assert "2 episodes of CartPole-v1: mean return" in output
 
 
-def test_a_new_run_begins_with_the_weights_and_resumes_without_the_earlier_one(
-    earlier, run, tmp_path
-):
-    initial_run = pathlib.Path(shutil.copytree(earlier[0], tmp_path / "earlier"))
-    logdir = tmp_path / "run"
+# tests/train/test_recurrent_resume.py has a fast test.
+@pytest.mark.slow
+def test_a_recurrent_run_resumes(earlier, run, tmp_path):
+    logdir = shutil.copytree(earlier, tmp_path / "longer")
+    arguments = (*SMALL, f"--logdir={logdir}", "--num_iterations=4")
+    code, _, errors = run("train_ppo", *arguments)
+    assert code == 0, errors
+    assert "Resumed at iteration 2" in errors
+    assert [v.shape for v in weights(logdir).values()].count((4, 16)) == 2
+
+
+@pytest.fixture(scope="module")
+def begun(earlier, forks, tmp_path_factory):
+    """A run that began with the earlier one's weights: how to go on, and its output."""
+    folder = tmp_path_factory.mktemp("begun")
+    initial_run = pathlib.Path(shutil.copytree(earlier, folder / "earlier"))
+    logdir = folder / "run"
     # With a learning rate of 0, which the earlier run had not, nothing moves.
     arguments = (*SMALL, f"--logdir={logdir}", f"--initial_run={initial_run}")
     arguments = ("train_ppo", *arguments, "--config.learning_rate=0.0")
-    code, _, errors = run(*arguments, "--num_iterations=2")
+    code, _, errors = forks.run(*arguments, "--num_iterations=2")
     assert code == 0, errors
-    assert f"Initial weights: {initial_run}/checkpoints/ckpt-4" in errors
+    return initial_run, logdir, arguments, errors
+
+
+def test_a_new_run_begins_with_the_weights(begun):
+    initial_run, logdir, _, errors = begun
+    assert f"Initial weights: {initial_run}/checkpoints/ckpt-2" in errors
     config = json.loads((logdir / "config.json").read_text())
     assert config["initial_run"] == str(initial_run)
     before, after = weights(initial_run), weights(logdir)
     assert before.keys() == after.keys()
     for key, value in after.items():
         np.testing.assert_array_equal(value, before[key], key)
+
+
+# Of the tests that share the run this one is the last.
+@pytest.mark.slow
+def test_a_new_run_resumes_without_the_earlier_one(begun, run):
+    initial_run, _, arguments, _ = begun
     shutil.rmtree(initial_run)
     code, _, errors = run(*arguments, "--num_iterations=4")
     assert code == 0, errors
@@ -107,15 +128,15 @@ def test_an_initial_run_that_does_not_fit_is_refused(
     earlier, run, tmp_path, arguments, message
 ):
     logdir = tmp_path / "run"
-    module, *flags = (word.format(earlier=earlier[0]) for word in arguments)
+    module, *flags = (word.format(earlier=earlier) for word in arguments)
     code, _, errors = run(
-        module, f"--logdir={logdir}", *flags, f"--initial_run={earlier[0]}"
+        module, f"--logdir={logdir}", *flags, f"--initial_run={earlier}"
     )
     assert code == 2
     assert message in errors
     assert "Traceback" not in errors
     assert not logdir.exists()
-    assert (earlier[0] / "checkpoints").exists()
+    assert (earlier / "checkpoints").exists()
 
 
 def test_an_initial_run_without_checkpoints_is_refused(run, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tests.pairs import pairs
 from tfrl import networks
 from tfrl.networks import seeding
 from tfrl.specs import bounded_tensor_spec
@@ -116,8 +117,9 @@ def revived(layer):
     return keras.saving.deserialize_keras_object(json.loads(json.dumps(config)))
 
 
-@pytest.mark.parametrize("make_again", [revived, seeding.copy_layer])
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    ("name", "make_again"), pairs(LAYERS, [revived, seeding.copy_layer])
+)
 def test_layer_is_made_again(name, make_again):
     make, inputs = LAYERS[name]
     layer = make()

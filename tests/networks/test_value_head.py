@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import pairs
 from tfrl import networks
 from tfrl.networks import seeding, value_head
 from tfrl.networks.noisy import is_noisy
@@ -68,8 +69,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("dueling", [None, (3,)])
+@pytest.mark.parametrize(("kind", "dueling"), pairs(MAKERS, [(3,), None]))
 def test_every_network_may_be_dueling_and_noisy(kind, dueling):
     kwargs = {"fc_layer_params": (6,), "dueling_layer_params": dueling, "seed": 1}
     quiet, noisy = (

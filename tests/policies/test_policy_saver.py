@@ -1,6 +1,7 @@
 """`PolicySaver`: what a SavedModel holds, and that it acts like the live policy."""
 
 import collections
+import functools
 import pathlib
 
 import numpy as np
@@ -118,18 +119,33 @@ def make_noisy():
     return random_tf_policy.RandomTFPolicy(TIME_STEP, spec, seed=0)
 
 
-def test_policies_act_in_a_fresh_process_with_tensorflow_alone(tmp_path):
-    policies = [
-        greedy_policy.GreedyPolicy(make_q_policy()),
-        make_q_policy(),
-        make_epsilon_greedy(),
-        make_actor_policy(),
-        make_noisy(),
-    ]
-    paths = []
-    for i, policy in enumerate(policies):
-        (tmp_path / str(i)).mkdir()
-        paths.append(save(policy, tmp_path / str(i)))
+KINDS = {
+    "q": make_q_policy,
+    "greedy": lambda: greedy_policy.GreedyPolicy(make_q_policy()),
+    "epsilon": make_epsilon_greedy,
+    "actor": make_actor_policy,
+    "noisy": make_noisy,
+    "counting": Counting,
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Gives the directory of a policy of `KINDS`, saved once, which tests only read."""
+
+    @functools.cache
+    def path_of(kind):
+        # A global seed of the saving process must not be frozen into the graph.
+        tf.random.set_seed(1)
+        return save(KINDS[kind](), tmp_path_factory.mktemp(kind))
+
+    return path_of
+
+
+def test_policies_act_in_a_fresh_process_with_tensorflow_alone(saved, tmp_path):
+    kinds = ["greedy", "q", "epsilon", "actor", "noisy"]
+    policies = [KINDS[kind]() for kind in kinds]
+    paths = [saved(kind) for kind in kinds]
     time_step, seed = step(64), np.array([5, 6])
     observation = tf.nest.map_structure(np.asarray, time_step.observation)
     actions = saved_elsewhere.act_by_tensorflow_alone(
@@ -140,9 +156,9 @@ def test_policies_act_in_a_fresh_process_with_tensorflow_alone(tmp_path):
         np.testing.assert_array_equal(action, expected)
 
 
-def test_a_stateless_policy_is_called_with_and_without_its_empty_state(tmp_path):
+def test_a_stateless_policy_is_called_with_and_without_its_empty_state(saved):
     policy = greedy_policy.GreedyPolicy(make_q_policy())
-    loaded = tf.saved_model.load(save(policy, tmp_path))
+    loaded = tf.saved_model.load(saved("greedy"))
     expected = policy.action(step()).action
     seed = tf.constant([1, 2], tf.int64)
     for arguments in ((), ((),), ((), seed)):
@@ -152,8 +168,8 @@ def test_a_stateless_policy_is_called_with_and_without_its_empty_state(tmp_path)
     np.testing.assert_array_equal(loaded.action(step(), seed=seed).action, expected)
 
 
-def test_any_batch_size_unless_one_is_given(tmp_path):
-    loaded = tf.saved_model.load(save(make_q_policy(), tmp_path))
+def test_any_batch_size_unless_one_is_given(saved):
+    loaded = tf.saved_model.load(saved("q"))
     assert loaded.action(step(1)).action.shape == [1]
     assert loaded.action(step(9)).action.shape == [9]
 
@@ -167,8 +183,8 @@ def test_a_fixed_batch_size_is_the_only_one(tmp_path):
         loaded.action(step(4), state)
 
 
-def test_a_state_is_carried_and_reset(tmp_path):
-    loaded = tf.saved_model.load(save(Counting(), tmp_path))
+def test_a_state_is_carried_and_reset(saved):
+    loaded = tf.saved_model.load(saved("counting"))
     state = loaded.get_initial_state(batch_size=2)
     first = loaded.action(step(2), state)
     second = loaded.action(step(2), first.state)
@@ -177,17 +193,14 @@ def test_a_state_is_carried_and_reset(tmp_path):
     np.testing.assert_array_equal(reset.action, [0, 0])
 
 
-def test_copies_loaded_without_seed_explore_differently(tmp_path):
-    # A global seed of the saving process must not be frozen into the graph.
-    tf.random.set_seed(1)
-    path = save(make_noisy(), tmp_path)
-    one, other = tf.saved_model.load(path), tf.saved_model.load(path)
+def test_copies_loaded_without_seed_explore_differently(saved):
+    one, other = (tf.saved_model.load(saved("noisy")) for _ in range(2))
     actions = [model.action(step()).action.numpy() for model in (one, one, other)]
     assert len(np.unique(actions)) == 15
 
 
-def test_a_seed_input_decides_the_action(tmp_path):
-    loaded = tf.saved_model.load(save(make_noisy(), tmp_path))
+def test_a_seed_input_decides_the_action(saved):
+    loaded = tf.saved_model.load(saved("noisy"))
     one, other = (tf.constant([i, 0], tf.int64) for i in (1, 2))
     first = loaded.action(step(), (), one).action.numpy()
     np.testing.assert_array_equal(first, loaded.action(step(), (), one).action)
@@ -202,8 +215,8 @@ def test_a_seed_of_the_saver_makes_all_copies_act_alike(tmp_path):
     assert not np.array_equal(first, one.action(step()).action)
 
 
-def test_signatures_are_keyed_by_nest_paths(tmp_path):
-    loaded = tf.saved_model.load(save(Counting(), tmp_path))
+def test_signatures_are_keyed_by_nest_paths(saved):
+    loaded = tf.saved_model.load(saved("counting"))
     inputs = {
         "0/step_type": step().step_type,
         "0/reward": step().reward,
@@ -248,8 +261,8 @@ def test_train_step_is_saved_as_it_is_then(tmp_path):
     assert next(iter(loaded.signatures["get_train_step"]().values())).numpy() == 9
 
 
-def test_train_step_is_minus_one_by_default(tmp_path):
-    loaded = tf.saved_model.load(save(make_q_policy(), tmp_path))
+def test_train_step_is_minus_one_by_default(saved):
+    loaded = tf.saved_model.load(saved("q"))
     assert loaded.get_train_step().numpy() == -1
 
 
@@ -264,12 +277,12 @@ def test_metadata_is_saved_as_it_is_then(tmp_path):
     assert loaded.signatures["get_metadata"]()["score"].numpy() == 0.5
 
 
-def test_model_variables_are_the_policys(tmp_path):
-    policy = make_q_policy()
-    loaded = tf.saved_model.load(save(policy, tmp_path))
+def test_model_variables_are_the_policys(saved):
+    loaded = tf.saved_model.load(saved("q"))
     assert len(loaded.model_variables) == 4
-    for saved, live in zip(loaded.model_variables, policy.variables(), strict=True):
-        np.testing.assert_array_equal(saved, live)
+    live = make_q_policy().variables()
+    for one, other in zip(loaded.model_variables, live, strict=True):
+        np.testing.assert_array_equal(one, other)
     for variable in loaded.model_variables:
         variable.assign(tf.zeros_like(variable))
     greedy = loaded.action(step(), seed=tf.constant([1, 1], tf.int64))
@@ -359,8 +372,8 @@ def test_a_registered_function_brings_its_variables(tmp_path):
     assert loaded.move(tf.constant(3.0)).numpy() == 4.0
 
 
-def test_the_spec_file_is_written_whole_and_last(tmp_path):
-    path = pathlib.Path(save(make_q_policy(), tmp_path))
+def test_the_spec_file_is_written_whole_and_last(saved):
+    path = pathlib.Path(saved("q"))
     assert (path / policy_saver.POLICY_SPECS_PBTXT).exists()
     assert not list(path.glob("*_temp"))
 
@@ -382,9 +395,9 @@ def test_a_saved_policy_comes_back_on_arrays(tmp_path):
     assert loaded._policy_action_fn.experimental_get_tracing_count() == 2
 
 
-def test_a_stateful_saved_policy_runs_on_arrays(tmp_path):
+def test_a_stateful_saved_policy_runs_on_arrays(saved):
     loaded = py_tf_eager_policy.SavedModelPyTFEagerPolicy(
-        save(Counting(), tmp_path), load_specs_from_pbtxt=True
+        saved("counting"), load_specs_from_pbtxt=True
     )
     one = tf.nest.map_structure(lambda t: t[0].numpy(), step(1))
     first = loaded.action(one, loaded.get_initial_state())
@@ -445,8 +458,8 @@ def test_a_train_step_must_be_a_variable():
         policy_saver.PolicySaver(make_q_policy(), train_step=3)
 
 
-def test_a_time_step_of_another_origin_is_accepted(tmp_path):
-    loaded = tf.saved_model.load(save(make_q_policy(), tmp_path))
+def test_a_time_step_of_another_origin_is_accepted(saved):
+    loaded = tf.saved_model.load(saved("q"))
     foreign = collections.namedtuple("TimeStep", ts.TimeStep._fields)
     assert loaded.action(foreign(*step())).action.shape == [5]
 

@@ -138,7 +138,14 @@ def assert_equal(one, other):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# tests/policies/test_policy_saver.py saves them, too.
+SAVED_ELSEWHERE = ("epsilon_greedy", "random")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=[pytest.mark.slow] * (k in SAVED_ELSEWHERE)) for k in KINDS],
+)
 def test_a_loaded_policy_acts_as_the_one_saved(kind, tmp_path):
     policy = KINDS[kind]()
     path = str(tmp_path)

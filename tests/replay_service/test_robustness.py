@@ -28,7 +28,13 @@ def test_faults_are_found():
     assert len(findings.faults()) == 4
 
 
-@pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(None, id="plain"),
+        pytest.param(PAIR, id="tls", marks=pytest.mark.slow),
+    ],
+)
 def test_no_flood_fills_a_server_or_stops_the_others(pair):
     findings = service_floods.flood(0.07, pair=pair)
     assert [fault for finding in findings for fault in finding.faults()] == []

@@ -17,7 +17,7 @@ from tfrl.utils import common
 FIRST, MID, LAST = 0, 1, 2
 OBSERVATION = tf.TensorSpec([2], tf.float32, "observation")
 ACTION = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 1)
-BOTH = [dqn_agent.DqnAgent, dqn_agent.DdqnAgent]
+DQN, DDQN = (dqn_agent.DqnAgent, dqn_agent.DdqnAgent)
 KERNEL, BIAS = [[1.0, -1], [0.5, 2]], [0.25, -0.5]
 TARGET_KERNEL, TARGET_BIAS = [[0.5, 1], [-1, 1.5]], [0.0, 1]
 
@@ -177,8 +177,7 @@ def test_initialize_copies_the_network():
     assert_all_equal(q_variables(agent), target_variables(agent))
 
 
-@pytest.mark.parametrize("graph", [False, True])
-@pytest.mark.parametrize("period", [1, 2, 3])
+@pytest.mark.parametrize(("period", "graph"), [(1, True), (2, False), (3, True)])
 def test_target_is_updated_at_every_period_th_call(period, graph):
     agent = make(target_update_period=period)
     agent.initialize()
@@ -290,8 +289,17 @@ def test_variables_list_all_that_train_changes():
     assert len(all_tf_variables()) == len(everything)
 
 
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("optimizer", ["adam", "momentum", "v1"])
+@pytest.mark.parametrize(
+    ("kind", "optimizer"),
+    [
+        (DQN, "adam"),
+        (DDQN, "momentum"),
+        (DQN, "v1"),
+        pytest.param(DDQN, "adam", marks=pytest.mark.slow),
+        pytest.param(DQN, "momentum", marks=pytest.mark.slow),
+        pytest.param(DDQN, "v1", marks=pytest.mark.slow),
+    ],
+)
 def test_train_traces_once(kind, optimizer):
     agent = make(kind, optimizer=OPTIMIZERS[optimizer](), target_update_period=2)
     train = common.function(agent.train)
@@ -301,7 +309,7 @@ def test_train_traces_once(kind, optimizer):
     assert agent.train_step_counter == 4
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", [pytest.param(DQN, marks=pytest.mark.slow), DDQN])
 def test_compiled_train_gives_the_same_weights(kind):
     agents = [
         make(kind, optimizer=OPTIMIZERS["adam"](), target_update_period=2)
@@ -415,8 +423,15 @@ def transitions(table):
     )
 
 
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(
+    ("kind", "optimizer"),
+    [
+        (DQN, "sgd"),
+        (DDQN, "adam"),
+        pytest.param(DDQN, "sgd", marks=pytest.mark.slow),
+        pytest.param(DQN, "adam", marks=pytest.mark.slow),
+    ],
+)
 def test_learns_the_optimal_values_of_a_small_task(kind, optimizer):
     # From A, action 0 leads to B for nothing and 1 ends with 1. From B, action 0 ends
     # with 3 and 1 leads back. With gamma 0.9: Q(A, 0) = 2.7, Q(B, 1) = 0.9 * 2.7.

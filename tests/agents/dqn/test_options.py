@@ -62,6 +62,15 @@ OPTIONS = {
     ),
     "recurrent": (VECTOR, {}, {}),
 }
+# What does not depend on what a network predicts for an action.
+ALIKE = ("nothing", "n_step", "boltzmann", "dict", "image")
+PAIRS = [
+    pytest.param(
+        agent, option, marks=[pytest.mark.slow] * (agent != "dqn" and option in ALIKE)
+    )
+    for agent in AGENTS
+    for option in OPTIONS
+]
 # What does not go together, and what the error says.
 REFUSED = {
     ("c51", "munchausen"): (TypeError, "munchausen"),
@@ -115,8 +124,7 @@ def experience(agent, seed=0):
     return testing.AgentConformance().make_experience(agent, 4, seed)
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(("agent", "option"), PAIRS)
 def test_every_agent_learns_with_every_option_or_says_why_not(agent, option):
     if (agent, option) in REFUSED:
         error, message = REFUSED[agent, option]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import pairs
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.networks import network
 from tfrl.specs import tensor_spec
@@ -441,14 +442,18 @@ CUT = frames("mbmfm", "ffbmf", seed=1)._replace(
 )
 
 
-@pytest.mark.parametrize("baseline", [False, True])
-@pytest.mark.parametrize(
-    ("behind", "entropy"),
-    [(padding(FIRST), 0.3), (padding(LAST), 0.3), (UNFINISHED, None), (CUT, None)],
-    ids=["zeros", "fixed length", "unfinished", "unfinished and cut"],
-)
-def test_what_stands_behind_the_ends_changes_nothing(behind, entropy, baseline):
+BEHIND = {
+    "zeros": (padding(FIRST), 0.3),
+    "fixed length": (padding(LAST), 0.3),
+    "unfinished": (UNFINISHED, None),
+    "unfinished and cut": (CUT, None),
+}
+
+
+@pytest.mark.parametrize(("name", "baseline"), pairs(BEHIND, [True, False]))
+def test_what_stands_behind_the_ends_changes_nothing(name, baseline):
     """Not the loss, any part of it, or the update, however much it is."""
+    behind, entropy = BEHIND[name]
     short, long = (
         make(
             value_network=Value() if baseline else None,

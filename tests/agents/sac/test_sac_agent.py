@@ -714,10 +714,11 @@ def projected(projection):
     ("kind", "make_actor", "distribution"),
     [
         (agents.SacAgent, lambda: ActorDistributionNetwork(*SPECS), NORMAL),
-        (
+        pytest.param(
             agents.SacAgent,
             lambda: ActorDistributionRnnNetwork(*SPECS, lstm_size=(3,)),
             NORMAL,
+            marks=pytest.mark.slow,
         ),
         (
             agents.SacAgent,
@@ -728,7 +729,12 @@ def projected(projection):
             ),
             "StateDependentNormal",
         ),
-        (agents.TqcAgent, lambda: ActorDistributionNetwork(*SPECS), NORMAL),
+        pytest.param(
+            agents.TqcAgent,
+            lambda: ActorDistributionNetwork(*SPECS),
+            NORMAL,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["default", "recurrent", "state-dependent noise", "TQC"],
 )

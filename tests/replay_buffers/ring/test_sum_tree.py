@@ -114,10 +114,20 @@ def test_what_is_not_kept_is_not_written():
     assert total == 16 + 6 - 1
 
 
-@both_ways
+RANGES = [(0, 30), (5, 1), (15, 17), (1003, 30)]
+MORE_RANGES = [(1, 30), (9, 14), (16, 4), (35, 29)]
+
+
 @pytest.mark.parametrize(
-    ("begin", "number"),
-    [(0, 30), (1, 30), (5, 1), (9, 14), (15, 17), (16, 4), (35, 29), (1003, 30)],
+    ("draw", "begin", "number"),
+    [
+        *((draw, *given) for draw in (_draw, _draw_compiled) for given in RANGES),
+        *((_draw, *given) for given in MORE_RANGES),
+        *(
+            pytest.param(_draw_compiled, *given, marks=pytest.mark.slow)
+            for given in MORE_RANGES
+        ),
+    ],
 )
 def test_draws_split_the_range_as_the_running_sum_does(draw, begin, number):
     values = np.random.default_rng(1).integers(0, 5, 30).astype(float)
@@ -158,8 +168,15 @@ def test_draws_are_in_proportion_to_the_values():
 EDGES = [0.0, np.nextafter(0, 1), 1e-17, 0.5, 1 - 2**-53]
 
 
-@both_ways
-@pytest.mark.parametrize("begin", [0, 777_777])
+@pytest.mark.parametrize(
+    ("draw", "begin"),
+    [
+        (_draw, 777_777),
+        (_draw_compiled, 0),
+        pytest.param(_draw, 0, marks=pytest.mark.slow),
+        pytest.param(_draw_compiled, 777_777, marks=pytest.mark.slow),
+    ],
+)
 def test_among_a_million_only_those_in_range_and_above_zero_are_drawn(draw, begin):
     rng = np.random.default_rng(3)
     number = 1_000_000

@@ -246,7 +246,8 @@ def create_n_step_transition_config(
 
     starts = [config(n, index() == n) for n in range(1, n_step)]
     ends = [
-        # The whole of a short episode is among the starts.
+        # A short episode is written as a whole, as one of the shorter items at the
+        # start.
         config(n, sw.Condition.is_end_episode(), index() != n)
         for n in range(n_step - 1, 0, -1)
     ]

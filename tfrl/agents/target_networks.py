@@ -20,7 +20,7 @@ from tfrl.utils import common
 def with_target(
     network: Any, target: Any, name: str, input_spec: Any
 ) -> tuple[network_lib.Network, network_lib.Network]:
-    """Returns a network and its target, with their variables created.
+    """Creates the variables of a network and of its target, and returns both.
 
     Args:
       network: A `Network`, or a Keras layer or model.

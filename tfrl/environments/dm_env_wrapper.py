@@ -1,4 +1,4 @@
-"""`DmEnvWrapper`: a dm_env environment, such as Acme's, as a `PyEnvironment`.
+"""`DmEnvWrapper` makes a dm_env environment, such as Acme's, a `PyEnvironment`.
 
 `py_to_dm_wrapper.PyToDMWrapper` is the inverse.
 """
@@ -17,7 +17,7 @@ from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
 
-# By dm_env's step types.
+# Maps dm_env's step types to ours.
 STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 

@@ -128,7 +128,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         return self._rng.bit_generator.state, self._num_steps
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._rng.bit_generator.state, self._num_steps = state
 
     def _reset(self) -> ts.TimeStep:

@@ -26,7 +26,8 @@ def as_array(
       ValueError: If the reward has another shape, or does not consist of numbers that
         are finite in float32.
     """
-    # The common case; np.float64 is a float, too. Comparisons with NaN are false.
+    # This is the common case; np.float64 is a float, too. Comparisons with NaN are
+    # false.
     if shape == () and isinstance(reward, float) and _LEAST <= reward <= _GREATEST:
         return np.array(reward, dtype)
     array = np.asarray(reward)

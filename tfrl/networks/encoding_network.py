@@ -101,7 +101,7 @@ class EncodingNetwork(network.Network):
             conv_type=conv_type,
             dtype=dtype,
         )
-        # For `layers`; built, since it has no variables.
+        # It is listed in `layers`, and it is built, since it has no variables.
         self._flatten = keras.layers.Flatten(dtype=dtype)
         self._flatten.build((None,))
         self._dense_layers = utils.dense_layers(

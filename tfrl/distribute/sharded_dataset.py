@@ -45,7 +45,7 @@ def make(
     client.check_windows(-(-batch_size // client.num_shards) if mixed else batch_size)
     ahead = max_in_flight
     if ahead is None:
-        # A shard that gives whole batches has one of them ahead.
+        # A shard that gives whole batches needs room for one batch ahead.
         ahead = batch_size * (3 if mixed else max(3, client.num_shards))
     opener = generator.register(lambda: client.stream(weighting, ahead, mixed=mixed))
     interrupts.WATCH.start()
@@ -61,5 +61,5 @@ def make(
 
 
 def label(client: sharded_client.ShardedClient) -> str:
-    """Returns the address under which the errors of a client's datasets are kept."""
+    """Returns a client's name in the records of errors, in place of an address."""
     return f"shards {id(client)}"

@@ -13,7 +13,7 @@ import os
 import re
 import uuid
 
-# Where loggers and savers write if they are given no directory.
+# The default directory of loggers and savers.
 DEFAULT_DIRECTORY = "~/tfrl"
 
 # Windows separates directories by backslashes.
@@ -24,10 +24,10 @@ _PROCESS_ID = str(uuid.uuid4())
 
 
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:
-    """Says what makes a path a pattern of TensorFlow's; None for a plain path.
+    """Returns what makes a path a pattern for TensorFlow; None for a plain path.
 
-    TensorFlow takes the path of a checkpoint or SavedModel for a pattern, where
-    `[`, `]`, `*`, `?` and a backslash do not stand for themselves.
+    TensorFlow interprets the path of a checkpoint or SavedModel as a pattern, in which
+    `[`, `]`, `*`, `?` and a backslash have a special meaning.
     """
     found = _PATTERN.search(os.fspath(path))
     if found is None:
@@ -70,8 +70,8 @@ def process_path(
 def unique_id() -> str:
     """Returns the identifier of this run.
 
-    The environment variable `TFRL_ID` sets it. A program that resumes needs the
-    identifier it had before, and the processes of one run need the same one. Without
-    the variable each process has a random identifier.
+    The environment variable `TFRL_ID` sets it. A program that resumes needs its earlier
+    identifier, and the processes of one run need the same identifier. Without the
+    variable each process has a random identifier.
     """
     return os.environ.get(_ID_VARIABLE) or _PROCESS_ID

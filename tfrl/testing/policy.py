@@ -14,13 +14,13 @@ from tfrl.trajectories import trajectory
 
 
 class PolicyConformance(Conformance):
-    """Checks the behaviour of a `TFPolicy` that drivers, agents and savers rely on.
+    """Checks the behaviour of a `TFPolicy` on which drivers, agents and savers rely.
 
-    Write `make_policy`. Override `make_time_step` if observations cannot be random, for
-    example if they contain a mask of valid actions, which must not be empty.
+    Implement `make_policy`. Override `make_time_step` if observations cannot be random,
+    for example if they contain a mask of valid actions, which must not be empty.
 
     Attributes:
-      batch_sizes: The batch sizes that the policy acts on.
+      batch_sizes: The batch sizes on which the policy acts.
     """
 
     batch_sizes: tuple[int, ...] = (1, 7)

@@ -21,12 +21,12 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class TFEnvironmentConformance(Conformance):
-    """Checks the behaviour of a `TFEnvironment` that drivers and loops rely on.
+    """Checks the behaviour of a `TFEnvironment` on which drivers and loops rely.
 
     Write `make_environment`.
 
     Attributes:
-      num_steps: How many random steps most of the checks take.
+      num_steps: The number of random steps that most checks take.
       seed: The seed of the random actions.
     """
 

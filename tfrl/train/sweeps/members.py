@@ -81,7 +81,7 @@ class Members:
         """Collects the initial experience of every run.
 
         Args:
-          state: If not None, the runs continue from what `state` returned instead.
+          state: A result of `state` from which the runs continue instead, or None.
 
         Raises:
           ValueError: `state` was taken from other loops.
@@ -118,7 +118,7 @@ class Members:
         return [self._joined(parts) for parts in zip(*measured, strict=True)]
 
     def state(self) -> list[np.ndarray]:
-        """Returns all that the runs continue from, each array `[N, ...]`."""
+        """Returns the state from which the runs continue, arrays `[N, ...]`."""
         positions = zip(*map(tf.nest.flatten, self._positions), strict=True)
         return [*self.final_values(), *map(self._joined, positions)]
 
@@ -269,7 +269,7 @@ def _all_variables(
     made: collecting_loop.CollectingLoop,
     evaluation: native_environment.NativeEnvironment,
 ) -> list[tf.Variable]:
-    """Returns all variables of a run, random generators' included."""
+    """Returns all variables of a run, including those of random generators."""
     parts = [
         part
         for module in (made, evaluation)
@@ -286,7 +286,7 @@ def _all_variables(
 
 
 def _check_loop(made: Any) -> native_environment.NativeEnvironment:
-    """Returns the loop's environment; raises if the loop cannot be swept."""
+    """Returns the loop's environment; raises an error if the loop cannot be swept."""
     if not getattr(made, "supports_sweep", False):
         raise TypeError(
             f"make_loop: got a loop of type {type(made).__name__}, expected an "

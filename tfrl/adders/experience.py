@@ -49,8 +49,8 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
     if fields not in (steps.NStepTransition._fields, steps.Trajectory._fields):
         raise TypeError(
             f"items: got {type(items).__name__}, expected an NStepTransition or a "
-            "Trajectory of tfrl.adders; pass sample.data of a table whose signature is "
-            "that of the adder."
+            "Trajectory of tfrl.adders; pass sample.data of a table with the "
+            "signature of the adder."
         )
     items = tf.nest.map_structure(tf.convert_to_tensor, items)
     items = items._replace(

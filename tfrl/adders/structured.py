@@ -58,8 +58,8 @@ class StructuredAdder(reverb_adder.ReverbAdder):
                 sw.infer_signature(configs_of_table, step_spec)
             except ValueError as error:
                 raise ValueError(
-                    f"configs: those of table {table!r} do not fit step_spec or each "
-                    f"other: {error}"
+                    f"configs: the configs of table {table!r} do not fit step_spec or "
+                    f"each other: {error}"
                 ) from error
         super().__init__(
             client,
@@ -107,7 +107,7 @@ class StructuredAdder(reverb_adder.ReverbAdder):
           ValueError: Always.
         """
         raise ValueError(
-            "signature: the items of a StructuredAdder are those of its configs; use "
+            "signature: the configs of a StructuredAdder define its items; use "
             "tfrl.replay_service.structured.infer_signature(configs, step_spec) for "
             "each table."
         )

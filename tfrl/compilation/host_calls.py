@@ -354,10 +354,9 @@ class _Buffers(NamedTuple):
 
 
 def _wrong_number(values: Sequence[Any], outputs: Sequence[Any]) -> ValueError:
-    how = "longer" if len(values) > len(outputs) else "shorter"
     return ValueError(
-        f"function: got {len(values)} results, {how} than output_specs, of which there "
-        f"are {len(outputs)}; return an array for each."
+        f"function: got {len(values)} results, expected {len(outputs)}, one for each "
+        "of output_specs; return an array for each."
     )
 
 

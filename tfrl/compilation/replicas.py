@@ -141,8 +141,8 @@ def _together(collect: Callable[[Any], Any]) -> Any:
 
 def _not_here(where: str) -> NotImplementedError:
     return NotImplementedError(
-        f"strategy: got numbers of several replicas to combine {where}, expected it in "
-        "the function that strategy.run calls, since replicas cannot wait for each "
-        "other elsewhere; leave jit_compile=False, and put a tf.function, a loop or a "
-        "branch around strategy.run in place of the one in agent.train."
+        f"strategy: got numbers of several replicas to combine {where}, expected this "
+        "only directly in the function that strategy.run calls, since replicas cannot "
+        "wait for each other elsewhere; leave jit_compile=False, and put a "
+        "tf.function, a loop or a branch around strategy.run, not into agent.train."
     )

@@ -270,9 +270,9 @@ def _check_agent(agent: tf_agent.TFAgent, parts: int) -> None:
     if normalizer is not None and normalizer.batch_size is not None:
         raise ValueError(
             f"agent.reward_normalizer: got one of batch_size={normalizer.batch_size}, "
-            "which follows the steps of so many environments, expected one of "
-            "batch_size=None with gamma=0, because the environments are those of "
-            "several actors."
+            "which follows the steps of that many environments, expected one of "
+            "batch_size=None with gamma=0, because the environments belong to several "
+            "actors."
         )
     if parts > 1 and tf.nest.flatten(agent.collect_policy.policy_state_spec):
         raise ValueError(

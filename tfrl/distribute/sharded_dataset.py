@@ -30,8 +30,8 @@ def make(
     signature = client.signature
     if signature is None:
         raise ValueError(
-            f"table: {client.table!r} has no signature, expected one, which says what "
-            "the dataset's elements are; make the table with one."
+            f"table: {client.table!r} has no signature, expected one, which defines "
+            "the dataset's elements; make the table with a signature."
         )
     spec = tf.nest.map_structure(
         lambda leaf: tf.TensorSpec([batch_size, *leaf.shape], leaf.dtype),

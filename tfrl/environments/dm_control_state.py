@@ -58,8 +58,9 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     given = {name: value.shape for name, value in state["model"].items()}
     if given != {name: value.shape for name, value in present.items()}:
         raise ValueError(
-            f"state: got that of another model than that of {type(env.task).__name__}; "
-            "load the task, and the release of MuJoCo, that saved the state."
+            "state: got the state of another model than the model of "
+            f"{type(env.task).__name__}; load the task, and the release of MuJoCo, "
+            "that saved the state."
         )
     # Some tasks compute parts of themselves when an episode begins.
     env.reset()

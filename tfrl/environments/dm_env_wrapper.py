@@ -154,8 +154,8 @@ def _check_is_dm_env(env: Any) -> None:
     if missing or isinstance(env, py_environment.PyEnvironment):
         raise TypeError(
             f"env: got {env!r} of type {type(env).__name__}, expected a "
-            "dm_env.Environment; a PyEnvironment needs no wrapper, and suite_gym."
-            "wrap_env takes those of Gymnasium."
+            "dm_env.Environment; a PyEnvironment needs no wrapper, and "
+            "suite_gym.wrap_env takes Gymnasium's environments."
         )
 
 

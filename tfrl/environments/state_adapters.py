@@ -126,9 +126,9 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     classes = [_name_of(type(layer)) for layer in layers]
     if state["classes"] != classes:
         raise ValueError(
-            f"state: got that of {' in '.join(reversed(state['classes']))}, expected "
-            f"that of {' in '.join(reversed(classes))}; make the environment and its "
-            "wrappers as in the run that saved the state."
+            f"state: got the state of {' in '.join(reversed(state['classes']))}, "
+            f"expected the state of {' in '.join(reversed(classes))}; make the "
+            "environment and its wrappers as in the run that saved the state."
         )
     adapters = [_adapter_of(layer) for layer in layers]
     # The innermost layer comes first, because a wrapper may read the layers inside of

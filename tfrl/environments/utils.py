@@ -131,7 +131,7 @@ def _check_step(
             where = "/".join(map(str, path))
             raise ValueError(
                 f"{where}: got {array[bad][0]} from environment {name} at step {step}, "
-                f"expected values from {spec.minimum} to {spec.maximum}; mend the "
+                f"expected values from {spec.minimum} to {spec.maximum}; correct the "
                 "environment, or its spec."
             )
 
@@ -150,7 +150,8 @@ def _sample_action(
     if not mask.any(axis=-1).all():
         raise ValueError(
             f"observation_and_action_constraint_splitter: got the mask {mask}, "
-            "expected at least one action to be allowed; mend the environment's mask."
+            "expected at least one action to be allowed; correct the environment's "
+            "mask."
         )
     # The argmax of random numbers is uniform over the allowed actions.
     choice = np.argmax(np.where(mask, rng.random(mask.shape), -1.0), axis=-1)

@@ -190,8 +190,8 @@ class VectorPyEnvironment(batches.Batch):
         """
         if mode != self._vector_env.render_mode:
             raise ValueError(
-                f"render: got mode {mode!r}, expected the one that the members were "
-                f"made for, {self._vector_env.render_mode!r}; load them with "
+                f"render: got mode {mode!r}, expected the mode for which the members "
+                f"were made, {self._vector_env.render_mode!r}; load them with "
                 f"gym_kwargs={{'render_mode': {mode!r}}}."
             )
         pictures: Any = self._vector_env.render()

@@ -38,7 +38,7 @@ def plot_performance_profiles(
         if np.shape(profile.value) != thresholds.shape:
             raise ValueError(
                 f"profiles[{name!r}]: got shape {np.shape(profile.value)}, expected "
-                f"{thresholds.shape}, that of thresholds; compute it at these "
+                f"{thresholds.shape}, the shape of thresholds; compute it at these "
                 "thresholds."
             )
         (line,) = axes.plot(

@@ -258,7 +258,7 @@ def _for_appending(file: TextIO) -> TextIO:
 def _warn_of_dropped(keys: Iterable[Any]) -> None:
     warnings.warn(
         f"values: got the further keys {list(keys)}, which are dropped, because the "
-        "columns of an open file stay those of the first write; give the CSVLogger the "
+        "first write determines the columns of an open file; give the CSVLogger the "
         "path of the file.",
         RuntimeWarning,
         stacklevel=4,

@@ -98,7 +98,7 @@ def epsilon_greedy(
         where the probabilities of the row are NaN.
     """
     has_legal = tf.reduce_all(tf.reduce_any(is_legal, axis=-1))
-    message = "is_legal: no action of a row is legal; expected one; mend the mask."
+    message = "is_legal: no action of a row is legal; expected one; correct the mask."
     with tf.control_dependencies([context.assert_true(has_legal, [message])]):
         is_legal = tf.identity(is_legal)
     dtype = action_values.dtype

@@ -97,5 +97,6 @@ class AsyncPolicySaver(forwarding.Forwards):
         if failure is not None:
             raise RuntimeError(
                 f"AsyncPolicySaver: the save to {self._export_dir} failed with "
-                f"{type(failure).__name__}: {failure}; mend that and save again."
+                f"{type(failure).__name__}: {failure}; remove the cause, and save "
+                "again."
             ) from failure

@@ -421,12 +421,12 @@ def _keys(keys: Any, name: str) -> np.ndarray:
         return np.fromiter(map(operator.index, keys), np.uint64, len(keys))
     except OverflowError:
         raise ValueError(
-            f"{name}: got a key that is negative or above 2**64 - 1, expected those of "
-            "`SampleInfo.key`."
+            f"{name}: got a key that is negative or above 2**64 - 1, expected keys "
+            "from `SampleInfo.key`."
         ) from None
     except TypeError as error:
         raise TypeError(
-            f"{name}: got keys that are not integers ({error}), expected those of "
+            f"{name}: got keys that are not integers ({error}), expected keys from "
             "`SampleInfo.key`."
         ) from None
 

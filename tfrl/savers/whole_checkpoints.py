@@ -153,10 +153,10 @@ class Checkpointer:
         if lines:
             raise CheckpointError(
                 f"checkpoint directory {self._directory!r}: these weights would be in "
-                f"no checkpoint:\n{shortened(lines)}\n"
-                "TensorFlow does not look into the lists and dictionaries of a Keras "
-                "layer; make each layer in them an attribute of its own, or derive "
-                "from tfrl.networks.Network in place of keras.Layer."
+                f"no checkpoint:\n{shortened(lines)}\nTensorFlow does not look into "
+                "the lists and dictionaries of a Keras layer; make each layer in them "
+                "an attribute of its own, or derive from tfrl.networks.Network "
+                "instead of keras.Layer."
             )
 
     def _not_finite(self) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def pattern_problem(path: str | os.PathLike[str]) -> str | None:
         return None
     return (
         f"has {found[0]!r}, expected a path without any of []*?\\, since TensorFlow "
-        "takes them for parts of a pattern, and would not find the files again or "
-        "delete those of other directories; choose another name"
+        "takes them for parts of a pattern, and would either not find the files "
+        "again, or delete files of other directories; choose another name"
     )
 
 

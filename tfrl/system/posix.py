@@ -21,7 +21,7 @@ from typing import Any
 
 _REFUSAL = (
     "expected a POSIX system, such as Linux or macOS, to start this process, got "
-    "Windows; run what it does in your own process, such as the environments in a "
+    "Windows; do its work in your own process, for instance step environments in a "
     "BatchedPyEnvironment, or run the program in WSL."
 )
 _LONGEST_STACK = 1 << 14  # Bytes.

@@ -59,7 +59,7 @@ class PolicyConformance(Conformance):
                     getattr(policy.policy_step_spec, name),
                     (size,),
                     f"{name} for a batch of {size}",
-                    f"return it so from _action, or mend the {name}'s spec",
+                    f"return it so from _action, or correct the {name}'s spec",
                 )
 
     def test_the_initial_state_is_what_its_spec_says(self) -> None:

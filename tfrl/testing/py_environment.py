@@ -121,7 +121,7 @@ class PyEnvironmentConformance(Conformance):
                     outer,
                     f"time step {step}",
                     "return arrays of the spec's dtype and shape from _reset and "
-                    "_step, or mend the spec",
+                    "_step, or correct the spec",
                 )
 
     def test_numbers_are_finite(self) -> None:
@@ -159,7 +159,7 @@ class PyEnvironmentConformance(Conformance):
                     time_step,
                     environment.current_time_step(),
                     f"current_time_step() after step {step}",
-                    "what step() had returned",
+                    "the time step that step() had returned",
                     "leave `current_time_step` and `step` to the base class",
                 )
 

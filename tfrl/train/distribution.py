@@ -68,7 +68,7 @@ def _check_statistics(layers: Iterable[keras.layers.Layer]) -> None:
         if is_batch_norm and not layer.synchronized:
             raise ValueError(
                 f"layer {layer.name!r}: got a BatchNormalization with several "
-                "replicas, of which each would normalize by the statistics of its own "
+                "replicas, each of which would normalize by the statistics of its own "
                 "examples, expected one with synchronized=True; or use a "
                 "LayerNormalization."
             )

@@ -61,8 +61,9 @@ def environment(addresses: Sequence[str], index: int) -> dict[str, str]:
     """
     if len(addresses) < 2:
         raise ValueError(
-            f"addresses: got {list(addresses)}, expected those of two workers or more; "
-            "train a single one by a MirroredStrategy, or without a strategy."
+            f"addresses: got {list(addresses)}, expected the addresses of two workers "
+            "or more; train in a single process with a MirroredStrategy, or without a "
+            "strategy."
         )
     number_checks.check_integer("index", index, 0, remedy="workers count from 0")
     if index >= len(addresses):

@@ -145,7 +145,7 @@ class OptimizerAdapter(tf.Module):
             if value:
                 raise ValueError(
                     f"optimizer {name!r}: got {setting}={value} with several replicas, "
-                    "of which each would do so with its own part of the gradients, "
+                    "each of which would do so with its own part of the gradients, "
                     "expected None; give the agent gradient_clipping, or a larger "
                     "batch."
                 )

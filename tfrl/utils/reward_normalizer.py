@@ -104,8 +104,8 @@ class RewardNormalizer(tf.Module):
             return
         if rewards.shape[0] not in (None, self._batch_size):
             raise ValueError(
-                f"rewards: expected those of {self._batch_size} environment(s), as "
-                f"batch_size says, got shape {tuple(rewards.shape)}; make the "
+                f"rewards: expected the rewards of {self._batch_size} environment(s), "
+                f"as batch_size says, got shape {tuple(rewards.shape)}; make the "
                 f"RewardNormalizer with batch_size={rewards.shape[0]}."
             )
         discounts = tf.where(is_first, 0.0, tf.cast(self._gamma, tf.float32))

@@ -88,8 +88,8 @@ def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     """
     if frames.discount.shape[1] == 1:
         raise ValueError(
-            "experience: expected at least 2 frames [B, T + 1, ...], of which the last "
-            "gives the last observation, got 1; collect more of them."
+            "experience: expected at least 2 frames [B, T + 1, ...], because the last "
+            "frame only gives the last observation, got 1; collect more of them."
         )
     cut = episodes.is_cut(frames)
     starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])

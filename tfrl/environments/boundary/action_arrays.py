@@ -122,7 +122,7 @@ def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
 def _remedy(problem: str) -> str:
     if problem.endswith("a finite number,"):
         return (
-            "mend the policy, whose network may have diverged: lower its learning "
+            "correct the policy, whose network may have diverged: lower its learning "
             "rate, or clip its gradients"
         )
     if "expected an array of dtype" in problem:

@@ -57,6 +57,7 @@ class NestCopier:
         except leaf_checks.BrokenSpecError as error:
             raise ValueError(
                 f"{error.where}: got {error.problem} from environment {self._name}; "
-                "mend what its reset and its step return, or its spec (its space)."
+                "correct the results of its reset and its step, or its spec (its "
+                "space)."
             ) from None
         return tree.unflatten_as(self._spec, copies)

@@ -177,8 +177,8 @@ class TimeStepChecker:
         self, error: leaf_checks.BrokenSpecError, step: int | None
     ) -> ValueError:
         return ValueError(
-            f"{error.where}: got {error.problem} from {self._source(step)}; mend the "
-            "environment, or its spec."
+            f"{error.where}: got {error.problem} from {self._source(step)}; correct "
+            "the environment, or its spec."
         )
 
     def _check_is_time_step(self, value: Any, step: int | None) -> None:
@@ -231,9 +231,9 @@ class TimeStepChecker:
                     value = value[0]
                 warnings.warn(
                     f"{_describe_outlier(where, value, spec)} from environment "
-                    f"{self._name} at step {step}; mend the bounds in its spec (or its "
-                    "Box), or clip the numbers in a wrapper. There is no warning about "
-                    "later ones.",
+                    f"{self._name} at step {step}; correct the bounds in its spec (or "
+                    "its Box), or clip the numbers in a wrapper. Later numbers out "
+                    "of bounds cause no warning.",
                     RuntimeWarning,
                     stacklevel=3,
                 )

@@ -192,8 +192,8 @@ def _set_lake(env: Any, state: dict[str, Any]) -> None:
     # A lake without a name or a map is drawn at random when it is made.
     if not np.array_equal(env.desc, state["desc"]):
         raise ValueError(
-            f"state: got that of the map {state['desc'].tolist()}, expected that of "
-            f"{env.desc.tolist()}; make the environment with the same desc."
+            f"state: got the state of the map {state['desc'].tolist()}, expected the "
+            f"map {env.desc.tolist()}; make the environment with the same desc."
         )
     write(_LAKE, env, state)
 

@@ -107,8 +107,8 @@ def autoreset_mode(vector_env: gymnasium.vector.VectorEnv) -> AutoresetMode:
     except ValueError as error:
         raise ValueError(
             f"vector_env.metadata['autoreset_mode']: got {declared!r} from "
-            f"{vector_env}, expected a gymnasium.vector.AutoresetMode; declare the one "
-            "that the environment follows."
+            f"{vector_env}, expected a gymnasium.vector.AutoresetMode; declare the "
+            "mode that the environment follows."
         ) from error
 
 

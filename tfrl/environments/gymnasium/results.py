@@ -48,7 +48,7 @@ def ends(
         expected = f"bools of shape {shape}" if shape else "two bools"
         raise ValueError(
             f"step: got terminated={terminated!r} and truncated={truncated!r} from "
-            f"{name}, expected {expected}; mend the third and the fourth value that "
+            f"{name}, expected {expected}; correct the third and the fourth value that "
             "its step returns."
         )
     return first, second

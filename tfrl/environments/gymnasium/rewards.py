@@ -34,8 +34,8 @@ def as_array(
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"reward: got {_shorten(reward)} of type {type(reward).__name__} from "
-            f"{name}, expected {_expected(shape)}; mend the second value that its step "
-            "returns."
+            f"{name}, expected {_expected(shape)}; correct the second value that its "
+            "step returns."
         )
     if array.shape != shape:
         remedy = (
@@ -50,9 +50,9 @@ def as_array(
         )
     if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
         raise ValueError(
-            f"reward: got {bounds.describe_not_finite_in_float32(array)} from "
-            f"{name}, expected a finite number; mend the environment's "
-            "reward, or clip it in a wrapper."
+            f"reward: got {bounds.describe_not_finite_in_float32(array)} from {name}, "
+            "expected a finite number; correct the environment's reward, or clip it "
+            "in a wrapper."
         )
     return array.astype(dtype)
 

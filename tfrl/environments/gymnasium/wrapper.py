@@ -130,8 +130,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """
         if mode != self._gym_env.render_mode:
             raise ValueError(
-                f"render: got mode {mode!r}, expected the one that {self._name} was "
-                f"made for, {self._gym_env.render_mode!r}; load it with "
+                f"render: got mode {mode!r}, expected the mode for which {self._name} "
+                f"was made, {self._gym_env.render_mode!r}; load it with "
                 f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
             )
         return self._gym_env.render(**self._render_kwargs)

@@ -104,7 +104,7 @@ class Dynamics:
             return
         raise TypeError(
             f"{name}: got {value!r} of type {type(value).__name__}, expected a "
-            "function; see Dynamics for what it takes and returns."
+            "function; see Dynamics for its arguments and result."
         )
 
     def _check_spec(self, name: str) -> None:

@@ -138,7 +138,7 @@ def _check_like(where: str, value: Any, spec: Any) -> None:
         ):
             raise ValueError(
                 f"{_join(where, path)}: got {_describe(tensor)}, expected "
-                f"{_describe(expected)}; mend the shape or cast the tensor."
+                f"{_describe(expected)}; correct the shape, or cast the tensor."
             )
 
 

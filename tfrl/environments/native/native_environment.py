@@ -258,7 +258,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         reward = context.assert_finite(
             reward,
             "reward: got NaN or infinity from the step of the Dynamics, expected "
-            "finite numbers; mend its reward",
+            "finite numbers; correct its reward",
         )
         self._state.assign(state)
         values = [elapsed, step_type, reward, discount]

@@ -60,7 +60,7 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
         raise ValueError(
             f"saved_model_path: the policy in {saved_model_path} uses operations that "
             "TensorFlow Lite lacks, expected its built-in ones only"
-            f"{' and those of TensorFlow' if select_tf_ops else ''}; save a "
+            f"{' and TensorFlow operations' if select_tf_ops else ''}; save a "
             "GreedyPolicy of it, or pass select_tf_ops=True for an interpreter with "
             "the Flex delegate."
         ) from error

@@ -88,8 +88,8 @@ class FrameStacking(row_format.RowFormat):
             )
         if padding not in ("first", "zeros"):
             raise ValueError(
-                f"padding: got {padding!r}, expected 'first' or 'zeros'; give what the "
-                "wrapper fills the first stack of an episode with."
+                f"padding: got {padding!r}, expected 'first' or 'zeros'; give the "
+                "padding with which the wrapper fills the first stack of an episode."
             )
         self._num_frames = num_frames
         self._axis = axis

@@ -268,9 +268,9 @@ class Run:
         for field, (before, now) in grown.items():
             bar.note(
                 f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
-                "on it, such as a learning rate that decays until the end, are those "
-                "of the longer run from here on, so their values may jump; all other "
-                "schedules go on."
+                "on it, such as a learning rate that decays until the end, follow the "
+                "longer run from here on, so their values may jump; all other "
+                "schedules continue unchanged."
             )
 
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:

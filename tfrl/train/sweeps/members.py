@@ -135,9 +135,9 @@ class Members:
             for spec in specs
         ]:
             raise ValueError(
-                "make_loop: got loops whose variables differ from those of the "
-                "checkpoint in number, shape or dtype, expected the same loops; choose "
-                "another directory, or make the loops as before."
+                "make_loop: got loops whose variables differ from the checkpoint's in "
+                "number, shape or dtype, expected the same loops; choose another "
+                "directory, or make the loops as before."
             )
         held = len(self._values[0])
         self._values = self._shares(columns[:held])
@@ -329,10 +329,10 @@ def _check_same(
 
     if describe(expected) != describe(found):
         raise ValueError(
-            f"make_loop: the loop of run {run} has other variables than that of run 0 "
-            f"({len(found)} and {len(expected)}; their shapes and dtypes must agree, "
-            "too), expected loops that differ in values only; sweep over numbers that "
-            "change no shapes."
+            f"make_loop: the loop of run {run} has other variables than the loop of "
+            f"run 0 ({len(found)} and {len(expected)}; their shapes and dtypes must "
+            "agree, too), expected loops that differ in values only; sweep over "
+            "numbers that change no shapes."
         )
 
 

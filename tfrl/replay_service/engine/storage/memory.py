@@ -39,9 +39,9 @@ def check(size: int) -> None:
     left = available()
     if left is not None and size > left - _SPARE:
         raise errors.ResourceExhaustedError(
-            f"There is not enough memory for {size} more bytes: "
-            f"{max(left, 0)} are left, of which {_SPARE} are reserved. Give the tables "
-            "a smaller max_size, or the server more memory."
+            f"There is not enough memory for {size} more bytes: {max(left, 0)} are "
+            f"left, and {_SPARE} of these are reserved. Give the tables a smaller "
+            "max_size, or the server more memory."
         )
 
 

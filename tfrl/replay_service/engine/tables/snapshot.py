@@ -154,5 +154,5 @@ def _check_sizes(size: int, used: int, capacity: int, max_size: int) -> None:
         raise ValueError(
             f"checkpoint: got a table of {size} items in {capacity} rows, expected at "
             f"most {max_size} items, the table's max_size; make the table as large as "
-            "the one that was saved."
+            "the saved table."
         )

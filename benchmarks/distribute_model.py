@@ -236,7 +236,7 @@ class Model:
         self._train()
 
     def _kill(self) -> None:
-        """Kills the first shard; others take over what it was asked for."""
+        """Kills the first shard; the others take over its requests."""
         shard, *others = self.shards
         shard.is_alive = False
         for kind, requests in shard.requests.items():

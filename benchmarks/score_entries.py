@@ -29,7 +29,7 @@ class Entry:
       reference: A published return, and `source` says whose; None if there is none.
       source: Where the reference is from.
       flags: Further flags of the script.
-      note: What the page says if the settings are neither published ones nor chosen on
+      note: The text on the page if the settings are neither published nor chosen on
         other seeds.
     """
 

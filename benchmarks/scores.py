@@ -106,7 +106,7 @@ class Run:
 
     @property
     def output(self) -> pathlib.Path:
-        """Where what it prints is."""
+        """The file that holds its printed output."""
         return self.folder / "output.txt"
 
     def flags(self) -> list[str]:
@@ -119,12 +119,12 @@ class Run:
         ]
 
     def key(self) -> tuple[str, str, str, str]:
-        """What identifies its row."""
+        """The fields that identify its row."""
         entry = self.entry
         return entry.agent, entry.config, entry.hash(), str(self.seed)
 
     def remove_outputs_of_its_row(self) -> None:
-        """Removes its outputs if they are the ones that its row was made from."""
+        """Removes its outputs if its row was made from them."""
         if self.is_again and (self.folder / "finished.json").exists():
             shutil.rmtree(self.folder)
 

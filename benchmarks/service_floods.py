@@ -54,7 +54,7 @@ class Finding:
       longest: The longest time in seconds that another client waited.
       peak: The bytes by which the server grew while it was flooded.
       kept: The bytes by which it was larger afterwards.
-      answer: What the server answered.
+      answer: The server's answer.
     """
 
     name: str

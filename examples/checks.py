@@ -1,6 +1,6 @@
 """Checks the fields of a configuration before anything is built from them.
 
-An error names the field, what it was given, what it may have, and the flag to set.
+An error names the field, the given value, the possible values, and the flag to set.
 """
 
 from __future__ import annotations

@@ -41,14 +41,14 @@ class Case:
       step_time: The time of an update.
       steps_per_second: The speed of an actor; a step makes an item.
       samples_per_insert: See `rate_limiters.SampleToInsertRatio`.
-      min_size: How many items all shards together hold before sampling.
+      min_size: The number of items that all shards together hold before sampling.
       error_buffer: Half of the width of the window of a limiter of all shards.
       plain_division: Whether the window is divided by the number of shards, however
         narrow that is; else by `limiter_windows.divide`.
       whole_messages: Whether a shard inserts only whole messages and samples only whole
         draws. The replay service inserts and samples what its limiter allows.
-      items_per_message: How many items an actor sends together.
-      batches_ahead: How many batches are requested ahead of their use.
+      items_per_message: The number of items that an actor sends together.
+      batches_ahead: The number of batches that are requested ahead of their use.
       write_time: A shard's time for an item that it inserts.
       sample_time: A shard's time for an item that it samples.
       item_bytes: The size of an item.
@@ -131,8 +131,8 @@ class Model:
       limiter: The rate limiter of each shard.
       now: The time.
       shards: The shards.
-      lags: By how many updates weights were old when items of them were inserted.
-      ages: How old items were when they were sampled.
+      lags: The age of an item's weights when it was inserted, in updates.
+      ages: The ages of items when they were sampled.
     """
 
     def __init__(self, case: Case) -> None:

@@ -171,7 +171,7 @@ class Temperature(tf.Module):
 
     Attributes:
       log: The variable of the logarithm.
-      target: The number that the quantity shall reach.
+      target: The number that the quantity should reach.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Temperature(tf.Module):
 
         Args:
           initial_log: The initial logarithm.
-          target: The number that the quantity shall reach.
+          target: The number that the quantity should reach.
           use_log: See `losses.temperature_loss`.
           bounds: The least and the greatest logarithm; None for no bounds.
           name: The name of the variable.

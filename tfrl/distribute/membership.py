@@ -120,7 +120,7 @@ class Membership:
           peer: The address at which the other learners reach this process.
 
         Returns:
-          The group, with their "sessions" and "addresses"; None if this process shall
+          The group, with their "sessions" and "addresses"; None if this process must
           stop.
         """
         self._note["peer"] = peer

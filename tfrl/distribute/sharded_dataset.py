@@ -61,5 +61,5 @@ def make(
 
 
 def label(client: sharded_client.ShardedClient) -> str:
-    """Returns a client's name in the records of errors, in place of an address."""
+    """Returns the name that stands for a client's address in the records of errors."""
     return f"shards {id(client)}"

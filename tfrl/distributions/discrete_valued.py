@@ -33,7 +33,7 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
 
         Args:
           values: The values, floats `[*E, K]`, which the batch shares. Dimensions of 1
-            broadcast to those of the logits or probabilities.
+            broadcast to the dimensions of the logits or probabilities.
           logits: The logits, `[..., *E, K]`.
           probs: The probabilities, `[..., *E, K]`.
           name: The distribution's name.

@@ -1,7 +1,7 @@
 """TF-Agents' small environments that count, for tests.
 
 They are `tfrl.testing.CountingEnvironment`s that count episodes, too. Every observation
-says which step of which episode it is, so a test can tell frames apart.
+identifies its step and its episode, so a test can tell frames apart.
 """
 
 from __future__ import annotations

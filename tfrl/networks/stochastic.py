@@ -96,8 +96,8 @@ class ExpQWeightedPolicy(recorded_layer.RandomLayer):
           actor_network: A Keras layer, stateless Network or function that maps
             observations to a distribution of actions, or to random actions.
           critic_network: A layer, Network or function that maps `(observation, action)`
-            to values `[B]` or `[B, 1]`, or to a distribution of values, of which the
-            mean is taken.
+            to values `[B]` or `[B, 1]`, or to a distribution of values, whose mean is
+            taken.
           beta: The temperature, above 0.
           num_action_samples: The number of actions to choose from.
           seed: The seed of the actions; see `RandomLayer`.

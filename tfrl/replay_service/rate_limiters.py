@@ -237,7 +237,7 @@ def check_satisfiable(
         raise ValueError(
             f"rate_limiter: got max_diff - min_diff {high - low}, expected at least "
             f"{least} with {ratio} samples_per_insert, because inserts and samples "
-            "would both stop for good; widen the range."
+            "would both stop forever; widen the range."
         )
 
 

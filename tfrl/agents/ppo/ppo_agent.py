@@ -186,9 +186,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           adaptive_kl_target: The divergence to which the weight is adapted.
           adaptive_kl_tolerance: The tolerance of the target, as a fraction of the
             target.
-          value_clipping: The range around the value predicted before training, outside
-            of which the critic's loss is clipped. It takes the same kinds of values as
-            `importance_ratio_clipping`; None or 0 does not clip.
+          value_clipping: The range around the value predicted before training. Outside
+            of this range the critic's loss is clipped. It takes the same kinds of
+            values as `importance_ratio_clipping`; None or 0 does not clip.
           check_numerics: Has no effect: losses and gradients are always checked.
           compute_value_and_advantage_in_train: Whether `train` computes values and
             advantages. If not, `preprocess_sequence` computes them, which minibatches

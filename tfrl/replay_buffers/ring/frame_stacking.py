@@ -32,9 +32,9 @@ class FrameStacking(row_format.RowFormat):
     newest are in the observations before it, too. A buffer with this format stores each
     frame once, so a million transitions with observations of uint8 `[84, 84, 4]` take 7
     GB instead of 28. Users write and sample the same observations as without it: a
-    sampled stack is, byte for byte, what the wrapper returned, at the start of an
-    episode as well. A stack at the start may be filled with the padding, or continue
-    the stack before, as EnvPool's stacks do after a lost life.
+    sampled stack is, byte for byte, the stack that the wrapper returned, also at the
+    start of an episode. A stack at the start may be filled with the padding, or
+    continue the stack before, as EnvPool's stacks do after a lost life.
 
     ```python
     replay_buffer = TFUniformReplayBuffer(

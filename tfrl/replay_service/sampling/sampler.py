@@ -158,7 +158,7 @@ class SampleStream:
         """Returns the available rows, at least one and at most `most`.
 
         The rows count as drawn ahead until the next call. The format of the result and
-        the errors are those of `next_batch`.
+        the errors are the same as for `next_batch`.
 
         Args:
           most: The maximum number of rows.

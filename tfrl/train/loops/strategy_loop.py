@@ -38,7 +38,7 @@ _Result = TypeVar("_Result")
 class StrategyLoop(dataset_loop.DatasetLoop):
     """Trains the replicas of a strategy, each on its own elements of a dataset.
 
-    An iteration is an update on one batch, of which each replica has a part. The
+    An iteration is an update on one batch, which is divided among the replicas. The
     weights are the same as from a `DatasetLoop` on one device with the whole batch.
     Either loop can restore a checkpoint of the other.
     """

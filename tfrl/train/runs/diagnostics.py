@@ -26,7 +26,7 @@ class Diagnostics:
         )
 
     def measure(self) -> dict[str, float]:
-        """Returns the numbers by name; without experience, the ones that need none."""
+        """Returns the numbers by name; before there is experience, fewer numbers."""
         if self._loop.can_draw_for_log():
             values = self._of_batch()
         else:

@@ -17,7 +17,7 @@ from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config
 
 _CONFIG = "config.json"
-# The outputs of a run. `overwrite` removes these, and what the program adds to them.
+# The outputs of a run. `overwrite` removes these, and the program's own outputs.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",

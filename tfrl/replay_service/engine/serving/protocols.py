@@ -116,8 +116,8 @@ class StreamProtocol(asyncio.BufferedProtocol):
         """Sends a message without copying its large arrays.
 
         Raises:
-          ResourceExhaustedError: If many clients do not read what they have requested,
-            and there is not enough memory for more.
+          ResourceExhaustedError: If many clients do not read the answers that they have
+            requested, and there is not enough memory for more.
         """
         if self._transport.is_closing():
             return  # The client is gone: `connection_lost` will follow.

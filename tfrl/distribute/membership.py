@@ -188,9 +188,9 @@ class Membership:
             if board.get("version") != version.__version__:
                 raise RuntimeError(
                     f"version: got {version.__version__!r} of tfrl in "
-                    f"{self.task.title}, expected {board.get('version')!r}, the one of "
-                    f"the coordinator at {self._coordinator}; install the same version "
-                    "for all processes."
+                    f"{self.task.title}, expected {board.get('version')!r}, the "
+                    f"version of the coordinator at {self._coordinator}; install the "
+                    "same version for all processes."
                 )
             self._board = board
             self._num_boards = number

@@ -266,7 +266,7 @@ def _parser() -> argparse.ArgumentParser:
         "--experiment",
         required=True,
         metavar="PACKAGE.MODULE:FUNCTION",
-        help="what makes the experiment from the run's settings",
+        help="the function that makes the experiment from the run's settings",
     )
     parser.add_argument("--coordinator", required=True, metavar="HOST:PORT")
     parser.add_argument(

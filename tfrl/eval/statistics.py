@@ -249,8 +249,8 @@ def _by_run_and_task(name: str, scores: Any, ndim: int | None = None) -> np.ndar
     if missing := np.isnan(scores).sum():
         raise ValueError(
             f"{name}: got {missing} NaN among {scores.size} scores, expected numbers; "
-            "score a failed run by what its policy does, as without it the agent would "
-            "look better than it is."
+            "score a failed run by its policy's returns, since without this run the "
+            "agent would look better than it is."
         )
     return scores
 

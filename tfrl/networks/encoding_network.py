@@ -177,7 +177,7 @@ class EncodingNetwork(network.Network):
             )
         except (ValueError, TypeError) as error:
             raise ValueError(
-                "preprocessing_layers: their nest does not lie over the one of "
+                "preprocessing_layers: their structure does not match "
                 f"input_tensor_spec {self.input_tensor_spec}, expected the same "
                 f"structure or a shallower one; rearrange them ({error})."
             ) from error

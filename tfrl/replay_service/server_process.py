@@ -127,9 +127,10 @@ class ServerProcess:
             hint += ", so check whether the machine ran out of memory"
         return (
             f"The replay server on port {self.port} (process {self.pid}), which this "
-            f"process had started, has died with exit code {code}: {hint}. What its "
-            "tables held since the last checkpoint is lost. Run this program again; "
-            "with a DefaultCheckpointer the server continues from that checkpoint."
+            f"process had started, has died with exit code {code}: {hint}. All changes "
+            "of its tables since the last checkpoint are lost. Run this program "
+            "again; with a DefaultCheckpointer the server continues from that "
+            "checkpoint."
         )
 
     def stop(self) -> None:

@@ -223,7 +223,7 @@ class PyEnvironmentConformance(Conformance):
                 other,
                 f"time step {step} of the second run with seed 7",
                 "as in the first run",
-                "draw every random number from what seed() has seeded",
+                "draw every random number from a generator that seed() has seeded",
             )
 
     def test_a_restored_state_goes_on_as_before(self) -> None:
@@ -360,5 +360,5 @@ def _as_in_a_checkpoint(captured: Any) -> Any:
             f"get_state(){serialization.path_text(error.path[1:])}",
             f"a {error.kind.__qualname__}",
             "an array, a number, a string, bytes, None, or a nest of these",
-            "return only what a checkpoint can hold",
+            "return only values that a checkpoint can hold",
         )

@@ -102,7 +102,7 @@ class ReplayBufferConformance(Conformance):
                 "the frames drawn",
                 f"{sorted(drawn)}",
                 f"{sorted(wanted)}",
-                "draw uniformly among what has not been overwritten",
+                "draw uniformly among the items that have not been overwritten",
             )
 
     def test_sequences_are_successive_frames_of_one_column(self) -> None:

@@ -89,7 +89,7 @@ class TFEnvironmentConformance(Conformance):
                     time_step,
                     environment.current_time_step(),
                     "current_time_step()",
-                    "what reset() or step() had returned",
+                    "the time step that reset() or step() had returned",
                     "keep the time step, and return it without another step",
                 )
         environment.close()

@@ -566,7 +566,7 @@ class DqnAgent(tf_agent.TFAgent):
                 raise ValueError(
                     f"{type(self).__name__}._td_error: expected a loss and an error "
                     f"for each transition, shape {shape}, got a {name} of shape "
-                    f"{value.shape}; add up or average over what there is more of, "
+                    f"{value.shape}; add up or average over the further dimensions, "
                     "such as quantiles."
                 )
 

@@ -158,9 +158,10 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         if not _has_entropy(self.policy.distribution(time_step).action):
             raise ValueError(
                 f"entropy_regularization: got {coefficient}, but a distribution of "
-                "actor_net has no entropy in closed form, as those squashed to bounds "
-                "by tanh; give 0, or a network with other distributions, such as the "
-                "normal ones of an ActorDistributionNetwork."
+                "actor_net has no entropy in closed form, like distributions that "
+                "tanh squashes to bounds; give 0, or a network with other "
+                "distributions, such as the normal distributions of an "
+                "ActorDistributionNetwork."
             )
 
     def trained(self) -> list[Any]:

@@ -153,8 +153,8 @@ class FrameStacking(row_format.RowFormat):
             tf.reduce_all(begins | follows),
             [
                 "observation: got a stack whose last frame but one is not the newest "
-                f"frame of the step before, or, where an episode starts, not what "
-                f"padding={self._padding} says. Expected observations that a wrapper "
+                "frame of the step before, or a first stack that differs from "
+                f"padding={self._padding}. Expected observations that a wrapper "
                 f"stacks along axis {self._axis}, oldest frame first. Give the axis "
                 "and the padding of that wrapper, or say in is_stacked which "
                 "observations are stacks, or leave row_format out. Frames that an "

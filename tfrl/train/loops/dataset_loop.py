@@ -332,10 +332,10 @@ def _counts_frames(agent: tf_agent.TFAgent) -> bool:
     if normalizer is not None and normalizer.batch_size is not None:
         raise ValueError(
             f"agent.reward_normalizer: got one of batch_size={normalizer.batch_size}, "
-            "which follows the steps of so many environments, expected one of "
+            "which follows the steps of that many environments, expected one of "
             "batch_size=None with gamma=0, because a dataset gives sequences in any "
-            "order; or give update_normalizers=False, and agent.update_normalizers to "
-            "what collects."
+            "order; or set update_normalizers=False, and pass "
+            "agent.update_normalizers to the driver as an observer."
         )
     return normalizer is not None or agent.observation_normalizer is not None
 
@@ -344,6 +344,7 @@ def _check_frames(experience: Any) -> None:
     if not hasattr(experience, "next_step_type"):
         raise TypeError(
             f"experience: got a {type(experience).__name__}, expected a Trajectory, "
-            "whose frames move the statistics of the agent's normalizers; give "
-            "update_normalizers=False, and agent.update_normalizers to what collects."
+            "whose frames move the statistics of the agent's normalizers; set "
+            "update_normalizers=False, and pass agent.update_normalizers to the "
+            "driver as an observer."
         )

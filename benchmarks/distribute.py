@@ -8,7 +8,7 @@
   a server and a learner.
 - `actors`: the steps a second of 1, 2, 4 and 8 actors, whose environments sleep for a
   millisecond in each step.
-- `lag`: the policy lag, beside what a formula says of it.
+- `lag`: the policy lag, beside the policy lag that a formula predicts.
 - `pacing`: the samples per insert of unequal actors over a minute, with 1 and 3 shards,
   beside the window that the rate limiters allow.
 
@@ -201,7 +201,7 @@ def _by_hand(
 def _distributed(
     folder: pathlib.Path, experiment: Any, num_actors: int, num_shards: int = 1
 ) -> Iterator[_Found]:
-    """Runs `run_distributed` in a thread; gives what is noted of its processes."""
+    """Runs `run_distributed` in a thread; gives the records of its processes."""
     from tfrl import distribute, train
 
     names = [f"actor {n}" for n in range(num_actors)]
@@ -246,7 +246,7 @@ def _until(condition: Callable[[], Any], patience: float = 300.0) -> None:
 
 
 def _limiter(port: int) -> Any:
-    """Returns what a server has counted for its table of sequences."""
+    """Returns a server's counts for its table of sequences."""
     from tfrl import replay_service
 
     client = replay_service.Client(f"localhost:{port}")

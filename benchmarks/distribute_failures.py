@@ -410,7 +410,7 @@ def audit(
     Args:
       folder: The folder of the run.
       killed: The numbers of the actors that were killed.
-      losses: What each failure of a server may have lost.
+      losses: The frames that each failure of a server may have lost.
     """
     frames = np.concatenate(frames_written(folder))
     _, counts = np.unique(frames, axis=0, return_counts=True)

@@ -83,7 +83,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """What its files are named by."""
+        """The name of its files."""
         name = f"{self.agent}_{pathlib.Path(self.config).stem}"
         if any(flag.startswith("--env=") for flag in self.flags):
             name += f"_{self.environment}"

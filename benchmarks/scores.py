@@ -129,7 +129,7 @@ class Run:
             shutil.rmtree(self.folder)
 
     def add_seconds(self, seconds: float) -> float:
-        """Adds processor time to what its processes have used; returns the sum."""
+        """Adds processor time to the time of its earlier processes; returns the sum."""
         path = self.folder / "processor_seconds.txt"
         seconds += float(path.read_text()) if path.exists() else 0.0
         path.write_text(str(seconds))
@@ -181,7 +181,7 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
 
 
 def current_commit() -> str:
-    """Returns the commit of the code, with `+` if what is trained differs from it.
+    """Returns the commit of the code, with `+` if the trained code differs from it.
 
     Raises:
       RuntimeError: The folder is no git repository.
@@ -443,7 +443,7 @@ def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what is missing and makes the table; returns the exit status."""
+    """Does the missing runs and makes the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scores", description=__doc__.partition("\n")[0]
     )

@@ -501,10 +501,10 @@ def _config_file(default: str) -> str:
 
 
 def _text(error: Exception) -> str:
-    """Returns what an error's message says of the settings, without TensorFlow's dump.
+    """Returns the part of an error's message that is about the settings.
 
-    It names the flags that misnamed arguments come from. For a lack of memory it says
-    what to lower.
+    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
+    from. For a lack of memory it names the settings to lower.
     """
     text = str(error)
     # TensorFlow's own error is known by its name, since the script may not need it.

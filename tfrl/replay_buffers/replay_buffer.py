@@ -33,8 +33,9 @@ class BufferInfo(NamedTuple):
 class ReplayBuffer(tf.Module, tracking.Untracked):
     """Base of replay buffers, which store nests of tensors and sample them.
 
-    Subclasses override what they support: `_num_frames`, `_add_batch`, `_get_next`,
-    `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`.
+    Subclasses override the methods that they support: `_num_frames`, `_add_batch`,
+    `_get_next`, `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and
+    `_clear`.
 
     A loop of `tfrl.train` reads the abilities of a buffer from these attributes and
     methods: `supports_xla`, `is_prioritized`, `draws_by_seed`, `works_in_graph`,

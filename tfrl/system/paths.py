@@ -24,7 +24,7 @@ _PROCESS_ID = str(uuid.uuid4())
 
 
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:
-    """Returns what makes a path a pattern for TensorFlow; None for a plain path.
+    """Returns an error message if the path is a pattern for TensorFlow, else None.
 
     TensorFlow interprets the path of a checkpoint or SavedModel as a pattern, in which
     `[`, `]`, `*`, `?` and a backslash have a special meaning.

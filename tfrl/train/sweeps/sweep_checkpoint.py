@@ -105,7 +105,7 @@ class SweepCheckpoint:
             if settings.get(name) != now:
                 raise ValueError(
                     f"{name}: got {now}, but {self._path} belongs to a sweep with "
-                    f"{settings.get(name)}; give the same to continue the sweep, or "
+                    f"{settings.get(name)}; give this value to continue the sweep, or "
                     "choose another directory."
                 )
         rows = [[c[:, i] for c in columns] for i in range(len(iterations))]

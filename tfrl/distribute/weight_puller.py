@@ -93,7 +93,7 @@ class Puller:
         return self._newest
 
     def close(self) -> None:
-        """Ends the thread, after a pending answer of the server if there is one."""
+        """Ends the thread; waits for the server's answer if a request is pending."""
         if not self._is_closed:
             self._is_closed = True
             self._closer.close()

@@ -20,7 +20,7 @@ _FIRST, _MID, _LAST = 0, 1, 2
 
 
 class AgentConformance(Conformance):
-    """Checks the behaviour of a `TFAgent` on which loops, drivers and checkpoints rely.
+    """Checks that a `TFAgent` behaves as loops, drivers and checkpoints expect.
 
     Implement `make_agent`. It must return equal agents in every call, so seed the
     networks. The checks of one object of the suite share an agent, so `run_all` makes

@@ -17,7 +17,7 @@ _MID = 1
 
 
 class NetworkConformance(Conformance):
-    """Checks the behaviour of a `Network` on which policies and agents rely.
+    """Checks that a `Network` behaves as policies and agents expect.
 
     Implement `make_network`. The network that it returns must have an
     `input_tensor_spec`.

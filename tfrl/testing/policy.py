@@ -14,7 +14,7 @@ from tfrl.trajectories import trajectory
 
 
 class PolicyConformance(Conformance):
-    """Checks the behaviour of a `TFPolicy` on which drivers, agents and savers rely.
+    """Checks that a `TFPolicy` behaves as drivers, agents and savers expect.
 
     Implement `make_policy`. Override `make_time_step` if observations cannot be random,
     for example if they contain a mask of valid actions, which must not be empty.

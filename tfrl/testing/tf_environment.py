@@ -21,7 +21,7 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class TFEnvironmentConformance(Conformance):
-    """Checks the behaviour of a `TFEnvironment` on which drivers and loops rely.
+    """Checks that a `TFEnvironment` behaves as drivers and loops expect.
 
     Write `make_environment`.
 

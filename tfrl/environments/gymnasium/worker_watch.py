@@ -119,7 +119,7 @@ class WorkerWatch:
         _end_all(self._processes)
 
     def dismiss_guard(self) -> None:
-        """Makes the guard leave the workers, which have ended, alone."""
+        """Ends the guard's watch. All workers must have ended."""
         if self._guard is not None:
             self._guard.dismiss()
 

@@ -176,7 +176,7 @@ class Columns:
     def begin_cut(self, more: Mapping[str, np.ndarray]) -> cuts.Cut:
         """Returns a new cut of the columns.
 
-        Its arrays are the attributes `[used]`, and "free_rows".
+        The cut holds the used part of each column, `free_rows`, and `more`.
 
         Args:
           more: Further arrays of the cut, by name. The owner of these arrays records

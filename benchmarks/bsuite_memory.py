@@ -6,7 +6,7 @@
 
 An episode begins with a bit and ends, so many steps later, with a question for it. All
 10,000 episodes count, the random ones at the beginning included. The experiment is
-learned if the errors are fewer than 0.75 times those of random answers.
+learned if there are fewer errors than 0.75 times the errors of random answers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
   a server and a learner.
 - `actors`: the steps a second of 1, 2, 4 and 8 actors, whose environments sleep for a
   millisecond in each step.
-- `lag`: the policy lag, beside what a formula says of it.
+- `lag`: the policy lag, beside the policy lag that a formula predicts.
 - `pacing`: the samples per insert of unequal actors over a minute, with 1 and 3 shards,
   beside the window that the rate limiters allow.
 
@@ -201,7 +201,7 @@ def _by_hand(
 def _distributed(
     folder: pathlib.Path, experiment: Any, num_actors: int, num_shards: int = 1
 ) -> Iterator[_Found]:
-    """Runs `run_distributed` in a thread; gives what is noted of its processes."""
+    """Runs `run_distributed` in a thread; gives the records of its processes."""
     from tfrl import distribute, train
 
     names = [f"actor {n}" for n in range(num_actors)]
@@ -246,7 +246,7 @@ def _until(condition: Callable[[], Any], patience: float = 300.0) -> None:
 
 
 def _limiter(port: int) -> Any:
-    """Returns what a server has counted for its table of sequences."""
+    """Returns a server's counts for its table of sequences."""
     from tfrl import replay_service
 
     client = replay_service.Client(f"localhost:{port}")
@@ -273,7 +273,7 @@ def _used(found: dict[str, tuple[int, int]]) -> dict[str, float]:
 
 
 def overhead(say: Callable[[str], None]) -> None:
-    """Measures what the layer costs beside three processes by hand."""
+    """Measures the cost of `run_distributed` beside three processes by hand."""
     ways: dict[str, Callable[[pathlib.Path], Any]] = {
         "1 actor by hand": _by_hand,
         **{
@@ -428,8 +428,8 @@ def lag(say: Callable[[str], None], window: float = 30.0) -> None:
 
     A frame of a call was chosen with weights that are half of a period old when the
     call begins, and is trained on when it has ended, on average after half of the
-    updates on a message. How long a call takes is what the actors report, and not
-    derived from the speed of the learner.
+    updates on a message. The duration of a call is the number that the actors report;
+    it is not derived from the speed of the learner.
     """
     batch_size, pull_period, push_period = 10, 100, 2
     for pull_seconds in (0.02, 0.2):
@@ -490,7 +490,7 @@ def pacing(say: Callable[[str], None], window: float = 60.0) -> None:
                 seen.append(_totals(ports))
         low, high = np.min(seen, axis=0), np.max(seen, axis=0)
         inserts, samples = seen[-1][0] - first[0], seen[-1][1] - first[1]
-        # The window that was asked for, and not what the shards have made of it.
+        # The window that was asked for, not the windows of the shards.
         is_inside = low[2] >= limiter.min_diff and high[2] <= limiter.max_diff
         say(
             f"{num_shards} shards: {samples / inserts:.3f} samples per insert, inserts "
@@ -526,7 +526,7 @@ _MEASURES = {
 
 
 def main() -> None:
-    """Measures what the command line asks for."""
+    """Does the measurements that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.distribute")
     parser.add_argument("measures", nargs="*", help=", ".join(_MEASURES))
     parser.add_argument("--role", help=argparse.SUPPRESS)

@@ -8,11 +8,12 @@ checkpoint is written, and shortly before the end of the run. Two actors in envi
 whose frames are numbered, two replay servers, a learner and an evaluator run as on one
 host; the calling process is the coordinator. A line gives the moment, whether the
 others went on meanwhile, and the seconds until the role was back. At the end of a run,
-the items in the servers' last checkpoints are counted: no frame may be there twice, and
-none may be missing but those that a server that failed had not saved or not confirmed:
-of a killed one, those after its checkpoint; of a stopped one, those of the last two
-calls of its actors; and one when an actor goes back to it. An actor may lose the frames
-of one call. The exit status is 1 if an outcome is wrong.
+the items in the servers' last checkpoints are counted: no frame may be there twice. A
+frame may be missing only if a failed server had not saved or not confirmed it. For a
+killed server, these are the frames after its checkpoint; for a stopped server, the
+frames of the last two calls of its actors. One more frame may be missing when an actor
+goes back to its server, and an actor may lose the frames of one call. The exit status
+is 1 if an outcome is wrong.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Failure(AssertionError):
     """An outcome is wrong."""
 
 
-# What the processes of the run do.
+# The functions of the run's processes.
 
 
 def _folder() -> pathlib.Path:
@@ -103,7 +104,7 @@ def _make_environment(seed: int) -> Any:
     from tfrl.trajectories import time_step as ts
 
     class Numbered(py_environment.PyEnvironment):
-        """Its observation is the number of its process, and that of the frame."""
+        """Observes the number of its process and the number of the frame."""
 
         _claim: _Claim | None = None
         _frames = 0
@@ -229,7 +230,7 @@ def _run(folder: pathlib.Path, length: int) -> None:
     )
 
 
-# What the driver does.
+# The functions of the driver.
 
 
 class Watched:
@@ -335,8 +336,8 @@ def frames_written(folder: pathlib.Path) -> list[np.ndarray]:
       folder: The folder of the run.
 
     Returns:
-      The number of the actor and that of the frame, int `[number of items, 2]`, of each
-      server.
+      For each server, the numbers of the actor and of the frame, int `[number of items,
+      2]`.
     """
     from tfrl import replay_service
     from tfrl.replay_service.engine.checkpoints import checkpoint_files
@@ -375,12 +376,13 @@ def _drain(client: Any) -> np.ndarray:
 
 @dataclasses.dataclass
 class Audit:
-    """What the servers hold at the end, frame by frame.
+    """The frames that the servers hold at the end, compared one by one.
 
     Attributes:
-      doubled: How many frames are there twice or more often.
-      missing: How many frames are missing between an actor's first and last one.
-      unexplained: How many of these no failure of a server explains.
+      doubled: The number of frames that are there twice or more often.
+      missing: The number of missing frames between the first and the last frame of an
+        actor.
+      unexplained: The number of missing frames that no failure of a server explains.
       lost: The most frames at the end of an actor's life that are missing.
     """
 
@@ -408,7 +410,7 @@ def audit(
     Args:
       folder: The folder of the run.
       killed: The numbers of the actors that were killed.
-      losses: What each failure of a server may have lost.
+      losses: The frames that each failure of a server may have lost.
     """
     frames = np.concatenate(frames_written(folder))
     _, counts = np.unique(frames, axis=0, return_counts=True)

@@ -2,13 +2,13 @@
 
     python -m benchmarks.distribute_model
 
-It predicts what more machines than one has would do: who waits for whom, how old the
-weights are that actors use, and what a shard has to carry. The limiters are the replay
-service's own. An actor makes a message of items and waits until its shard has inserted
-them; the learner draws its share of each batch from each living shard, some batches
-ahead. A shard does one thing at a time, and takes a time for each item that it writes
-or samples. Networks take no time. The times and sizes of `CASES` are guesses: for
-answers about a program, give a `Case` the times that it and its servers take.
+It predicts the behaviour of more machines than one has: which process waits for which,
+the age of the weights that actors use, and the load of a shard. The limiters are the
+replay service's own. An actor makes a message of items and waits until its shard has
+inserted them; the learner draws its share of each batch from each living shard, some
+batches ahead. A shard does one thing at a time, and takes a time for each item that it
+writes or samples. Networks take no time. The times and sizes of `CASES` are guesses:
+for answers about a program, give a `Case` the times that it and its servers take.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ _SLICE = 256  # Items that a shard handles before it looks at its other queue.
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is simulated. Times are in seconds, sizes in bytes.
+    """A case to simulate. Times are in seconds, sizes in bytes.
 
     Attributes:
-      name: What distinguishes the case.
+      name: The difference from the other cases.
       actors: The number of actors, each of one environment.
       shards: The number of replay servers.
       batch: The number of items in an update, of all learners together.
       step_time: The time of an update.
       steps_per_second: The speed of an actor; a step makes an item.
       samples_per_insert: See `rate_limiters.SampleToInsertRatio`.
-      min_size: How many items all shards together hold before sampling.
+      min_size: The number of items that all shards together hold before sampling.
       error_buffer: Half of the width of the window of a limiter of all shards.
       plain_division: Whether the window is divided by the number of shards, however
         narrow that is; else by `limiter_windows.divide`.
       whole_messages: Whether a shard inserts only whole messages and samples only whole
-        draws. The replay service inserts and samples what its limiter allows.
-      items_per_message: How many items an actor sends together.
-      batches_ahead: How many batches are requested ahead of their use.
+        draws. The replay service inserts and samples as many items as its limiter
+        allows.
+      items_per_message: The number of items that an actor sends together.
+      batches_ahead: The number of batches that are requested ahead of their use.
       write_time: A shard's time for an item that it inserts.
       sample_time: A shard's time for an item that it samples.
       item_bytes: The size of an item.
@@ -124,22 +125,22 @@ CASES = (
 
 
 class Model:
-    """A simulation: its clock, its shards, and what actors and learner have done.
+    """A simulation: its clock, its shards, and the statistics of actors and learner.
 
     Attributes:
-      case: What is simulated.
+      case: The simulated case.
       limiter: The rate limiter of each shard.
       now: The time.
       shards: The shards.
-      lags: By how many updates weights were old when items of them were inserted.
-      ages: How old items were when they were sampled.
+      lags: The age of an item's weights when it was inserted, in updates.
+      ages: The ages of items when they were sampled.
     """
 
     def __init__(self, case: Case) -> None:
         """Begins at time 0, with empty shards and the first weights.
 
         Args:
-          case: What is simulated.
+          case: The simulated case.
         """
         self.case, self.limiter = case, case.limiter()
         self.now = 0.0
@@ -236,7 +237,7 @@ class Model:
         self._train()
 
     def _kill(self) -> None:
-        """Kills the first shard; others take over what it was asked for."""
+        """Kills the first shard; the others take over its requests."""
         shard, *others = self.shards
         shard.is_alive = False
         for kind, requests in shard.requests.items():
@@ -313,10 +314,11 @@ class Shard:
     """A server, which handles one slice of a request at a time.
 
     Attributes:
-      counts: What its rate limiter counts.
+      counts: The counts of its rate limiter.
       busy: For how long it has worked.
       is_alive: Whether it answers.
-      requests: By kind, the number of items that are left and what follows then.
+      requests: By kind, the number of items that are left, and the function to call
+        then.
     """
 
     def __init__(self, model: Model) -> None:

@@ -30,7 +30,7 @@ def groups(device: str | None, quick: bool) -> Iterator[Group]:
 
     Args:
       device: The device to compare with the CPU, or None to measure the CPU alone.
-      quick: Whether to leave out what takes long to compile.
+      quick: Whether to leave out the cases that take long to compile.
     """
     sac = {"actor_fc_layer_params": (256, 256), "critic_fc_layer_params": (256, 256)}
     yield _group(

@@ -29,7 +29,7 @@ class Entry:
       reference: A published return, and `source` says whose; None if there is none.
       source: Where the reference is from.
       flags: Further flags of the script.
-      note: What the page says if the settings are neither published ones nor chosen on
+      note: The text on the page if the settings are neither published nor chosen on
         other seeds.
     """
 
@@ -83,7 +83,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """What its files are named by."""
+        """The name of its files."""
         name = f"{self.agent}_{pathlib.Path(self.config).stem}"
         if any(flag.startswith("--env=") for flag in self.flags):
             name += f"_{self.environment}"

@@ -106,7 +106,7 @@ class Run:
 
     @property
     def output(self) -> pathlib.Path:
-        """Where what it prints is."""
+        """The file that holds its printed output."""
         return self.folder / "output.txt"
 
     def flags(self) -> list[str]:
@@ -119,17 +119,17 @@ class Run:
         ]
 
     def key(self) -> score_curves.Key:
-        """What identifies its row."""
+        """The fields that identify its row."""
         entry = self.entry
         return entry.agent, entry.config, entry.hash(), str(self.seed)
 
     def remove_outputs_of_its_row(self) -> None:
-        """Removes its outputs if they are the ones that its row was made from."""
+        """Removes its outputs if its row was made from them."""
         if self.is_again and (self.folder / "finished.json").exists():
             shutil.rmtree(self.folder)
 
     def add_seconds(self, seconds: float) -> float:
-        """Adds processor time to what its processes have used; returns the sum."""
+        """Adds processor time to the time of its earlier processes; returns the sum."""
         path = self.folder / "processor_seconds.txt"
         seconds += float(path.read_text()) if path.exists() else 0.0
         path.write_text(str(seconds))
@@ -177,7 +177,7 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
 
 
 def current_commit() -> str:
-    """Returns the commit of the code, with `+` if what is trained differs from it.
+    """Returns the commit of the code, with `+` if the trained code differs from it.
 
     Raises:
       RuntimeError: The folder is no git repository.
@@ -439,7 +439,7 @@ def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what is missing and makes the table; returns the exit status."""
+    """Does the missing runs and makes the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scores", description=__doc__.partition("\n")[0]
     )

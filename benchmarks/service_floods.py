@@ -47,14 +47,14 @@ Connect = Callable[[], socket.socket]
 
 @dataclasses.dataclass
 class Finding:
-    """What one flood did to the server.
+    """The effects of one flood on the server.
 
     Attributes:
       name: The name of the flood.
       longest: The longest time in seconds that another client waited.
       peak: The bytes by which the server grew while it was flooded.
       kept: The bytes by which it was larger afterwards.
-      answer: What the server answered.
+      answer: The server's answer.
     """
 
     name: str
@@ -196,7 +196,7 @@ def slow_handshakes(target: Target, count: int) -> Send:
 
 
 def noise(target: Target, size: int) -> Send:
-    """Sends `size` bytes in all of what is no preamble and no handshake."""
+    """Sends `size` bytes in all that are no preamble and no handshake."""
     return _announcing(target.connect_as_stranger, size, os.urandom(1 << 20))
 
 
@@ -235,7 +235,7 @@ def _endless(*first: bytes) -> bytes:
 
 
 def _opening(connect: Connect, count: int, first: bytes = b"") -> Send:
-    """Returns what opens `count` connections and sends `first` on each."""
+    """Returns a function that opens `count` connections and sends `first` on each."""
 
     def send() -> str:
         opened = 0
@@ -252,7 +252,7 @@ def _opening(connect: Connect, count: int, first: bytes = b"") -> Send:
 
 
 def _announcing(connect: Connect, size: int, data: bytes) -> Send:
-    """Returns what sends `data` on each of several connections, `size` bytes in all."""
+    """Returns a function that sends `size` bytes of `data` over several connections."""
 
     def send() -> str:
         accepted = 0
@@ -373,7 +373,7 @@ def _message(kind: int, meta: Any, arrays: Sequence[np.ndarray] = ()) -> bytes:
 
 
 def _asking(connect: Connect, messages: Sequence[bytes]) -> Send:
-    """Returns what sends messages, and returns the last answer."""
+    """Returns a function that sends messages, and returns the last answer."""
 
     def send() -> str:
         answers: list[bytes] = []

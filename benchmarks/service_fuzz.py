@@ -467,7 +467,7 @@ def _is_running(pid: int) -> bool:
 
 
 def add_tls(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of which `tls_pair` reads the files."""
+    """Adds the arguments that name the files which `tls_pair` reads."""
     parser.add_argument("--tls_certificate")
     parser.add_argument("--tls_key")
 

@@ -73,7 +73,7 @@ class Way:
         self._stream = stream
 
     def tasks(self) -> Iterator[tuple[str, Task, int]]:
-        """Yields the name of each task, what does it, and how often."""
+        """Yields the name of each task, its function, and the number of its calls."""
         weights = {
             size: np.random.default_rng(0).integers(0, 256, size << 20, np.uint8)
             for size in (1, 10)

@@ -7,7 +7,7 @@ def get_config() -> ConfigDict:
     """Returns the settings, which flags of the script may override."""
     config = ConfigDict()
     config.env = "CartPole-v1"  # Gymnasium environment; native ones are fast.
-    config.seed = 0  # That of the first run; others follow.
+    config.seed = 0  # The seed of the first run; others follow.
     config.num_envs = 1  # Environments stepped together.
     config.num_action_bins = 0  # Values of a continuous action, evenly spaced.
     config.device = ""  # Where to train, such as GPU:0.

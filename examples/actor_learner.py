@@ -3,9 +3,9 @@
     python -m examples.actor_learner
     python -m examples.actor_learner --env=MountainCarContinuous-v0 --seed=3
 
-An actor steps the environment and writes what it sees to a replay server, a process of
-its own. A learner trains on samples of it. Triggers save policies, log the speed and
-have the server save its contents. Agent and settings are as in
+An actor steps the environment and writes its experience to a replay server, a process
+of its own. A learner trains on samples from this server. Triggers save policies, log
+the speed and have the server save its contents. Agent and settings are as in
 train_sac.py, which does the same in one compiled program and is faster; start from here
 if actors and learner are to be processes of their own.
 

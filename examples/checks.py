@@ -1,6 +1,6 @@
 """Checks the fields of a configuration before anything is built from them.
 
-An error names the field, what it was given, what it may have, and the flag to set.
+An error names the field, the given value, the possible values, and the flag to set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from examples import grids
 from tfrl.utils import number_checks
 
-# The most that TensorFlow's int32 numbers count, and the most of what int64 ones do.
+# The largest number of TensorFlow's int32, and a limit for its int64.
 _INT32_MAX = 2**31 - 1
 _MOST = 10**15
 _MOST_ENVIRONMENTS = 10**6

@@ -501,10 +501,10 @@ def _config_file(default: str) -> str:
 
 
 def _text(error: Exception) -> str:
-    """Returns what an error's message says of the settings, without TensorFlow's dump.
+    """Returns the part of an error's message that is about the settings.
 
-    It names the flags that misnamed arguments come from. For a lack of memory it says
-    what to lower.
+    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
+    from. For a lack of memory it names the settings to lower.
     """
     text = str(error)
     # TensorFlow's own error is known by its name, since the script may not need it.
@@ -514,9 +514,9 @@ def _text(error: Exception) -> str:
         lines = text.splitlines() or [type(error).__name__]
         reason = next((line for line in lines if "llocat" in line), lines[0])
         return (
-            "memory: the run needs more than there is; lower what it grows with, such "
-            "as num_envs, batch_size, replay_capacity, fc_layer_params or num_episodes "
-            f"({reason})."
+            "memory: the run needs more than there is; lower a setting that it grows "
+            "with, such as num_envs, batch_size, replay_capacity, fc_layer_params or "
+            f"num_episodes ({reason})."
         )
     # The error of a Python function in a graph is at the end of the dump.
     raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
@@ -595,7 +595,7 @@ def _flag_errors_told(config_file: str | None) -> Iterator[None]:
 
 
 def _text_of_wrong_value(told: str) -> str:
-    """Returns what a flag expects, in place of how the library says it.
+    """Returns the error of a flag's value in the words of the other messages.
 
     Args:
       told: The library's message, `flag --NAME=VALUE: ...`.

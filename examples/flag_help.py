@@ -61,7 +61,7 @@ def nearest(name: str, config_file: str | None) -> str | None:
     """Returns the flag or field whose name is nearest to `name`; None if none is near.
 
     Args:
-      name: What was given, without its dashes.
+      name: The given name, without its dashes.
       config_file: The configuration file; None if the script has none.
     """
     fields = comments(config_file) if config_file else ()

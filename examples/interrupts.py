@@ -25,7 +25,7 @@ def install() -> None:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C raised an error, or raised the one that it came from.
+    """Whether Ctrl-C raised an error, or another error that caused it.
 
     A module that is interrupted while it is imported may raise an ImportError.
     """

@@ -75,7 +75,7 @@ def make_loop(
 def row_format(
     config: Mapping[str, Any], environment: environments.TFEnvironment
 ) -> replay_buffers.RowFormat | None:
-    """Returns what the buffer stores of a frame; None for frames as they are.
+    """Returns the form in which the buffer stores frames; None for unchanged frames.
 
     With `frame_stack`, it stores each frame of a stacked observation once; with
     `goals_per_step`, it relabels goals.

@@ -14,7 +14,7 @@ from tfrl import eval as evaluation
 
 # `cli.read_config` reads these two.
 flags.DEFINE_integer(
-    "num_environment_steps", None, "Length of the run, in place of its iterations."
+    "num_environment_steps", None, "Length of the run, instead of its iterations."
 )
 flags.DEFINE_string(
     "initial_run", None, "Folder of a run, to begin with its last weights."

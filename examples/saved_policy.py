@@ -60,7 +60,7 @@ def find() -> Saved:
             f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
             "training writes one to LOGDIR/policy after its first evaluation."
         )
-    # Without --logdir the run's folder is the one that the policy is in, if any.
+    # Without --logdir, the run's folder is the folder that holds the policy, if any.
     config = pathlib.Path(cli.LOGDIR.value or path.parent, "config.json")
     settings = run_config.read(config) if config.exists() else {}
     name = cli.ENV.value or settings.get("env")

@@ -6,8 +6,8 @@ import pathlib
 import re
 import runpy
 
-# The fields that configurations of earlier versions lack, with the values that mean
-# what those versions did.
+# The fields that configurations of earlier versions lack, with the values that give the
+# behaviour of those versions.
 LATER_FIELDS = {
     "adam_epsilon": 1e-7,
     "agent": "dqn",

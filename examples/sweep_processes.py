@@ -1,7 +1,7 @@
 """Trains the runs of sweep_dqn.py in processes, for environments that are not native.
 
 Each run is an ordinary run of train_dqn.py in a folder of its own, and resumes by
-itself. What it prints is in its folder, in output.txt.
+itself. Its printed output is in output.txt in its folder.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def train_with_actors(config: cli.Config) -> None:
-    """Trains on the replay of what actors write, as often as one process would."""
+    """Trains on the experience that actors write, as often as one process would."""
     algorithm = cli.agent_name(config, ALGORITHMS)
     steps = config.collect_steps_per_iteration * config.num_envs
     actors.train_with_actors(

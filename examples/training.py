@@ -1,4 +1,4 @@
-"""Makes the environment of a configuration, and what its agent takes from both."""
+"""Makes a configuration's environment, and the agent's arguments that depend on it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Explains failed imports of what only TF-Agents or Acme has.
+"""Explains failed imports of names that only TF-Agents or Acme has.
 
-A finder at the end of `sys.meta_path` raises an ImportError with a sentence, for
-`import tfrl.policies.qtopt_cem_policy` and `from tfrl.policies import CEMPolicy` alike.
-The packages in which names are missing take their attributes by `attach_stub`, whose
-AttributeErrors say the same.
+A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
+for `import tfrl.policies.qtopt_cem_policy` and `from tfrl.policies import CEMPolicy`
+alike. The packages in which names are missing take their attributes by `attach_stub`,
+whose AttributeErrors say the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_QT_OPT = (
     "tfrl.agents.Td3Agent's"
 )
 
-# Programs in a clone of the repository, by the agent with examples in TF-Agents.
+# Maps an agent that has examples in TF-Agents to programs in a clone of the repository.
 _EXAMPLES = {
     "ddpg": "train_td3",
     "dqn": "train_dqn",
@@ -32,7 +32,7 @@ _EXAMPLES = {
     "sac": "train_sac",
     "td3": "train_td3",
 }
-# Maps what TF-Agents has to why it is not here, and what to use instead.
+# Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
     "tfrl.policies.CEMPolicy": _NO_QT_OPT,
@@ -73,7 +73,7 @@ _OF_TF_AGENTS = {
         "use the environments and suites of tfrl.testing",
     ),
 }
-# Agents of Acme, and what to use instead.
+# Agents of Acme, and their replacements.
 _OF_ACME = {
     "tfrl.agents.bc": "use BehavioralCloningAgent",
     "tfrl.agents.bcq": "use IqlAgent or CqlSacAgent",
@@ -122,7 +122,7 @@ NAMES = {
 
 
 def install() -> None:
-    """Makes imports of absent names say so; a second call does nothing."""
+    """Makes imports of absent names explain the absence; a second call does nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
@@ -130,11 +130,11 @@ def install() -> None:
 def attach_stub(
     package: str, filename: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Returns what `lazy_loader.attach_stub` returns, with AttributeErrors that say so.
+    """Calls `lazy_loader.attach_stub`; its AttributeErrors then explain absent names.
 
     Args:
       package: The package, its `__name__`.
-      filename: Its `__file__`, beside which the stub is.
+      filename: The package's `__file__`; the stub lies beside this file.
     """
     load, names, public = lazy_loader.attach_stub(package, filename)
 

@@ -1,4 +1,4 @@
-"""`Actor`, what an `EnvironmentLoop` drives, as in Acme."""
+"""The interface `Actor`, which an `EnvironmentLoop` calls, as in Acme."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Actor(abc.ABC):
-    """Chooses actions and is told what came of them.
+    """Chooses actions, and observes the time steps after them.
 
-    `EnvironmentLoop` calls it so, for each episode::
+    `EnvironmentLoop` makes these calls for each episode::
 
         timestep = environment.reset()
         actor.observe_first(timestep)
@@ -41,8 +41,8 @@ class Actor(abc.ABC):
 
     @abc.abstractmethod
     def update(self, wait: bool = False) -> Any:
-        """Lets the actor change: fetch weights, or learn.
+        """Lets the actor fetch weights, or learn.
 
         Args:
-          wait: Whether to return only after the change.
+          wait: Whether to return only when the actor has done so.
         """

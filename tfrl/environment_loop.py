@@ -1,6 +1,6 @@
-"""`EnvironmentLoop`: an actor in an environment, episode after episode, as in Acme.
+"""`EnvironmentLoop` runs an actor in an environment, episode after episode, as in Acme.
 
-It steps one environment in Python. To train fast, use the loops of `tfrl.train`.
+The loop steps one environment in Python. To train fast, use the loops of `tfrl.train`.
 """
 
 from __future__ import annotations
@@ -72,16 +72,17 @@ class EnvironmentLoop:
         """Creates the loop; nothing runs yet.
 
         Args:
-          environment: An environment of dm_env, or a single `PyEnvironment`, which the
-            actor and the observers then see through `PyToDMWrapper`.
-          actor: Any object with the methods of `tfrl.core.Actor`, such as those of
+          environment: An environment of dm_env, or a single `PyEnvironment`, which
+            `PyToDMWrapper` then wraps for the actor and the observers.
+          actor: Any object with the methods of `tfrl.core.Actor`, such as an actor of
             `tfrl.agents.actors`.
-          counter: Counts the `episodes` and `steps`; None for one of the loop's own.
-          logger: Gets what `run_episode` returns; None prints it to the terminal.
+          counter: Counts the `episodes` and `steps`; None for a counter of the loop's
+            own.
+          logger: Gets the results of `run_episode`; None prints them to the terminal.
           should_update: Whether to call `actor.update()` after each step; False to
             evaluate.
           label: The start of the lines of the default logger.
-          observers: They add measurements to what is logged.
+          observers: Objects that add measurements to the log.
 
         Raises:
           TypeError: If `environment` is of another kind.

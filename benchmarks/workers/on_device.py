@@ -19,7 +19,7 @@ from tfrl.specs import array_spec
 
 _IMAGE = array_spec.BoundedArraySpec((84, 84, 4), np.uint8, 0, 255)
 _BUTTONS = array_spec.BoundedArraySpec((), np.int64, 0, 5)
-_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # Those of Mnih et al. (2015).
+_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # From Mnih et al. (2015).
 
 
 def off_policy_example(

@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class Turns:
-    """The longest turn, and what was done in it."""
+    """The longest turn, and the work that was done in it."""
 
     def __init__(self) -> None:
         """Starts with the first turn."""

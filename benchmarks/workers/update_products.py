@@ -49,8 +49,8 @@ class _Products:
     def of_iterations(self, num: int, before: tf.Tensor) -> list[tf.Tensor]:
         """Returns the gradients of `num` iterations, and a sum of outputs `[B, 1]`.
 
-        Everything depends on `before`, the sum of the iterations before: XLA computes
-        what does not depend on it only once.
+        Everything depends on `before`, the sum of the iterations before: XLA would
+        compute an independent part only once.
         """
         # Factors make all passes different: XLA computes equal ones only once.
         factors = map(float, itertools.count(1))

@@ -100,7 +100,7 @@ class Ppo:
         return tf.concat(parts, axis=1)
 
     def rollout(self) -> list[tf.Tensor]:
-        """Steps all environments; returns what the loss needs, `[steps, ...]` each."""
+        """Steps all environments; returns the tensors of the loss, `[steps, ...]`."""
         settings, width = self.settings, sum(self.columns)
         steps, envs = settings.rollout_steps, settings.num_envs
         _, rows = tf.while_loop(

@@ -130,7 +130,7 @@ def test_configs_that_do_not_fit_are_refused(client):
     one = adders.create_sequence_config(STEP_SPEC, 2, 2)
     other = adders.create_sequence_config(STEP_SPEC, 2, 2, table="second")
     flat = structured.create_config({"r": one[0].flat[0]}, "second")
-    with pytest.raises(ValueError, match="those of table 'second' do not fit"):
+    with pytest.raises(ValueError, match="the configs of table 'second' do not fit"):
         adders.StructuredAdder(client, 5, [*one, *other, flat], STEP_SPEC)
     with pytest.raises(ValueError, match="configs: got none"):
         adders.StructuredAdder(client, 5, [], STEP_SPEC)

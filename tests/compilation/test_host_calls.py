@@ -258,7 +258,12 @@ def test_an_exception_that_nobody_waits_for_is_printed_and_raised_later(capfd):
 
 @pytest.mark.parametrize(
     ("result", "message"),
-    [([1, 2], "longer"), ([], "shorter"), ([np.zeros(2)], "broadcast"), (None, "None")],
+    [
+        ([1, 2], "got 2 results, expected 1, one"),
+        ([], "got 0 results, expected 1, one"),
+        ([np.zeros(2)], "broadcast"),
+        (None, "None"),
+    ],
 )
 def test_results_that_do_not_fit_are_errors(result, message):
     with pytest.raises((TypeError, ValueError), match=message), CHANNEL.raising():

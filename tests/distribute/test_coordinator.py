@@ -127,7 +127,7 @@ def test_a_worker_of_another_version_is_told_at_once(coordinator, monkeypatch, c
         coordinators, "from_array", lambda array: {**read(array), "version": "9.9"}
     )
     expected = (
-        f"got '{version.__version__}' of tfrl in actor 7, expected '9.9', the one"
+        f"got '{version.__version__}' of tfrl in actor 7, expected '9.9', the version"
     )
     with pytest.raises(RuntimeError, match=expected):
         join(coordinator, Task(ACTOR, 7))

@@ -121,8 +121,8 @@ def test_members_must_fit_together():
         batched_py_environment.BatchedPyEnvironment([make(2)])
     with pytest.raises(
         ValueError,
-        match=r"envs\[2\]: got the observation/count spec .*maximum=5.*, expected that "
-        r"of the first member, .*maximum=9",
+        match=r"envs\[2\]: got the observation/count spec .*maximum=5.*, expected the "
+        r"first member's, .*maximum=9",
     ):
         batched_py_environment.BatchedPyEnvironment(
             [Counter(), Counter(), Counter(limit=5)]

@@ -142,9 +142,9 @@ def test_the_state_of_other_wrappers_is_refused():
     other = load()
     with pytest.raises(
         ValueError,
-        match=r"state: got that of .*CartPoleEnv in .*RecordEpisodeStatistics, "
-        r"expected that of .*OrderEnforcing; make the environment and its wrappers as "
-        r"in the run",
+        match=r"state: got the state of .*CartPoleEnv in .*RecordEpisodeStatistics, "
+        r"expected the state of .*OrderEnforcing; make the environment and its "
+        r"wrappers as in the run",
     ):
         py_environment.restore_state(other, captured)
 

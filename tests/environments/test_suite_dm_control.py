@@ -163,7 +163,9 @@ def test_a_wrapper_with_random_numbers_of_its_own_has_no_state():
 def test_a_state_of_another_model_is_an_error():
     state = suite_dm_control.load("cartpole", "balance").get_state()
     environment = suite_dm_control.load("reacher", "easy")
-    with pytest.raises(ValueError, match=r"another model than that of Reacher; load"):
+    with pytest.raises(
+        ValueError, match=r"another model than the model of Reacher; load"
+    ):
         environment.set_state(state)
 
 

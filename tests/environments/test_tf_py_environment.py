@@ -359,7 +359,7 @@ def test_message_counts_the_steps_from_the_first_reset():
     environment = wrap({2: bad_nan})
     environment.reset()
     environment.step([0])
-    with pytest.raises(ValueError, match="at step 3; mend the environment"):
+    with pytest.raises(ValueError, match="at step 3; correct the environment"):
         environment.step([0])
 
 

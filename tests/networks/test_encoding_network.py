@@ -250,7 +250,7 @@ def test_several_observations_need_a_combiner():
 
 
 def test_preprocessing_layers_have_to_lie_over_the_specs():
-    with pytest.raises(ValueError, match="preprocessing_layers: their nest"):
+    with pytest.raises(ValueError, match="preprocessing_layers: their structure"):
         EncodingNetwork(
             {"a": VECTOR, "b": VECTOR},
             preprocessing_layers={

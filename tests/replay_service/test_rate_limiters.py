@@ -176,7 +176,7 @@ def test_limiters_that_never_let_a_sample_through_are_refused(limiter):
 )
 def test_limiters_that_stop_both_sides_for_good_are_refused(limiter):
     with pytest.raises(
-        ValueError, match=r"got max_diff - min_diff .*both stop for good"
+        ValueError, match=r"got max_diff - min_diff .*both stop forever"
     ):
         rate_limiters.check_satisfiable(limiter, 10)
 

@@ -96,7 +96,9 @@ def test_results_are_clipped():
 
 
 def test_another_number_of_environments_is_refused():
-    with pytest.raises(ValueError, match=r"rewards: expected those of 1 .*got shape"):
+    with pytest.raises(
+        ValueError, match=r"rewards: expected the rewards of 1 .*got shape"
+    ):
         RewardNormalizer().update(tf.zeros([4]), tf.zeros([4], tf.bool))
 
 

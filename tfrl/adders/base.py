@@ -1,4 +1,4 @@
-"""`Adder`, the interface between an actor and what stores its experience."""
+"""`Adder`, the interface between an actor and the store of its experience."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Adder(abc.ABC):
     def reset(self, timeout_ms: int | None = None) -> None:
         """Drops the rest of an episode that has not ended.
 
-        What has been written is kept. Nothing that is written later contains steps from
-        before the call.
+        Items that have been written are kept. Items that are written later contain no
+        steps from before the call.
 
         Args:
           timeout_ms: See `end_episode`.

@@ -34,8 +34,9 @@ class EarlyAdder:
             timestep = new_timestep
         adder.end_episode(new_timestep.observation)
 
-    Here, `add` takes the observation before the action. So a step is passed on when the
-    next call tells the observation after it. Only one thread may use an `EarlyAdder`.
+    Here, `add` takes the observation before the action. So the adder passes a step on
+    when the next call gives the observation after the step. Only one thread may use an
+    `EarlyAdder`.
     """
 
     def __init__(self, adder: base.Adder) -> None:

@@ -43,10 +43,10 @@ class EpisodeAdder(reverb_adder.ReverbAdder):
           delta_encoded: Not used: steps are not encoded here.
           priority_fns: See `ReverbAdder`.
           max_in_flight_items: See `ReverbAdder`.
-          padding_fn: Returns an array of a shape and a dtype, such as `np.zeros`. With
-            it, such rows are added to an episode until it has `max_sequence_length`
-            rows. Their `start_of_episode` is False. None is the class's default: no
-            padding here.
+          padding_fn: Returns an array of a shape and a dtype, such as `np.zeros`. Rows
+            made with this function are added to an episode until it has
+            `max_sequence_length` rows; their `start_of_episode` is False. None takes
+            the class's default, which here is no padding.
           chunk_length: Not used: steps are not stored in chunks here.
 
         Raises:

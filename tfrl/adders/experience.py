@@ -22,8 +22,8 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
             agent.train(to_experience(sample.data))
 
     **Transitions** `[B, ...]` become a `Transition` `[B, ...]`. Create the agent with
-    `n_step_update=1` and the adder's discount as `gamma`: an item has the reward and
-    discount that `trajectory.to_n_step_transition` computes from frames, and the loss
+    `n_step_update=1` and the adder's discount as `gamma`: an item has the same reward
+    and discount as `trajectory.to_n_step_transition` computes from frames, and the loss
     multiplies the discount by `gamma` once more.
 
     **Sequences** `[B, T, ...]`, also whole episodes, become a `Trajectory`
@@ -49,8 +49,8 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
     if fields not in (steps.NStepTransition._fields, steps.Trajectory._fields):
         raise TypeError(
             f"items: got {type(items).__name__}, expected an NStepTransition or a "
-            "Trajectory of tfrl.adders; pass sample.data of a table whose signature is "
-            "that of the adder."
+            "Trajectory of tfrl.adders; pass sample.data of a table with the "
+            "signature of the adder."
         )
     items = tf.nest.map_structure(tf.convert_to_tensor, items)
     items = items._replace(
@@ -157,7 +157,7 @@ def _to_trajectory(items: Any) -> trajectory.Trajectory:
         _LAST,
         tf.where(starts, _FIRST, tf.fill(tf.shape(starts), _MID)),
     )
-    # What follows the last row is not known.
+    # The row after the last one is not known.
     after = tf.where(tf.equal(items.discount[:, -1:], 0), _LAST, _MID)
     return trajectory.Trajectory(
         step_type=step_type,

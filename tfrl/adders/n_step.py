@@ -1,9 +1,9 @@
 """The n-step return of an actor's rewards and discounts, in NumPy.
 
-`trajectories.transitions` has it for frames of a buffer, and `losses.n_step_returns`
-for sequences with values. Here it is in NumPy: an actor computes it after each step, on
-a few numbers of its environment's dtypes, and calls of TensorFlow would take longer
-than the sums.
+`trajectories.transitions` computes n-step returns from frames of a buffer, and
+`losses.n_step_returns` from sequences with values. This module uses NumPy, because an
+actor computes the return of a few numbers after each step, in the dtypes of its
+environment, and calls of TensorFlow would take longer than the sums.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ def n_step_return(
     """Returns the discounted return and the discount of consecutive steps.
 
     With the rewards `r`, the discounts `d` and `g = gamma` (Sutton and Barto 2018,
-    section 7.1), they are, over `k` steps,
+    section 7.1), the return and the discount over `k` steps are
 
         r_0 + g d_0 r_1 + ... + g^(k-1) d_0 ... d_(k-2) r_(k-1)
         g^(k-1) d_0 ... d_(k-1)
 
-    The discount has one factor `g` less than steps, because a loss multiplies the value
-    of the observation reached by `g`. `trajectory.to_n_step_transition`
-    has the same results.
+    The discount has `k - 1` factors `g`, because a loss multiplies the value of the
+    last observation by `g` once more. `trajectory.to_n_step_transition` has the same
+    results.
 
     Args:
       rewards: The `k` rewards. Each is a number, an array, or a nest of them.
       discounts: The `k` discounts of the environment. If one of rewards, discounts and
-        `gamma` is a nest, the others are of the same structure, or a single leaf that
-        stands for all. The shapes of a reward and its discount are broadcast.
+        `gamma` is a nest, each of the others is a nest of the same structure or a
+        single leaf. A single leaf is used for every leaf of the nest. The shapes of a
+        reward and its discount are broadcast.
       gamma: The agent's discount, a number or a nest of numbers.
 
     Returns:
       The return and the discount, in the common structure. A discount keeps its dtype,
-      and so does a reward of floats. Other rewards are promoted with the discount.
+      and so does a reward of floats. A return of other rewards has the dtype to which
+      NumPy promotes reward and discount.
     """
     if not any(map(tree.is_nested, (rewards[0], discounts[0], gamma))):
         return _of_leaf(rewards, discounts, gamma)
@@ -55,11 +57,11 @@ def n_step_return(
 
 
 def broadcast_structures(*nests: Any) -> tuple[Any, list[Any]]:
-    """Returns the common structure of nests, and the nests in this structure.
+    """Returns the common structure of several nests, and each nest in that structure.
 
     Args:
-      *nests: Nests of the same structure, and leaves, which stand for a nest that has
-        this leaf everywhere.
+      *nests: Nests of the same structure, or single leaves. A single leaf is repeated
+        for every leaf of that structure.
 
     Raises:
       ValueError: If two nests have different structures.

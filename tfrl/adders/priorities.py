@@ -22,8 +22,9 @@ def calculate_priorities(
     """Returns the priority of an item in each table.
 
     Args:
-      priority_fns: By table, a function of the item with NumPy arrays as leaves, a
-        `Trajectory` or an `NStepTransition`; None for priority 1.
+      priority_fns: For each table, a function that returns the priority of an item;
+        None for priority 1. The item is a `Trajectory` or an `NStepTransition` of NumPy
+        arrays.
       item: The item, a nest of columns of a writer's history.
     """
     if any(priority_fns.values()):

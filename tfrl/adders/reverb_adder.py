@@ -41,13 +41,14 @@ class ReverbAdder(base.Adder):
 
         Args:
           client: The client of the server.
-          max_sequence_length: How many of the last rows items can contain.
+          max_sequence_length: The largest number of rows that an item can contain,
+            counted from the newest row back.
           max_in_flight_items: The number of items that may wait for the server's
             confirmation after a step; None for no limit. A small number makes the actor
             wait soon when a rate limiter holds items back; a large one is faster.
-          priority_fns: By table, the function that computes an item's priority from the
-            item's NumPy arrays, or None for priority 1. By default the items go to
-            "priority_table" with priority 1.
+          priority_fns: For each table, the function that computes an item's priority
+            from the item's NumPy arrays, or None for priority 1. By default the items
+            go to "priority_table" with priority 1.
 
         Raises:
           ValueError: If a number is out of range.
@@ -204,7 +205,7 @@ class ReverbAdder(base.Adder):
         return self._client.trajectory_writer(self._max_sequence_length)
 
     def _make_row(self, fields: Mapping[str, Any]) -> Any:
-        """Returns some fields of a row in the form that the writer takes."""
+        """Converts some fields of a row to the form that the writer takes."""
         return fields
 
     def _after_row(self) -> None:

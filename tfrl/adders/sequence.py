@@ -133,7 +133,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
 
 
 def rows_to_next_sequence(rows: int, sequence_length: int, period: int) -> int:
-    """Returns how many rows are missing until the next sequence is complete.
+    """Returns the number of rows that the next sequence still lacks.
 
     Args:
       rows: The number of rows so far. If they complete a sequence, the result is 0.

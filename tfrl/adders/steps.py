@@ -46,8 +46,8 @@ class NStepTransition(NamedTuple):
       observation: The nest of observations before the first action.
       action: The nest of the first action.
       reward: The discounted sum of the rewards; see `n_step.n_step_return`.
-      discount: The discount for the value of the next observation, with one factor less
-        of the agent's discount than steps.
+      discount: The discount for the value of the next observation. Over `k` steps it
+        has `k - 1` factors of the agent's discount.
       next_observation: The nest of observations after the last step.
       extras: The nest of extras of the first step; `()` without any.
     """
@@ -61,7 +61,7 @@ class NStepTransition(NamedTuple):
 
 
 def zeros_like(nest: Any) -> Any:
-    """Returns the nest with arrays of zeros, of the leaves' shapes and dtypes."""
+    """Returns a nest of zeros with the shapes and dtypes of the leaves of `nest`."""
     return tree.map_structure(np.zeros_like, nest)
 
 

@@ -58,8 +58,8 @@ class StructuredAdder(reverb_adder.ReverbAdder):
                 sw.infer_signature(configs_of_table, step_spec)
             except ValueError as error:
                 raise ValueError(
-                    f"configs: those of table {table!r} do not fit step_spec or each "
-                    f"other: {error}"
+                    f"configs: the configs of table {table!r} do not fit step_spec or "
+                    f"each other: {error}"
                 ) from error
         super().__init__(
             client,
@@ -107,7 +107,7 @@ class StructuredAdder(reverb_adder.ReverbAdder):
           ValueError: Always.
         """
         raise ValueError(
-            "signature: the items of a StructuredAdder are those of its configs; use "
+            "signature: the configs of a StructuredAdder define its items; use "
             "tfrl.replay_service.structured.infer_signature(configs, step_spec) for "
             "each table."
         )
@@ -246,7 +246,8 @@ def create_n_step_transition_config(
 
     starts = [config(n, index() == n) for n in range(1, n_step)]
     ends = [
-        # The whole of a short episode is among the starts.
+        # A short episode is written as a whole, as one of the shorter items at the
+        # start.
         config(n, sw.Condition.is_end_episode(), index() != n)
         for n in range(n_step - 1, 0, -1)
     ]

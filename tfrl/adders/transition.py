@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NStepTransitionAdder(reverb_adder.ReverbAdder):
-    """Writes an `NStepTransition` for every step of an episode, and for its ends.
+    """Writes an `NStepTransition` for every step, and shorter ones at both ends.
 
     An item over `k` steps is
 
@@ -27,8 +27,8 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
     with the return and discount of `n_step.n_step_return`. `k` is `n_step` inside an
     episode. At its start there are shorter items too, (s_0 -> s_1), (s_0 -> s_2), ...,
     as soon as their last observation is known, and at its end (s_(T-n+1) -> s_T), ...,
-    (s_(T-1) -> s_T). After a termination the discount of the latter is 0; after a
-    truncation it is not, so that the last observation is bootstrapped.
+    (s_(T-1) -> s_T). After a termination the discount of the items at the end is 0.
+    After a truncation it is not 0, so that the last observation is bootstrapped.
     """
 
     def __init__(
@@ -119,7 +119,8 @@ class NStepTransitionAdder(reverb_adder.ReverbAdder):
 
         Args:
           num_steps: The number of steps.
-          past: How many rows without observation follow the newest observation.
+          past: The number of rows without an observation that follow the newest
+            observation.
         """
         history = self._writer.history
         start = -1 - past - num_steps

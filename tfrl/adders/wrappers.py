@@ -35,7 +35,7 @@ class ForkingAdder(base.Adder):
             adder.end_episode(timeout_ms)
 
     def reset(self, timeout_ms: int | None = None) -> None:
-        """Drops the rest of the episode; see `Adder`. As for `end_episode`."""
+        """Drops the rest of the episode; see `Adder`. Each adder has the time limit."""
         for adder in self._adders:
             adder.reset(timeout_ms)
 

@@ -35,7 +35,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
     """
 
     _as_data: transitions.Reader
-    # Makes a function that clips gradients of `gradient_clipping`.
+    # Makes a function that clips gradients to the norm `gradient_clipping`.
     _clip_to = staticmethod(optimizers.each_to_norm)
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
@@ -63,7 +63,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         td: options.TdOptions,
         agent: options.AgentOptions,
     ) -> None:
-        """Keeps the networks, and makes what moves the targets.
+        """Keeps the networks, and creates the updater of the target networks.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
@@ -71,11 +71,11 @@ class ActorCriticAgent(tf_agent.TFAgent):
           policy: The policy to deploy and evaluate.
           collect_policy: The policy that explores.
           networks: The networks and their targets.
-          td: How the critics learn.
-          agent: What any agent can be given.
+          td: The options of TD learning, for the critics.
+          agent: The options that all agents have.
 
         Raises:
-          ValueError: A critic's output is not what the agent takes.
+          ValueError: A critic's output has a form that the agent does not take.
           NotImplementedError: N-step updates with a recurrent network.
         """
         trained = [critic for critic, _ in networks.critics]
@@ -136,7 +136,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         return self._part("actor", loss, [self._actor_network], optimizer, **kwargs)
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error`, and what `_measure_losses` does.
+        """Returns `q_value`, `td_error` and the scalars of `_measure_losses`.
 
         `q_value` is the mean of `_q_values`, and `td_error` the mean size of the TD
         errors.

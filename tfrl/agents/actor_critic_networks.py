@@ -17,9 +17,10 @@ class Networks(NamedTuple):
     """Built networks and their targets.
 
     Attributes:
-      embedding: What the other networks see of the observations.
+      embedding: The observation network, whose output is the input of the other
+        networks.
       actor: The actor.
-      target_actor: Its target, or None.
+      target_actor: The target network of the actor, or None.
       critics: The critics, each with its target.
     """
 
@@ -73,7 +74,8 @@ def make_networks(
       critics_see_actions: Whether the critics are networks of pairs of observations and
         actions, not of observations.
       observation_network: See `ObservationEmbedding`.
-      normalizer: Normalizes the observations that the networks see, or None.
+      normalizer: Normalizes the observations before the networks get them; None does
+        not normalize.
 
     Raises:
       ValueError: A network does not fit the specs, or shares weights with its target.

@@ -1,7 +1,7 @@
 """Actors for an `EnvironmentLoop`: a network or any policy, with an adder, as in Acme.
 
-An adder (`tfrl.adders`) stores what an actor sees; a variable client brings the weights
-of a learner. Both may be left out.
+An adder (`tfrl.adders`) stores the actor's experience, and a variable client fetches a
+learner's weights. Both are optional.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Adder(Protocol):
-    """What actors call of an adder."""
+    """The methods of an adder that actors call."""
 
     def add_first(self, timestep: dm_env.TimeStep) -> Any:
         """Starts an episode."""
@@ -39,14 +39,14 @@ class Adder(Protocol):
 
 
 class VariableClient(Protocol):
-    """What actors call of a client of a learner's variables."""
+    """The method that actors call on a client of a learner's variables."""
 
     def update(self, wait: bool = False) -> Any:
-        """Fetches the variables; with `wait`, returns only afterwards."""
+        """Fetches the variables; with `wait`, returns only when they have arrived."""
 
 
 class _AddingActor(core.Actor):
-    """Base of actors that hand what they see to an adder."""
+    """Base of actors that pass their time steps and actions to an adder."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class _AddingActor(core.Actor):
         self._variable_client = variable_client
         seed = seeds.draw_number() if seed is None else seed
         self._rng = np.random.default_rng(seed % 2**64)
-        # What the adder stores with the next step.
+        # The extras that the adder stores with the next step.
         self._extras: Any = ()
 
     def observe_first(self, timestep: dm_env.TimeStep) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Agent(core.Actor):
-    """Acts by an actor, and lets a learner learn at a fixed ratio to what it observes.
+    """Acts by an actor, and runs learner steps at a fixed ratio to its observations.
 
     After `n` observations the learner has done
 
@@ -37,7 +37,7 @@ class Agent(core.Actor):
         """Keeps the parts.
 
         Args:
-          actor: Chooses the actions, and stores what it observes.
+          actor: Chooses the actions, and stores the observed steps.
           learner: Does the updates.
           min_observations: The number of observations before the first learner step.
           observations_per_step: The number of observations for each learner step; below

@@ -134,12 +134,12 @@ def check_n_step_update(
 
 
 def check_no_td_loss(td_errors_loss_fn: Any, algorithm: str, instead: str) -> None:
-    """Raises a ValueError unless there is no loss of TD errors.
+    """Raises a ValueError if a loss of TD errors is given.
 
     Args:
       td_errors_loss_fn: The argument.
       algorithm: The algorithm's name, for the error.
-      instead: What the algorithm has instead, for the error.
+      instead: The loss that the algorithm has instead, for the error.
     """
     if td_errors_loss_fn is not None:
         raise ValueError(
@@ -164,7 +164,7 @@ def check_numbers_per_action(spec: Any, label: str, instead: str) -> None:
 
 
 def warn_user(message: str) -> None:
-    """Warns, at the line that called into this package.
+    """Warns, and names the line of the user's code that called this package.
 
     Args:
       message: The text of the warning.
@@ -286,7 +286,7 @@ def check_gives_distributions(
     Args:
       actor_network: A built `Network`.
       algorithm: The algorithm's name, for the error.
-      hint: What else to say of the network to use.
+      hint: A further hint about the network to use.
     """
     for output in tf.nest.flatten(actor_network.create_variables()):
         if isinstance(output, tf.TensorSpec):
@@ -300,7 +300,8 @@ def check_gives_distributions(
 def warn_of_unbounded_distributions(agent: type, actor_network: Any) -> None:
     """Warns, once for each class of agents, if actions may leave their bounds.
 
-    This holds for normal distributions that are not squashed, also if their means are.
+    Normal distributions that are not squashed can leave the bounds, even if their means
+    are squashed.
 
     Args:
       agent: The class of an agent whose losses draw actions.
@@ -318,11 +319,11 @@ def warn_of_unbounded_distributions(agent: type, actor_network: Any) -> None:
         warn_user(
             f"{agent.__name__}: actor_network {actor_network.name!r} predicts a "
             f"{spec.parameters.type_.__name__}, whose samples leave the bounds of the "
-            "actions. The policy clips what it samples, but the losses do not: the "
+            "actions. The policy clips its samples, but the losses do not: the "
             "critics are asked for values of actions that are never taken, and the "
-            "log-probabilities are not of the actions that are taken. Squash the "
-            "samples: ActorDistributionNetwork(..., continuous_projection_net="
-            "tfrl.agents.sac.TanhNormalProjectionNetwork)."
+            "log-probabilities do not belong to the actions that are taken. Squash "
+            "the samples: ActorDistributionNetwork(..., "
+            "continuous_projection_net=tfrl.agents.sac.TanhNormalProjectionNetwork)."
         )
         return
 

@@ -1,4 +1,4 @@
-"""What agents do with critics: values, the regression to targets, means of losses.
+"""Functions of critics: their values, the regression to targets, means of losses.
 
 Critics are networks of pairs of observations and actions. Every loss is a mean over the
 `B` examples in which masked transitions (boundaries, and steps before a cut) count as
@@ -37,7 +37,7 @@ def values(
 ) -> Any:
     """Returns a critic's values of embedded time steps, `[B]` or `[B, T]`.
 
-    Of an ensemble with outputs `[B, N, ...]`, they are `[N, B, ...]`.
+    The values of an ensemble with outputs `[B, N, ...]` are `[N, B, ...]`.
     """
     value, _ = critic(
         (time_step.observation, action),
@@ -84,16 +84,16 @@ def regress(
     Args:
       agent: The agent, whose observation network is trained, too.
       batch: A batch of `Transitions`.
-      targets: What the critics' values of the actions are to become.
+      targets: The targets of the critics' values of the actions.
       errors: A function of the targets and a critic's values that returns the loss and
-        the error of each transition, which are masked here; `td_errors` with the
-        agent's `td_errors_loss_fn` if None.
+        the error of each transition, which `regress` masks. None takes `td_errors` with
+        the agent's `td_errors_loss_fn`.
       values_of: A function like `values`.
 
     Returns:
       The scalar loss; as details `td_loss` of each example, `[B]`, summed over the
       critics and over time, and `td_error`, target minus prediction, `[B]` or `[B, T -
-      1]`, of the critic that is farthest off. Both are 0 where masked.
+      1]`, of the critic with the largest error. Both are 0 where masked.
     """
     if errors is None:
         errors = functools.partial(td_errors, loss_fn=agent._td_errors_loss_fn)
@@ -124,7 +124,8 @@ def td_errors(
     Args:
       targets: The targets, `[B]` or `[B, T - 1]`.
       predictions: A critic's values, like `targets`; or the values `[N, ...]` of an
-        ensemble, whose losses are added up, and whose largest error it is.
+        ensemble. The losses of its members are added up, and the error is the largest
+        of their errors.
       loss_fn: A loss of (targets, predictions), element by element.
     """
     if predictions.shape.rank > targets.shape.rank:
@@ -144,9 +145,9 @@ def regress_distributions(
 
     Args:
       agent: See `regress`.
-      batch: See there.
-      next_values: The `DiscreteValuedDistribution` of the values of the next steps,
-        `[B]`, which is not yet projected onto the atoms.
+      batch: See `regress`.
+      next_values: The `DiscreteValuedDistribution` `[B]` of the values of the next
+        steps, not yet projected onto the atoms.
     """
     reward, discount = batch.data.reward, batch.data.discount
 
@@ -173,7 +174,7 @@ def policy_gradient_loss(
       values_of: A function of actions that returns their values.
       is_last: Booleans; where true, a value does not count.
       dqda_clipping: See `losses.deterministic_policy_gradient`.
-      clip_norm: See there.
+      clip_norm: See `losses.deterministic_policy_gradient`.
     """
     with tf.GradientTape() as tape:
         tape.watch(actions)

@@ -35,8 +35,8 @@ class Learner:
           batches: Items of an adder in batches, `NStepTransition`s `[B, ...]` or
             `Trajectory`s `[B, T, ...]`, of arrays; see `adders.to_experience`.
           variables: The variables of networks by name, for `get_variables`.
-          counter: Counts the `steps` and the seconds, `walltime`; None for one of the
-            learner's own.
+          counter: Counts the `steps` and the seconds, `walltime`; None for a counter of
+            its own.
           logger: Gets the losses and the counts of each step; None prints them once a
             second.
           checkpoint: The name of a directory of checkpoints of the agent and of the
@@ -86,7 +86,7 @@ class Learner:
         self._logger.write({**values, **counts})
 
     def run(self, num_steps: int | None = None) -> None:
-        """Does a number of updates; without one, it runs forever."""
+        """Does `num_steps` updates; None does updates forever."""
         done = 0
         while num_steps is None or done < num_steps:
             self.step()

@@ -1,4 +1,4 @@
-"""Normalizes what agents learn from: observations in networks, rewards in losses.
+"""Normalizes an agent's inputs: observations in networks, rewards in losses.
 
 Replay buffers keep observations and rewards as they are. Each network of an agent sees
 observations through the agent's normalizer, in policies and in losses alike, so that
@@ -58,9 +58,9 @@ class Normalizers(tf.Module):
         """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics.
 
         The frames of an environment hold each of its observations once: the boundary
-        frame after an episode holds the last one. Its reward does not count. Padding
-        does not count at all. In the replicas of a `tf.distribute` strategy, the frames
-        of all of them count.
+        frame after an episode holds the last one. The reward of a boundary frame does
+        not count, and padding does not count at all. In the replicas of a
+        `tf.distribute` strategy, the frames of all replicas count.
         """
         if self.observation_normalizer is None and self.reward_normalizer is None:
             return
@@ -96,7 +96,7 @@ class Normalizers(tf.Module):
 def normalized_networks(
     normalizer: TensorNormalizer | None, observation_spec: Any, *networks: Any
 ) -> list[Any]:
-    """Returns networks of observations, wrapped so that these are normalized.
+    """Wraps networks of observations, so that the observations are normalized.
 
     Args:
       normalizer: The normalizer; None returns the networks as they are.
@@ -105,8 +105,8 @@ def normalized_networks(
 
     Raises:
       TypeError: The normalizer is of another kind.
-      ValueError: The normalizer's specs are not those of the observations, or not
-        floats.
+      ValueError: The normalizer's specs differ from the specs of the observations, or
+        are not floats.
     """
     return _wrapped(normalizer, observation_spec, observation_spec, networks)
 
@@ -114,7 +114,7 @@ def normalized_networks(
 def normalized_critics(
     normalizer: TensorNormalizer | None, input_spec: tuple[Any, Any], *critics: Any
 ) -> list[Any]:
-    """Returns networks of pairs of observations and actions, as `normalized_networks`.
+    """Wraps networks of observations and actions, so that observations are normalized.
 
     Args:
       normalizer: See `normalized_networks`.

@@ -1,8 +1,8 @@
 """ObservationEmbedding: the network of observations that an agent's networks share.
 
-Where observations are images, an actor and a critic that see them through one network
-need half of the computation, and the actor sees features that the critic has learned.
-The networks behind it take its output, the embedding, for the observation.
+If observations are images, sharing one network halves the computation of actor and
+critic, and the actor gets features that the critic has learned. Actor and critic take
+the output of this network, the embedding, as the observation.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tfrl.utils.tensor_normalizer import TensorNormalizer
 class ObservationEmbedding(tf.Module):
     """An observation network and its target, or nothing at all.
 
-    The critics' loss trains the network, and no other loss does: it embeds the
-    observations of the critics' predictions alone. The target network embeds all other
-    observations, without gradient: for the targets, for the actor's loss, and so for
-    the policies.
+    The critics' loss alone trains the network, which embeds the observations for the
+    critics' predictions. The target network embeds the observations for everything
+    else, without gradient: for the targets, the actor's loss and the policies.
 
     Attributes:
       spec: The nest of specs of the embedding, which the actor and the critics take;
         without a network, the specs of the observations.
-      normalizer: The normalizer that remains for the actor and the critics: None if
-        there is a network, which is then given normalized observations.
+      normalizer: The normalizer for the inputs of the actor and the critics. None if
+        there is an observation network, because that network gets normalized
+        observations.
       networks: The network that the critics' loss trains; empty without one.
       target_pairs: The pair of the network and its target; empty without one.
     """
@@ -51,7 +51,8 @@ class ObservationEmbedding(tf.Module):
             `[B, ...]` to a nest of tensors `[B, ...]`; None leaves the observations as
             they are.
           observation_spec: The nest of specs of the observations.
-          normalizer: Normalizes the observations that the networks see, or None.
+          normalizer: Normalizes the observations before the networks get them; None
+            does not normalize.
 
         Raises:
           ValueError: The network has a state, or its output is no nest of tensors.
@@ -96,9 +97,10 @@ class ObservationEmbedding(tf.Module):
         )
 
     def of_observations(self, network: network_lib.Network) -> network_lib.Network:
-        """Returns a network of embeddings as one of observations, for policies.
+        """Turns a network of embeddings into a network of observations, for policies.
 
-        It shares the weights of `network` and of the target of the observation network.
+        The result shares weights with `network` and with the target of the observation
+        network.
         """
         if not self.target_pairs:
             return network

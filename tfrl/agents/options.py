@@ -27,7 +27,7 @@ _warned: set[type] = set()
 
 @dataclasses.dataclass(frozen=True)
 class TdOptions:
-    """How an agent learns values from temporal differences.
+    """The options of an agent that learns values from temporal differences.
 
     Attributes:
       target_update_tau: The step size of the targets' soft update; 1 copies the
@@ -55,7 +55,7 @@ class TdOptions:
     n_step_update: int = 1
 
     def __post_init__(self) -> None:
-        """Checks the numbers; those that are tensors are not checked.
+        """Checks the numbers. Tensors are not checked.
 
         Raises:
           ValueError: A number is out of range.
@@ -70,7 +70,7 @@ class TdOptions:
 
 @dataclasses.dataclass(frozen=True)
 class AgentOptions:
-    """What an agent of any algorithm can be given.
+    """The options of an agent of any algorithm.
 
     Attributes:
       debug_summaries: Whether to write histograms of the parts of the loss.
@@ -78,12 +78,13 @@ class AgentOptions:
       train_step_counter: An integer variable that `train` increments; if None, the
         agent makes an int64 variable.
       name: The module's name.
-      seed: Seed of the random numbers in the losses and in the policies; None draws it.
-      observation_normalizer: Normalizes the observations that the networks see, in the
-        policies and the losses; such as a `StreamingTensorNormalizer` of the
+      seed: Seed of the random numbers in the losses and in the policies; None draws a
+        seed.
+      observation_normalizer: A normalizer of the networks' observations, in the
+        policies and the losses, such as a `StreamingTensorNormalizer` of the
         observation spec. Loops update it; see `TFAgent.update_normalizers`.
-      reward_normalizer: Normalizes the rewards that the losses see, before they are
-        scaled; such as a `RewardNormalizer`.
+      reward_normalizer: A normalizer of the losses' rewards, before these are scaled,
+        such as a `RewardNormalizer`.
     """
 
     debug_summaries: bool = False
@@ -139,11 +140,11 @@ class Settings(TdSettings, AgentSettings, total=False):
 
 
 def warn_of_growing_values(agent: type, td: TdOptions) -> None:
-    """Warns if neither a discount nor a slower target holds an agent's values back.
+    """Warns if neither a discount nor slower targets limit an agent's values.
 
     Args:
-      agent: The agent's class, which is warned of once.
-      td: How the agent learns values.
+      agent: The agent's class; there is one warning for each class.
+      td: The agent's options of TD learning.
 
     Warns:
       UserWarning: The agent's values can grow without bound.
@@ -166,7 +167,7 @@ def from_settings(
     records: Sequence[type] = (TdOptions, AgentOptions),
     **defaults: Any,
 ) -> tuple[Any, ...]:
-    """Makes the records of an agent's keyword arguments.
+    """Makes records, such as `TdOptions`, from an agent's keyword arguments.
 
     Args:
       agent: The agent's class, for the error.

@@ -87,16 +87,17 @@ def soft_critic_loss(
     Args:
       self: The agent; this function is one of its methods.
       time_steps: See `critic_loss`.
-      actions: See there.
-      next_time_steps: See there.
-      td_errors_loss_fn: The agent's own, as TF-Agents' callers give it, or None.
-      gamma: The discount; None is the agent's.
-      reward_scale_factor: The factor of the rewards; None is the agent's.
+      actions: See `critic_loss`.
+      next_time_steps: See `critic_loss`.
+      td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers give,
+        or None.
+      gamma: The discount; None takes the agent's discount.
+      reward_scale_factor: The factor of the rewards; None takes the agent's factor.
       weights: See `TFAgent.train`.
       training: Whether the critics are applied as in training.
 
     Raises:
-      ValueError: `td_errors_loss_fn` is another than the agent's.
+      ValueError: `td_errors_loss_fn` is not the agent's own.
     """
     if td_errors_loss_fn not in (None, self._td_errors_loss_fn):
         raise ValueError(

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ReplayOptions:
-    """How a `ReplayAgent` stores, samples and reports; Acme's names and defaults.
+    """The options of a `ReplayAgent`, with Acme's names and defaults.
 
     Attributes:
       discount: The discount factor.
       n_step: The number of steps of a transition.
       batch_size: The number of transitions in each learner step.
-      min_replay_size: The number of observations before the first learner step; at
-        least `batch_size` are made.
-      max_replay_size: The number of transitions that are kept, the newest.
+      min_replay_size: The number of observations before the first learner step; never
+        less than `batch_size`.
+      max_replay_size: The number of transitions to keep; the oldest are removed first.
       samples_per_insert: How often each transition is sampled, on average: there is a
         learner step for every `batch_size / samples_per_insert` observations.
       replay_table_name: The name of the server's table.
@@ -111,11 +111,11 @@ class ReplaySettings(TypedDict, total=False):
 
 
 class ReplayAgent(agent.Agent):
-    """Trains an agent of tfrl in the `EnvironmentLoop` that it acts in.
+    """Acts in an `EnvironmentLoop`, and trains an agent of tfrl there.
 
-    An `NStepTransitionAdder` writes what the agent observes to a replay server, which
-    ends with the agent. Each learner step samples a batch from all that was observed
-    before it. Thus two runs with the same seed, networks and environment are the same.
+    An `NStepTransitionAdder` writes the agent's experience to a replay server, which
+    ends with the agent. Each learner step samples a batch from all earlier experience.
+    Thus two runs with the same seed, networks and environment are the same.
     """
 
     def __init__(
@@ -131,14 +131,15 @@ class ReplayAgent(agent.Agent):
         Args:
           environment_spec: The specs of the environment.
           make_agent: A function of the `TimeStep` of specs, the action spec and the
-            seed that returns the agent. The agent takes transitions of one step, whose
-            discounts the adder has multiplied.
+            seed that returns the agent. The agent takes transitions of one step: the
+            adder has already summed the rewards and multiplied the discounts of several
+            steps.
           critic_network: The agent's critic, for `get_variables`.
           replay: The settings.
           label: The name of the directory of checkpoints.
 
         Raises:
-          TypeError: `environment_spec` is something else.
+          TypeError: `environment_spec` is not the specs of an environment.
         """
         if not isinstance(environment_spec, environment_spec_lib.EnvironmentSpec):
             raise TypeError(
@@ -199,7 +200,7 @@ def _batches(
     adder: adders.NStepTransitionAdder,
     replay: ReplayOptions,
 ) -> Iterator[Sequence[Any]]:
-    """Yields batches of transitions, each drawn from all that the adder was given."""
+    """Yields batches of transitions, each drawn from all experience so far."""
     while True:
         adder.flush()
         sample = client.sample_batch(replay.replay_table_name, replay.batch_size)

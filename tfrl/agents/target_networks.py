@@ -20,7 +20,7 @@ from tfrl.utils import common
 def with_target(
     network: Any, target: Any, name: str, input_spec: Any
 ) -> tuple[network_lib.Network, network_lib.Network]:
-    """Returns a network and its target, with their variables created.
+    """Creates the variables of a network and of its target, and returns both.
 
     Args:
       network: A `Network`, or a Keras layer or model.
@@ -70,8 +70,9 @@ def _warn_if_equal(first: Any, second: Any) -> None:
     if all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs):
         checks.warn_user(
             f"networks {first.name!r} and {second.name!r}: got equal initial weights, "
-            "expected different ones, since the smaller of two values that stay equal "
-            "is that of one network; give their initialisers different seeds."
+            "expected different ones, since the networks would stay equal, and the "
+            "smaller of two equal values is the value of one network; give their "
+            "initialisers different seeds."
         )
 
 

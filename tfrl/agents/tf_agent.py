@@ -37,16 +37,17 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     A subclass builds its networks and policies, passes the policies to this
     constructor, and then lists the parts of its update in `_parts`, each a loss with
-    its optimizer. Or it writes `_loss`, and calls `_set_only_part` with the networks
-    that this loss trains and their optimizer. `_train` updates the parts in turn,
-    counts the train step, and moves the target networks. The public methods `train`,
-    `loss` and `initialize` call `_train`, `_loss` and `_initialize`, with keyword
-    arguments. A subclass overrides `_variables` if its state has further variables.
+    its optimizer. Or it implements `_loss`, and calls `_set_only_part` with the
+    networks that this loss trains and their optimizer. `_train` updates the parts in
+    turn, counts the train step, and moves the target networks. The public methods
+    `train`, `loss` and `initialize` call `_train`, `_loss` and `_initialize`, with
+    keyword arguments. A subclass overrides `_variables` if its state has further
+    variables.
 
-    A loss of a part takes a `Batch`, whose `data` is what `_prepare` made of the
-    experience, and returns a scalar and details by name. `_info` is the named tuple of
-    `LossInfo.extra`. Its fields are `<label>_loss`, for the losses of the parts, and
-    names of details. A part that the agent does not have counts as 0.
+    A loss of a part takes a `Batch`, whose `data` is the experience as `_prepare`
+    returned it, and returns a scalar and a dictionary of details. `_info` is the named
+    tuple of `LossInfo.extra`. Its fields are `<label>_loss`, for the losses of the
+    parts, and names of details. If the agent lacks the part of a field, the field is 0.
 
     `variables` lists all variables that `train` and `update_normalizers` change. They
     change nothing else, so a checkpoint of the agent is complete.
@@ -61,7 +62,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         "_update": "write _train, which calls self._apply and self._count",
     }
 
-    # The named tuple of `LossInfo.extra`, of an agent with several parts.
+    # The named tuple of `LossInfo.extra`, for an agent with several parts.
     _info: Any = None
     # The parts of an update, in order.
     _parts: Sequence[updates.Part] = ()
@@ -69,7 +70,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     _untrained: Sequence[tf.Module] = ()
     # Turns experience into the `data` of a `Batch`; None leaves it as it is.
     _as_data: Any = None
-    # Networks and their targets, and what moves the targets after each update.
+    # Networks and their targets, and the function that updates the targets after each
+    # update.
     _target_pairs: Sequence[tuple[Any, Any]] = ()
     _update_target: Callable[[], Any] | None = None
     # The seed of random numbers in the losses, if there are any.
@@ -113,9 +115,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           train_step_counter: An integer variable that `train` increments; if None, the
             agent makes an int64 variable.
           name: The module's name.
-          observation_normalizer: The normalizer that the subclass has wrapped the
-            networks with; see `agents.normalization.normalized_networks`.
-          reward_normalizer: A normalizer of the rewards that the losses see.
+          observation_normalizer: The normalizer in which the subclass has wrapped the
+            networks; see `agents.normalization.normalized_networks`.
+          reward_normalizer: A normalizer of the rewards for the losses.
 
         Raises:
           TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is no
@@ -159,7 +161,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def _make_data_context(self) -> data_converter.DataContext:
         """Returns the specs of the training data.
 
-        Fields without an entry in `training_data_spec` have the collected data's specs.
+        Fields without an entry in `training_data_spec` have the specs of the collected
+        data.
         """
         spec = self._training_data_spec
         if spec is None:
@@ -242,10 +245,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def update_normalizers(self, frames: trajectory.Trajectory) -> None:
         """Adds collected frames to the statistics of the agent's normalizers.
 
-        Training loops call it once with each frame that they collect, a `Learner` and a
-        `DatasetLoop` with those that they train on. In a loop of your own, give it to
-        the driver: `observers=[buffer.add_batch, agent.update_normalizers]`. Nothing
-        else changes the statistics.
+        Training loops call it once with each frame that they collect; a `Learner` and a
+        `DatasetLoop` call it with the frames on which they train. In a loop of your
+        own, give it to the driver: `observers=[buffer.add_batch,
+        agent.update_normalizers]`. Nothing else changes the statistics.
 
         Args:
           frames: Frames `[B, ...]`, or sequences `[B, T, ...]` of them in order of
@@ -257,15 +260,16 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Returns numbers for a log, such as the current learning rate, by name.
 
         A `Run` logs them. This method changes nothing, not even the state of a random
-        generator. The networks are applied as in evaluation, and means are over what is
-        not masked.
+        generator. The networks are applied as in evaluation, and means leave out masked
+        examples.
 
         Args:
           experience: See `train`; None leaves out the numbers that need a batch.
 
         Returns:
-          Scalars: `learning_rate`, of several parts `<label>_learning_rate` of all but
-          the critics', and numbers of the algorithm, some of the batch.
+          Scalars: `learning_rate`, also `<label>_learning_rate` for each part but the
+          critics if there are several parts, and numbers of the algorithm, some of them
+          computed from the batch.
         """
         numbers = {}
         for part in self._parts:
@@ -353,12 +357,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def observation_normalizer(self) -> TensorNormalizer | None:
-        """The normalizer of the observations that the networks see, or None."""
+        """The normalizer of the networks' observations, or None."""
         return self._normalizers.observation_normalizer
 
     @property
     def reward_normalizer(self) -> RewardNormalizer | None:
-        """The normalizer of the rewards that the losses see, or None."""
+        """The normalizer of the losses' rewards, or None."""
         return self._normalizers.reward_normalizer
 
     @property
@@ -393,10 +397,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def jit_compile_losses(self) -> bool:
-        """Whether XLA compiles each loss and its gradients, but not their application.
+        """Whether XLA compiles each loss and its gradients, without the optimizer.
 
         Set it before `train` is traced, and call `train` in a `tf.function`, which
-        keeps what was compiled. The parts of a compiled loss are not written as
+        keeps the compiled code. The parts of a compiled loss are not written as
         summaries, since XLA has none.
         """
         return self._jit_compile_losses
@@ -416,16 +420,16 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Clips one optimizer's gradients and applies them, if they are finite.
 
         In the replicas of a `tf.distribute` strategy, the means of the loss and of the
-        gradients are taken first, so that every replica does the same, and all stop if
-        a number of one is not finite. An agent with several optimizers calls this once
-        for each, and then `_count`. Under XLA, which has no assertions, the gradients
-        are applied in any case.
+        gradients are taken first, so that every replica does the same, and all replicas
+        stop if a number of one replica is not finite. An agent with several optimizers
+        calls this once for each, and then `_count`. Under XLA, which has no assertions,
+        the gradients are applied in any case.
 
         Args:
           loss: The scalar that was minimised.
           gradients: A gradient, or None, for each of `trained`.
           trained: The variables to update.
-          optimizer: The optimizer that updates them.
+          optimizer: The optimizer of `trained`.
           untrained: Further variables to summarise, such as statistics of layers.
 
         Returns:
@@ -473,7 +477,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     # The update.
 
-    # With `*args` and `**kwargs`, type checkers take overrides with any further ones.
+    # With `*args` and `**kwargs`, type checkers accept overrides with further
+    # arguments.
     def _train(
         self,
         experience: Any,
@@ -522,7 +527,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return loss, {"extra": extra}
 
     def _prepare(self, experience: Any, weights: tf.Tensor | None = None) -> Any:
-        """Returns what losses are computed from, by `_as_data` if there is one."""
+        """Prepares the experience for the losses, by `_as_data` if it is not None."""
         del weights
         return experience if self._as_data is None else self._as_data(experience)
 
@@ -534,7 +539,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         seed: int | tf.Tensor | None = None,
         **kwargs: Any,
     ) -> updates.Batch:
-        """Returns what an update, or the loss, is computed from.
+        """Returns the batch for an update or for the loss.
 
         Args:
           experience: See `train`.
@@ -584,7 +589,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         ]
 
     def _update_parts(self, batch: updates.Batch) -> LossInfo:
-        """Does one update; returns the losses as they were before each part's own."""
+        """Does one update; returns each part's loss from before its own update."""
         part_losses, details = {}, dict(batch.details)
         for part, own in self._in_turn(batch):
             own = own._replace(details=dict(details))
@@ -617,8 +622,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Takes one gradient step of a part.
 
         Returns:
-          The weighted loss before the step, after the checks that it and its gradients
-          are finite; and the details of the loss.
+          The weighted loss before the step, and its details. The loss depends on the
+          checks that it and its gradients are finite.
         """
         trained = part.trained_variables()
 
@@ -644,7 +649,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         self, part_losses: dict[str, tf.Tensor], details: dict[str, Any]
     ) -> LossInfo:
         """Adds up the losses, and writes the summaries."""
-        if "extra" in details:  # Of the only part, whose loss is whole.
+        if "extra" in details:  # The loss of the only part, which is the whole loss.
             (loss,) = part_losses.values()
             return LossInfo(loss, details["extra"])
         fields = self._info._fields
@@ -668,7 +673,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
         Args:
           total_loss: The loss.
-          values: Numbers by name; in debug mode, those that are no scalars become
+          values: Numbers by name; in debug mode, tensors that are not scalars become
             histograms with the prefix "loss/".
           histograms: Further histograms of the debug mode, by name.
         """
@@ -697,8 +702,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def _variables(self) -> list[tf.Variable]:
         """Returns all variables that `_train` changes, but not the train step counter.
 
-        By default, these are the variables of the parts, the targets and the seed. For
-        an agent without parts, they are those that `tf.train.Checkpoint` finds in its
+        By default, these are the variables of the parts, the targets and the seed. An
+        agent without parts has the variables that `tf.train.Checkpoint` finds in its
         attributes, except for the states of random generators.
         """
         if not self._parts:

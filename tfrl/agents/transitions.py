@@ -1,12 +1,12 @@
 """The transitions that agents learn from, with masks, n steps and unrolled sequences.
 
-The output of a recurrent network at a step depends on all earlier steps. So it is
-unrolled over whole sequences, for the values of the next steps, too.
+The output of a recurrent network at a step depends on all earlier steps. So the network
+is unrolled over whole sequences, also to compute the values of the next steps.
 
 A sequence may begin in mid-episode. The network then starts from the state that the
-policy recorded there (`first_state`), which is as old as the weights that it acted
-with. The first steps may only serve to bring the state up to date (`split`): they are
-the burn-in of Kapturowski et al., "Recurrent experience replay in distributed
+policy recorded there (`first_state`), which was computed with older weights. The first
+steps of a sequence can serve as a burn-in, which only brings the state up to date
+(`split`); see Kapturowski et al., "Recurrent experience replay in distributed
 reinforcement learning" (2019, R2D2), section 3.
 """
 
@@ -43,11 +43,12 @@ class Transitions(NamedTuple):
       discount: Gamma times the environment's discounts; 0 where masked.
       valid: False where a transition is masked: at boundaries, and before a cut.
       info: The info of the actions.
-      states: What recurrent networks start from, if not from their initial states.
+      states: The states from which recurrent networks start; None for their initial
+        states.
       unrolled_steps: The number of steps in the returns of unrolled networks; None if
         networks are not unrolled.
-      loss_fn: The loss of (targets, predictions), element by element, that a call of
-        `DqnAgent._loss` is given; the agent's own by default.
+      loss_fn: The loss of (targets, predictions), element by element, that a caller
+        gives to `DqnAgent._loss`; the agent's own by default.
     """
 
     time_step: ts.TimeStep
@@ -62,10 +63,11 @@ class Transitions(NamedTuple):
     loss_fn: Any = None
 
     def at_next(self, output: Any) -> Any:
-        """Returns an output for `next_time_step` at the states that returns end with.
+        """Picks a network's outputs for the states at which the returns end.
 
         Args:
-          output: A network's output, `[B, ...]` or `[B, T, ...]`.
+          output: The network's output for `next_time_step`, `[B, ...]` or `[B, T,
+            ...]`.
 
         Returns:
           `[B, ...]`, or `[B, T - 1, ...]`: the first of `T` steps is no next step, and
@@ -86,7 +88,7 @@ class Transitions(NamedTuple):
     def per_example(self, values: tf.Tensor) -> tf.Tensor:
         """Returns numbers of each example, `[B]`, with 0 for masked transitions.
 
-        For recurrent networks they are summed over time.
+        For recurrent networks the numbers are summed over time.
         """
         values = masking.masked(values, self.valid)
         if self.unrolled_steps is None:
@@ -95,11 +97,11 @@ class Transitions(NamedTuple):
 
 
 class Reader(tf.Module):
-    """Makes transitions of an agent's experience, by the agent's settings.
+    """Turns an agent's experience into transitions, by the agent's settings.
 
     Attributes:
-      convert: Turns experience into a `Transition`. Networks with a state keep the time
-        dimension; for others the n steps are folded into one.
+      convert: Turns experience into a `Transition`. For networks with a state the time
+        dimension is kept; for others the n steps become one transition.
     """
 
     def __init__(
@@ -192,7 +194,7 @@ def first_state(info: Any, state_spec: Any) -> Any:
 def split(
     transition: trajectory.Transition, num_steps: int
 ) -> tuple[ts.TimeStep, trajectory.Transition]:
-    """Splits transitions `[B, T - 1]` into a burn-in and those to learn from.
+    """Splits transitions `[B, T - 1]` into a burn-in and the rest, to learn from.
 
     Args:
       transition: The transitions, which have no state.
@@ -222,7 +224,7 @@ def current_steps(time_step: ts.TimeStep) -> ts.TimeStep:
     """Returns the steps `[B, T - 1]` at which actions are taken.
 
     The step after a masked step (a boundary, or a step before a cut) starts a new
-    sequence, unless it is masked itself, and stays so.
+    sequence, unless it is masked itself; then it stays masked.
     """
     masked = time_step.is_last()
     starts = tf.pad(masked[:, :-1], [[0, 0], [1, 0]]) & ~masked
@@ -256,8 +258,8 @@ def n_step_sums(
     """Returns each step's rewards over `n` steps, and the product of their discounts.
 
     The steps are fewer at the end of an episode, before a cut and at the end of the
-    sequence. The value to multiply by the product is that of `after_n_steps`. Sutton
-    and Barto, "Reinforcement Learning: An Introduction", 2018, equation 7.1.
+    sequence. The product is the factor of the value that `after_n_steps` returns.
+    Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 7.1.
 
     Args:
       rewards: The rewards, `[B, T - 1]`, 0 where masked.
@@ -274,10 +276,10 @@ def n_step_sums(
 
 
 def after_n_steps(values: tf.Tensor, valid: tf.Tensor, n: int) -> tf.Tensor:
-    """Returns the values of the states that each step's n-step return ends with.
+    """Returns the values of the states at which the n-step returns end.
 
     Args:
-      values: Numbers of the states that each step reaches, `[B, T - 1, ...]`.
+      values: The value of the state after each step, `[B, T - 1, ...]`.
       valid: False where a transition is masked, `[B, T - 1]`.
       n: See `n_step_sums`.
     """

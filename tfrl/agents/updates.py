@@ -1,8 +1,8 @@
-"""The parts of an update: losses with their optimizers, and moves of targets.
+"""The parts of an update: losses with their optimizers, and updates of targets.
 
 An agent lists its parts, one for each optimizer; `TFAgent._train` takes them one after
-the other, and then moves the target networks. A part sees the weights that the parts
-before it have changed, and the details of their losses.
+the other, and then moves the target networks. A part uses the weights as the parts
+before it have changed them, and gets the details of these parts' losses.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tfrl.utils import common, optimizers, variables
 
 
 class Batch(NamedTuple):
-    """What the loss of a part is computed from.
+    """The input of the loss of a part.
 
     Attributes:
-      data: What the agent's `_prepare` made of the experience, such as `Transitions`.
+      data: The experience as the agent's `_prepare` returned it, such as `Transitions`.
       weights: The weight of each example in the losses; see `TFAgent.train`.
       training: Whether networks are applied as in training.
       seed: The seed of the part's random numbers, int64 `[2]`; None for an agent whose
         losses draw none.
-      details: What the losses of the parts before returned as details, by name.
+      details: The details, by name, that the losses of the earlier parts returned.
     """
 
     data: Any
@@ -43,16 +43,16 @@ PartLoss = Callable[[Batch], tuple[tf.Tensor, dict[str, Any]]]
 
 
 class Part(tf.Module):
-    """A loss, what it trains, and when.
+    """A loss with the networks that it trains, their optimizer and their schedule.
 
     Attributes:
       label: The part's name.
       loss: The loss before its weight. A subclass of an agent may replace it.
-      weight: The factor of the loss, which it may replace, too.
+      weight: The factor of the loss. A subclass of an agent may replace it, too.
       optimizer: The optimizer.
       period: The number of train steps between updates; None updates in each.
-      after: What to do after each update, or None.
-      counts: Whether the agent's loss includes this one.
+      after: A function to call after each update, or None.
+      counts: Whether the agent's loss includes the loss of this part.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Part(tf.Module):
         """Makes the optimizer's variables.
 
         Args:
-          label: The part's name, such as "actor", from which logs and loss infos have
-            "actor_loss" and "actor_learning_rate".
+          label: The part's name, such as "actor", which gives the names "actor_loss"
+            and "actor_learning_rate" in logs and loss infos.
           loss: A function of a `Batch` that returns a scalar loss, and details by name.
           trained: The networks, or modules, whose trainable variables are updated.
           optimizer: The optimizer; None for an agent that never trains.
@@ -81,8 +81,8 @@ class Part(tf.Module):
           period: The number of train steps between updates; the first is in the first
             train step. The part then keeps the loss of its last update for the steps
             between, and has no details. None updates it in each train step.
-          after: What to do after each update, such as a projection.
-          counts: Whether the agent's loss includes this one's.
+          after: A function to call after each update, such as a projection.
+          counts: Whether the agent's loss includes the loss of this part.
         """
         super().__init__(name=label)
         self.label = label
@@ -106,11 +106,11 @@ class Part(tf.Module):
         return variables.trainable_variables(self._trained)
 
     def untrained_variables(self) -> list[Any]:
-        """Returns the other variables of its networks, such as statistics of layers."""
+        """Returns the networks' other variables, such as statistics of layers."""
         return [v for m in self._trained for v in m.non_trainable_variables]
 
     def held(self) -> list[Any]:
-        """Returns all variables that an update changes, or that its networks have."""
+        """Returns all variables of the networks and all that an update changes."""
         return [
             *(v for module in self._trained for v in module.variables),
             *self.optimizer.variables(),
@@ -130,7 +130,7 @@ class Part(tf.Module):
         """Takes a gradient step in every `period`-th train step.
 
         Args:
-          step: Takes the step, and returns the loss before it, and details.
+          step: Takes the step, and returns the loss before the step, and details.
           train_step: The number of train steps before this one.
 
         Returns:
@@ -154,7 +154,7 @@ class Part(tf.Module):
         return kept.read_value(), {}
 
     def _undo_unless(self, is_due: tf.Tensor, step: Callable[[], None]) -> None:
-        """Takes a step, and takes it back unless it is due."""
+        """Takes a step, and undoes it unless it is due."""
         held = variables.as_tf_variables(self.held())
         before = [tf.identity(variable) for variable in held]
         with tf.control_dependencies(before):
@@ -166,12 +166,12 @@ class Part(tf.Module):
 class Temperature(tf.Module):
     """A positive factor that is adapted until a quantity reaches a target.
 
-    The factor rises while the quantity is below the target, and falls while it is above
-    it. It is kept as its logarithm.
+    The factor rises while the quantity is below the target, and falls while the
+    quantity is above it. The variable holds the factor's logarithm.
 
     Attributes:
       log: The variable of the logarithm.
-      target: The number that the quantity shall reach.
+      target: The number that the quantity should reach.
     """
 
     def __init__(
@@ -187,9 +187,9 @@ class Temperature(tf.Module):
 
         Args:
           initial_log: The initial logarithm.
-          target: The number that the quantity shall reach.
+          target: The number that the quantity should reach.
           use_log: See `losses.temperature_loss`.
-          bounds: The least and the greatest logarithm; None has no bounds.
+          bounds: The least and the greatest logarithm; None for no bounds.
           name: The name of the variable.
         """
         super().__init__()
@@ -232,7 +232,7 @@ def total_loss(
 def make_updater(
     pairs: Sequence[tuple[Any, Any]], tau: Any, period: Any
 ) -> common.Periodically:
-    """Returns a callable that moves target networks at every `period`-th call.
+    """Returns a callable that updates target networks at every `period`-th call.
 
     The statistics of layers, which are not trained, are copied.
 

@@ -1,12 +1,13 @@
 """The machinery of the compilers: XLA, `tf.function` and `tf.data`.
 
-Everything here works around a limit or a cost of these three, and imports nothing else
-of `tfrl`. `context` says whether XLA compiles the graph being built, `host_calls` calls
+Every module works around a limit or a cost of these three, and imports nothing else of
+`tfrl`. `context` says whether XLA compiles the graph being built, `host_calls` calls
 Python from a program that XLA compiled, `words` packs small tensors into one,
 `variable_substitution` turns code that keeps its state in variables into a pure
 function, `vectorized_map_converters` teaches `tf.vectorized_map` more operations, and
-`fast_function` and `fast_dataset` cost less per call than `tf.function` and `tf.data`.
-`internals` is the only module that names private symbols of TensorFlow and Keras.
+calls of `fast_function` and `fast_dataset` cost less than calls of `tf.function` and
+`tf.data`. `internals` is the only module that names private symbols of TensorFlow and
+Keras.
 
 >>> import tensorflow as tf
 >>> from tfrl.compilation import variable_substitution

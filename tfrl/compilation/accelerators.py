@@ -1,11 +1,12 @@
-"""Graphs for an accelerator, in which the host waits for few results.
+"""Graphs for an accelerator that rarely wait for the host.
 
-TensorFlow's GPU kernels of int32 work in the host's memory, apart from a few (casts,
-gathers, selections). Assertions, the conditions of `tf.cond` and the positions of
-slices are needed there, too. What the accelerator has computed is copied to the host
-for them, and no further kernel starts until it is there. Loops on an accelerator are
-traced in `graph_for` it, where the functions here avoid such copies. The numbers are
-the same. In other graphs they are the plain operations, which are fewer.
+Most of TensorFlow's GPU kernels of int32 work in the host's memory; exceptions are
+casts, gathers and selections. Assertions, the conditions of `tf.cond` and the positions
+of slices are needed in the host's memory, too. TensorFlow copies such results from the
+accelerator to the host, and starts no further kernel until they have arrived. Loops on
+an accelerator are traced inside `graph_for`, where the functions of this module avoid
+such copies. The numbers are the same. In other graphs these functions are the plain
+operations, which are fewer.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import tensorflow as tf
 from tfrl.compilation import context
 
 _is_on = contextvars.ContextVar("tfrl_on_accelerator", default=False)
-# Floats of the same width: a GPU has the kernels that move them. None of them computes,
-# so no bit changes.
+# Floats of the same width, for which a GPU has kernels that move them. These kernels
+# compute nothing, so no bit changes.
 _CARRIERS = {tf.int32: tf.float32, tf.int64: tf.float64}
 
 
 def is_host(device: str) -> bool:
-    """Whether a device's name, such as "/device:GPU:0", is that of the first CPU."""
+    """Whether a device's name, such as "/device:GPU:0", names the first CPU."""
     spec = tf.DeviceSpec.from_string(device)
     return spec.device_type in (None, "CPU") and not spec.device_index
 
 
 @contextlib.contextmanager
 def graph_for(device: str) -> Iterator[None]:
-    """Traces graphs for a device; on the first CPU, as without this context.
+    """Traces graphs for a device; for the first CPU this context changes nothing.
 
     Args:
       device: The name of the device, such as "/device:GPU:0".
@@ -53,7 +54,7 @@ def in_graph() -> bool:
 def assert_true(condition: tf.Tensor, data: Sequence[Any]) -> Any:
     """Returns `context.assert_true`; for an accelerator, a no-op as under XLA.
 
-    So a loop must make sure of the condition by what it knows on the host.
+    So a loop must check the condition on the host by other means.
 
     Args:
       condition: A bool scalar.
@@ -68,14 +69,14 @@ def index_dtype() -> tf.DType:
 
 
 def equal(x: tf.Tensor, y: Any) -> tf.Tensor:
-    """Returns `tf.equal(x, y)`, for a tensor and what is converted to its dtype."""
+    """Returns `tf.equal(x, y)`, for a tensor and a value of its dtype."""
     if not _goes_by_host(x):
         return tf.equal(x, y)
     return tf.equal(comparable(x), comparable(tf.convert_to_tensor(y, x.dtype)))
 
 
 def comparable(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns a tensor to slice, and to compare by `tf.equal`, in place of `tensor`."""
+    """Returns a form of `tensor` that can be sliced, and compared by `tf.equal`."""
     return tf.bitcast(tensor, tf.uint32) if _goes_by_host(tensor) else tensor
 
 
@@ -119,7 +120,7 @@ def while_loop(
       condition: See `tf.while_loop`.
       body: See `tf.while_loop`.
       loop_vars: An int32 counter, which stays in the host's memory, and a nest, whose
-        tensors of int32 do not go there at each turn.
+        int32 tensors are not copied to the host at each turn.
       **kwargs: See `tf.while_loop`.
     """
     start, restored = carried(loop_vars[1])
@@ -138,13 +139,14 @@ def while_loop(
 
 
 def carried(nest: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Returns a nest for use in a loop or by `moved`, and what turns it back.
+    """Returns a nest for use in a loop or by `moved`, and a function that restores it.
 
-    What a loop's body uses, and is made outside of it, would otherwise go by the host.
+    Otherwise tensors that a loop's body uses, but that are made outside of it, would be
+    copied to the host and back.
 
     Returns:
-      The nest with float32 in place of int32, and a function of such a nest that
-      returns the int32.
+      The nest with the bits of int32 tensors as float32, and a function that turns such
+      a nest back into int32.
     """
     are_int32 = [_goes_by_host(leaf) for leaf in tf.nest.flatten(nest)]
 

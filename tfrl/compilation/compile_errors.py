@@ -20,8 +20,8 @@ _PYTHON = (
     "first: give that program another tf.function, or the Python function itself. Let "
     "train.host_observer call Python at each step, or leave jit_compile=False."
 )
-# TensorFlow's error if a compiled program uses a variable of another device. It names
-# the variable, and the line that made it.
+# TensorFlow's error if a compiled program uses a variable of another device. The error
+# names the variable, and the line that made it.
 _ELSEWHERE = re.compile(
     r"Trying to access resource (\S+?)(?:/\d+)? \((.*?)\) located in device "
     r"\S*(/device:\w+:\d+) from device \S*(/device:\w+:\d+)"

@@ -1,10 +1,11 @@
-"""Spares AutoGraph the conversion of modules that need none.
+"""Keeps AutoGraph from converting modules that need no conversion.
 
 `tf.function` converts each Python function that it meets, at 10 to 300 ms each, and an
 agent's `train` meets a hundred. No function of this package branches on a tensor, but
-users' functions may, and AutoGraph finds them only through converted callers. So the
-modules below are those that call nothing that a user wrote, except through Keras, whose
-layers and optimizers AutoGraph never looks into.
+users' functions may, and AutoGraph finds them only through converted callers. The
+modules in `_CALL_NOTHING_OF_USERS` call no code of users, except through Keras layers
+and optimizers, which AutoGraph never converts. AutoGraph can therefore leave these
+modules as they are.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _CALL_NOTHING_OF_USERS = (
 
 @functools.cache
 def spare_modules() -> None:
-    """Makes AutoGraph call the functions of these modules as they are, from now on."""
+    """Makes AutoGraph leave `_CALL_NOTHING_OF_USERS` unconverted from now on."""
     internals.leave_unconverted(
         context.name_in_this_package(module) for module in _CALL_NOTHING_OF_USERS
     )

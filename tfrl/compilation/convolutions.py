@@ -1,8 +1,9 @@
 """A gradient of convolutions that is fast in programs that XLA compiles for the CPU.
 
-There, XLA computes the gradient with respect to the filters as a convolution whose
-window is dilated, for which it has only plain loops: a layer of the Atari network takes
-some 20 ms a frame. As one product of two matrices it takes less than 1 ms.
+On the CPU, XLA computes the gradient with respect to the filters as a convolution with
+a dilated window, for which it has only plain loops: a layer of the Atari network takes
+some 20 ms a frame. A product of two matrices computes the same gradient in less than 1
+ms.
 """
 
 from __future__ import annotations
@@ -82,9 +83,10 @@ def filter_gradient(
 ) -> tf.Tensor:
     """Returns the gradient of `tf.nn.conv2d` with respect to its filters.
 
-    A convolution with stride s is one with stride 1 on blocks of s x s pixels. Its
-    filters are multiplied with the blocks beside one another, so that their gradient
-    is a product of matrices, with a row for each output.
+    A convolution with stride s is a convolution with stride 1 on blocks of s x s
+    pixels. For each output, the adjacent blocks under the filter become one row of a
+    matrix. The gradient of the filters is then a product of this matrix and the matrix
+    of the outputs' gradients.
 
     Args:
       images: The inputs, `[B, height, width, channels]`.
@@ -144,7 +146,7 @@ def filter_gradient(
 def _cut_or_pad(
     image: int, outputs: int, size: int, stride: int, wanted: int, padding: str
 ) -> tuple[int, int]:
-    """Returns the padding before and after, along one axis; negative after: a cut.
+    """Returns the padding before and after an image, along one axis; negative to cut.
 
     Args:
       image: The pixels of the image.

@@ -18,7 +18,7 @@ class Mark(NamedTuple):
     Attributes:
       graph: The graph.
       num_operations: The number of its operations.
-      substitutes: The tensors that stand for variables, if any do.
+      substitutes: The tensors that replace variables in the graph, if there are any.
     """
 
     graph: tf.Graph

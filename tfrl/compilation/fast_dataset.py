@@ -1,10 +1,11 @@
-"""Datasets that hand their elements to eager code in less time.
+"""Datasets whose elements reach eager code faster.
 
 `tf.data` packs the tensors of each element into their nest node by node. For an agent's
-experience that takes longer than sampling does. The iterators of a `fast_dataset` work
-out the structure of the nest once. In a `tf.function`, where packing is free, they take
-the element on the calling thread. `tf.data` does everything else. If a release of
-TensorFlow does not allow these classes, the dataset stays an ordinary one.
+experience the packing takes longer than the sampling. The iterators of a `fast_dataset`
+determine the structure of the nest once. In a `tf.function`, where packing costs
+nothing, they compute the element on the calling thread. `tf.data` does everything else.
+If a release of TensorFlow does not allow these classes, the dataset stays an ordinary
+one.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def next_in_graph(iterator: Any) -> Any:
 
 
 def _prepare(iterator: Any) -> tuple[Any, Any]:
-    """Returns functions that get and that pack the next element.
+    """Returns a function that gets the next element, and a function that packs it.
 
     Returns `(False, None)` if only `tf.data` can pack the elements.
     """

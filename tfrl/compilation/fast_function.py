@@ -1,10 +1,10 @@
 """A `tf.function` that finds the trace for its arguments in less time.
 
 For every call `tf.function` binds the arguments to the signature, describes each by a
-trace type, and hashes and compares these types. For a nest of six tensors that takes
-longer than running a small graph. A fast function remembers which trace belongs to
-which classes, dtypes and shapes of arguments, and runs the trace directly. Everything
-else is left to `tf.function`: tracing, relaxed shapes, creating variables, gradients.
+trace type, and hashes and compares these types. For a nest of six tensors this takes
+longer than running a small graph. A fast function maps the classes, dtypes and shapes
+of arguments to a trace, and runs that trace directly. Everything else is left to
+`tf.function`: tracing, relaxed shapes, creating variables, gradients.
 
 Only eager calls with nests of dense tensors and `None`, outside of any distribution
 strategy, are remembered. All other calls go through `tf.function`. So do all calls if a
@@ -34,7 +34,7 @@ def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     func = trace_counts.of_one_object(func)
     function: Any = tf.function(func, **kwargs)
     try:
-        # Keeps the object that tf.function made, so that nothing but calls differs.
+        # Keeps the object that tf.function made, so that only calls differ.
         internals.change_class(function, _fast_class(function.__class__))
     except Exception:
         return tf.function(func, **kwargs)
@@ -46,9 +46,10 @@ def _fast_class(kind: Any) -> Any:
     """Returns the subclass of the class of `tf.function`s that remembers traces."""
 
     class FastFunction(kind):
-        # By the description of the arguments: a function that runs the trace on their
-        # tensors; None after the first call, because a fast path is only prepared at
-        # the second; False if there is no fast path for these arguments.
+        # Maps the description of the arguments to a function that runs the trace on
+        # their tensors. It is None after the first call, because a fast path is
+        # prepared at the second call, and False if there is no fast path for these
+        # arguments.
         _fast_paths: dict[Any, Any] | None = None
         # Set once a fast path has failed.
         _is_plain = False
@@ -98,7 +99,8 @@ def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:
     The callable takes the arguments' tensors in the order of `_describe_call`.
     """
     try:
-        # New, distinct tensors show which argument becomes which input of the trace.
+        # Calls with new, distinct tensors show which argument becomes which input of
+        # the trace.
         args, kwargs = tf.nest.map_structure(
             lambda leaf: None if leaf is None else tf.identity(leaf), (args, kwargs)
         )

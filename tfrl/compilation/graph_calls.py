@@ -1,8 +1,8 @@
 """Calls of Python from graphs that keep the called objects no longer than the graphs.
 
 TensorFlow keeps each function that is given to `tf.numpy_function` in a `tf.function`
-until the process ends, and with it all that the function refers to, such as an
-environment with its simulator and its processes.
+until the process ends, and with it every object to which the function refers, such as
+an environment with its simulator and its processes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ATTRIBUTE = "_tfrl_kept"
 
 
 def keep_in_graphs(thing: Any) -> bool:
-    """Keeps an object as long as the graph being built, or one around it, lives.
+    """Keeps an object as long as the graph being built, or an outer graph, lives.
 
     Returns:
       False if there is no `tf.function` around, so that nothing keeps the object.
@@ -34,7 +34,7 @@ def keep_in_graphs(thing: Any) -> bool:
     return found
 
 
-# AutoGraph would keep what it converts.
+# AutoGraph would keep the functions that it converts.
 @tf.autograph.experimental.do_not_convert
 def numpy_function(
     function: Callable[..., Any],
@@ -83,7 +83,7 @@ def _call_registered(
 
 
 class _Kept:
-    """Holds a function; bound methods have no weak references that last."""
+    """Holds a function, because weak references to bound methods do not last."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

@@ -74,7 +74,7 @@ class Channel:
         self._is_watched = False
 
     def has_failed(self) -> tf.Tensor:
-        """Returns a bool scalar, whether a call has raised; loops use it to stop."""
+        """Returns a bool scalar: whether a call has raised. Loops use it to stop."""
         return self.state.read_value() != 0
 
     def fail(self, error: BaseException) -> None:
@@ -91,15 +91,16 @@ class Channel:
             raise error
 
     def keep(self, error: BaseException) -> None:
-        """Keeps an exception that makes a graph fail which XLA did not compile."""
+        """Keeps an exception that makes a graph fail that XLA did not compile."""
         self._kept = error
 
     @contextlib.contextmanager
     def raising(self) -> Iterator[None]:
-        """Raises the exceptions of calls as they are, without printing them.
+        """Raises the exceptions of the called functions unchanged, and unprinted.
 
-        That of a compiled program is raised when the context ends, and the last one of
-        `keep` instead of the `tf.errors.OpError` that it has become.
+        The exception of a compiled program is raised when the context ends. The last
+        exception given to `keep` is raised instead of the `tf.errors.OpError` that
+        TensorFlow made of it.
         """
         self.check()
         self._is_watched, self._kept = True, None
@@ -140,8 +141,8 @@ def host_call(
 
     Args:
       function: Takes NumPy arrays, one for each input, and returns a sequence of arrays
-        of `output_specs`. Its inputs are XLA's own memory: it may neither change nor
-        keep them.
+        of `output_specs`. The inputs are XLA's own memory: the function may neither
+        change nor keep them.
       inputs: Tensors of fully defined shapes.
       output_specs: The shape and dtype of each output.
       channel: Orders the calls. Calls that share a channel are made in program order,
@@ -198,15 +199,17 @@ def call(
     """Calls a Python function from a graph, whether or not XLA compiles it.
 
     Args:
-      function: See `host_call`. It may return arrays of other dtypes, which are
-        converted.
+      function: See `host_call`. The function may return arrays of other dtypes, which
+        are converted.
       inputs: Tensors; of fully defined shapes under XLA.
       output_specs: See `host_call`.
-      channel: See `host_call`. Its `raising` raises exceptions as they are.
-      fallback: See `host_call`; other graphs end at an exception.
+      channel: See `host_call`. The channel's `raising` raises exceptions as they are.
+      fallback: See `host_call`. It has no effect in graphs that XLA does not compile,
+        which end at an exception.
       name: See `host_call`.
       in_order: Whether calls that share the channel are made in the program's order in
-        other graphs too, which takes longer. Under XLA they always are.
+        other graphs too, which takes longer. Under XLA they are always made in this
+        order.
 
     Returns:
       A tensor for each of `output_specs`.
@@ -300,7 +303,8 @@ class _CallSite:
         """Calls the function.
 
         Args:
-          addresses: Where XLA has the operands of the call, and then its results.
+          addresses: The addresses of the operands of the call in XLA's memory, and then
+            of its results.
         """
         channel = self._channel
         inputs, outputs, state = self._known.get(addresses) or self._view(addresses)
@@ -312,7 +316,7 @@ class _CallSite:
                 # zip takes longer than the copies.
                 for index, output in enumerate(outputs):
                     output[...] = values[index]
-            except BaseException as error:  # Ctrl-C as well: it is raised later.
+            except BaseException as error:  # Ctrl-C, too, is raised later.
                 channel.fail(error)
         if channel.error is None:
             state.value = 0
@@ -324,7 +328,7 @@ class _CallSite:
     def _view(self, addresses: tuple[int, ...]) -> _Buffers:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        end = 1 + len(self._inputs)  # Of the inputs, after the number.
+        end = 1 + len(self._inputs)  # The addresses of the inputs, after the number.
         places = [*addresses[1:end], *addresses[end + 1 : -1]]
         arrays = [
             _array_at(address, spec)
@@ -350,10 +354,9 @@ class _Buffers(NamedTuple):
 
 
 def _wrong_number(values: Sequence[Any], outputs: Sequence[Any]) -> ValueError:
-    how = "longer" if len(values) > len(outputs) else "shorter"
     return ValueError(
-        f"function: got {len(values)} results, {how} than output_specs, of which there "
-        f"are {len(outputs)}; return an array for each."
+        f"function: got {len(values)} results, expected {len(outputs)}, one for each "
+        "of output_specs; return an array for each."
     )
 
 

@@ -196,7 +196,7 @@ NAMES: dict[str, Callable[[], Any]] = {
 
 
 def leave_unconverted(modules: Iterable[str]) -> None:
-    """Makes AutoGraph call the functions of modules as they are, as TensorFlow's own.
+    """Makes AutoGraph call functions of modules unconverted, as it does TensorFlow's.
 
     Args:
       modules: Dotted names of modules, and of packages for all modules in them.
@@ -336,11 +336,11 @@ def check_sweeps() -> None:
 
 
 def obstacle_to_substitution(feature: str, remedy: str) -> str | None:
-    """Returns why tensors cannot stand for variables; None if they can.
+    """Returns the reason why tensors cannot replace variables; None if they can.
 
     Args:
       feature: The feature that needs it.
-      remedy: The way out with the installed releases.
+      remedy: A way to avoid the error with the installed releases.
     """
     if not is_available("variable_accessed"):
         return explanation(feature, "variable_accessed", remedy)
@@ -511,7 +511,8 @@ def register_checkpoint_saver(
       restore: Takes such a dict, and the prefix of the checkpoint.
 
     Returns:
-      Whether it could; otherwise the objects are saved as TensorFlow saves them.
+      Whether the functions were registered. If not, TensorFlow saves the objects in its
+      own way.
     """
     try:
         register = look_up(_REGISTRATION, "register_checkpoint_saver")
@@ -556,7 +557,8 @@ def adam_slots(adam: Any, variable: Any) -> tuple[tf.Variable, tf.Variable]:
 def learning_rate(optimizer: Any) -> Any:
     """Returns a Keras optimizer's rate: a variable, or a schedule or other callable.
 
-    Without the private name, a schedule gives its current value, a tensor.
+    If this Keras has no such private attribute, the result for a schedule is its
+    current value, a tensor.
     """
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     try:
@@ -619,7 +621,7 @@ def _walk(layer: Any, recursive: bool, seen: set[int]) -> Iterator[Any]:
 
 
 def lambda_output_shape(layer: keras.layers.Lambda) -> Any:
-    """Returns the `output_shape` of a Lambda layer; None if unknown, to infer it."""
+    """Returns the `output_shape` of a Lambda layer; None if it has to be inferred."""
     try:
         return look_up(layer, "_output_shape")
     except AttributeError:
@@ -638,14 +640,15 @@ WRAPPER_STATE = {
     "vector.stateful_observation:NormalizeObservation": ("_update_running_mean",),
     "vector.stateful_reward:NormalizeReward": ("_update_running_mean", "_prev_dones"),
 }
-# Which members of a `SyncVectorEnv` their next step resets.
+# A mask of the members of a `SyncVectorEnv` that the next step resets.
 MEMBERS_TO_RESET = "_autoreset_envs"
 
 
 # --- dm_control.
 
-# Its `Environment` keeps its step count, and whether its next step resets, in these
-# attributes. A wrapper of its suite keeps what it wraps in the other one.
+# `Environment` of dm_control keeps its step count, and whether its next step resets, in
+# these attributes. A wrapper of its suite keeps the wrapped environment in the other
+# attribute.
 DM_CONTROL_COUNTERS = ("_step_count", "_reset_next_step")
 DM_CONTROL_WRAPPED = "_env"
 

@@ -15,7 +15,8 @@ class OrderedCalls:
     """Calls Python functions in the order of the program, in a graph and eagerly.
 
     TensorFlow runs operations that change a variable in the order of the program, but
-    not calls of Python functions; so each call here changes a variable.
+    may run calls of Python functions in another order. So each call made by this class
+    also changes a variable.
     """
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ def call_in_order(
 
     Args:
       state: The variable that orders the calls that share it. Each call reads it, and
-        assigns what it has read.
+        assigns the same value to it.
       function: Takes the inputs as arrays, and returns arrays of `output_specs`.
       inputs: Tensors, or values that can be converted to tensors.
       output_specs: The specs of the results; dimensions may be None.

@@ -1,4 +1,4 @@
-"""Means, and the examples of one replica, in replicas of a `tf.distribute` strategy.
+"""Means over the replicas of a `tf.distribute` strategy, and one replica's examples.
 
 A strategy runs a train step once for each replica, on its part of the batch. Outside of
 a strategy, and with one replica, these functions do nothing.
@@ -77,12 +77,12 @@ def of_whole_batch(
 ) -> tf.Tensor:
     """Draws random numbers for the examples of all replicas; returns this replica's.
 
-    So the examples of a batch get the same numbers however many replicas share it.
+    So the examples of a batch get the same numbers for every number of replicas.
 
     Args:
       draw: A function of a shape that returns a tensor of this shape.
       shape: The shape of the result.
-      axis: Which dimension of the result are the examples.
+      axis: The dimension of the result that counts the examples.
     """
     if not are_several():
         return draw(shape)
@@ -116,7 +116,7 @@ def check_scope(
     Args:
       strategy: The strategy.
       variable: The variable.
-      where: What the variable belongs to, for the error.
+      where: The object to which the variable belongs, for the error.
     """
     if not strategy.extended.variable_created_in_scope(variable):
         raise ValueError(
@@ -128,7 +128,7 @@ def check_scope(
 
 
 def _together(collect: Callable[[Any], Any]) -> Any:
-    """Returns what a function of the replica context, which waits for all, returns."""
+    """Calls a function of the replica context that waits for all replicas."""
     if context.in_xla_graph():
         raise _not_here("in a graph that XLA compiles")
     try:
@@ -141,8 +141,8 @@ def _together(collect: Callable[[Any], Any]) -> Any:
 
 def _not_here(where: str) -> NotImplementedError:
     return NotImplementedError(
-        f"strategy: got numbers of several replicas to combine {where}, expected it in "
-        "the function that strategy.run calls, since replicas cannot wait for each "
-        "other elsewhere; leave jit_compile=False, and put a tf.function, a loop or a "
-        "branch around strategy.run in place of the one in agent.train."
+        f"strategy: got numbers of several replicas to combine {where}, expected this "
+        "only directly in the function that strategy.run calls, since replicas cannot "
+        "wait for each other elsewhere; leave jit_compile=False, and put a "
+        "tf.function, a loop or a branch around strategy.run, not into agent.train."
     )

@@ -1,9 +1,9 @@
 """Variables whose values may have any dtype, on any device.
 
 TensorFlow has no GPU kernel for variables of int32. Such a variable lies on the CPU,
-whatever the scope that it was made in, and a program that XLA compiled for the GPU
-cannot reach it. So int32 is stored as uint32, which has these kernels. The bits stay
-the same. Other dtypes are stored as they are.
+even if it was made in the scope of a GPU, and a program that XLA compiled for the GPU
+cannot reach it. So int32 is stored as uint32, for which these kernels exist. The bits
+stay the same. Other dtypes are stored as they are.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def zeros(shape: Any, dtype: tf.DType, name: str | None = None) -> tf.Variable:
 
 
 def to_stored(value: tf.Tensor) -> tf.Tensor:
-    """Returns values `[...]` as a variable stores them."""
+    """Converts values `[...]` to the dtype in which a variable stores them."""
     return tf.bitcast(value, tf.uint32) if value.dtype == tf.int32 else value
 
 
 def from_stored(stored: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns the values `[...]`, of `dtype`, that a variable stores."""
+    """Converts the contents `[...]` of a variable to values of `dtype`."""
     return tf.bitcast(stored, dtype) if stored.dtype != dtype else stored
 
 
@@ -79,7 +79,7 @@ class StoredNest(tf.Module):
 
         Args:
           specs: The nest of specs of the tensors; for dimensions of None see `zeros`.
-          name: What the variables' names begin with.
+          name: The prefix of the variables' names.
         """
         super().__init__(name=name)
         flat = tf.nest.flatten(specs)

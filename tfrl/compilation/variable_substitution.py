@@ -27,7 +27,7 @@ _active: contextvars.ContextVar[Substitution | None] = contextvars.ContextVar(
 
 
 class Substitution:
-    """The tensors, or variables, that currently stand for variables."""
+    """The tensors, or variables, that currently replace variables."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Substitution:
         return id(variable) in self._tensors
 
     def get(self, variable: tf.Variable) -> tf.Tensor:
-        """Returns the value that currently stands for the variable."""
+        """Returns the value that currently replaces the variable."""
         return tf.convert_to_tensor(self._tensors[id(variable)])
 
     def set(self, variable: tf.Variable, value: Any) -> tf.Tensor:
@@ -80,7 +80,7 @@ class Substitution:
         return tensor
 
     def tensors(self) -> list[tf.Tensor | tf.Variable]:
-        """Returns what stands for the variables now, in their order."""
+        """Returns the current replacements, in the order of the variables."""
         return [self._tensors[id(variable)] for variable in self._variables]
 
 
@@ -93,7 +93,7 @@ def active() -> Substitution | None:
 def substituted(
     variables: Sequence[tf.Variable], tensors: Sequence[tf.Tensor | tf.Variable]
 ) -> Iterator[Substitution]:
-    """Lets tensors, or other variables, stand for variables while a graph is built.
+    """Replaces variables by tensors, or other variables, while a graph is built.
 
     Args:
       variables: `tf.Variable`s; for a Keras variable, the `tf.Variable` behind it.
@@ -136,11 +136,11 @@ def cond(due: tf.Tensor, body: Callable[[], Any], otherwise: Any = ()) -> Any:
     Args:
       due: A bool scalar.
       body: A function without arguments.
-      otherwise: What to return if `due` is false; a nest of tensors like those that
-        `body` returns. Without it, what `body` returns is discarded.
+      otherwise: The result if `due` is false, a nest of tensors like the result of
+        `body`. Without it, the result of `body` is discarded.
 
     Returns:
-      What `body` returns, or `otherwise`.
+      The result of `body`, or `otherwise`.
     """
 
     def run() -> Any:

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfrl.compilation import internals
 
-_FEW = 8  # The limit for few rows, columns or terms of a matrix product.
+_FEW = 8  # The largest number of rows, columns or terms that counts as few.
 _LOW = 0xFFFFFFFF
 # Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox4x32-10.
 _ROUNDS = 10
@@ -35,7 +35,7 @@ def philox_words(key: tf.Tensor, counter: tf.Tensor, number: int) -> tf.Tensor:
     Args:
       key: The keys, uint64 `[N, 1]`.
       counter: The counters, uint64 `[N, 2]`, the low half first.
-      number: How many words to return for each seed.
+      number: The number of words to return for each seed.
 
     Returns:
       uint32 `[N, number]`.

@@ -1,10 +1,11 @@
 """Packs many small tensors into one tensor of 32-bit words.
 
-Each tensor has a fixed cost: an output of a `tf.numpy_function`, a variable to write, a
-cache miss to read it. So small tensors are stored side by side in one row of words. The
-words hold the bits of the values, so nothing is rounded. Words are uint32, for which
-TensorFlow has GPU kernels to gather and scatter (int32 has none). They are concatenated
-and split as float32, the dtype of most leaves, which takes the fewest operations.
+Each tensor has fixed costs: one more output of a `tf.numpy_function`, one more variable
+to write, one more cache miss to read. So small tensors are stored side by side in one
+row of words. The words hold the bits of the values, so nothing is rounded. Words are
+uint32, for which TensorFlow has GPU kernels to gather and scatter (int32 has none).
+They are concatenated and split as float32, the dtype of most leaves, which takes the
+fewest operations.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import tensorflow as tf
 
 WORD = tf.uint32
 _WORD_BYTES = 4
-_LARGEST_PACKED = 4096  # Bytes; copying more costs more than another tensor.
+_LARGEST_PACKED = 4096  # Bytes. Copying more than this costs more than one more tensor.
 
 
 class WordArrays(NamedTuple):
-    """The values of tensors in NumPy arrays, as they are stored.
+    """NumPy arrays of stored tensors, and views of the values in them.
 
     Attributes:
       stored: An array for each of the layout's `stored_specs`.
@@ -56,7 +57,8 @@ class WordLayout:
           specs: The shape and dtype of each tensor; shapes are fully defined.
           pads: Whether to pack tensors of 1 or 2 bytes per element, too. Each of them
             is padded with zeros to whole words.
-          fewest: The smallest number of packable tensors for which any is packed.
+          fewest: The smallest number of packable tensors that are packed; fewer are
+            stored as they are.
         """
         leaves = [_Leaf(spec, pads) for spec in specs]
         packs = sum(leaf.is_packable for leaf in leaves) >= fewest
@@ -72,7 +74,7 @@ class WordLayout:
 
     @property
     def stored_specs(self) -> list[tf.TensorSpec]:
-        """The specs of the stored tensors: separate ones in order, then the words."""
+        """The specs of the stored tensors: the unpacked ones in order, then words."""
         specs = [self._leaves[i].spec for i in self._separate]
         if self._packed:
             specs.append(tf.TensorSpec([sum(self._words)], WORD))

@@ -1,7 +1,7 @@
 """The part of XLA's foreign function interface that a handler in Python needs.
 
-It is a stable C interface. The structures here are those of `xla/ffi/api/c_api.h` in
-TensorFlow's headers. `register` makes a Python function the target of custom calls in
+It is a stable C interface. `xla/ffi/api/c_api.h` in TensorFlow's headers declares the
+structures used here. `register` makes a Python function the target of custom calls in
 programs compiled for a CPU.
 """
 
@@ -220,7 +220,7 @@ def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
         try:
             python_threads.keep_thread_state()
             answer(_addresses(frame))
-        except BaseException as error:  # Must not pass into XLA.
+        except BaseException as error:  # An exception must not reach XLA.
             text = f"{type(error).__name__}: {error}".encode()
             arguments = _ErrorCreateArgs(
                 ctypes.sizeof(_ErrorCreateArgs), None, text, _INTERNAL_ERROR

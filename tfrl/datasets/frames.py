@@ -16,16 +16,16 @@ from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks
 
-# How many frames are read and added at a time.
+# The number of frames that are read and added at a time.
 _BLOCK = 1024
 
 
 @tf.autograph.experimental.do_not_convert
 def sequences(frames: tf.data.Dataset, num_steps: int) -> tf.data.Dataset:
-    """Returns all windows of consecutive frames, `[num_steps, ...]`, as they overlap.
+    """Returns all windows of consecutive frames, `[num_steps, ...]`, which overlap.
 
     Windows may reach over the ends of episodes, as samples of replay buffers do; agents
-    mask what does not belong together. Shuffle and batch them for training.
+    mask transitions between episodes. Shuffle and batch them for training.
 
     Args:
       frames: A dataset of frames.
@@ -51,7 +51,7 @@ def sequences(frames: tf.data.Dataset, num_steps: int) -> tf.data.Dataset:
 def transitions(frames: tf.data.Dataset) -> tf.data.Dataset:
     """Returns the steps of all episodes as `Transition`s, without outer dimensions.
 
-    Boundaries, and frames whose next observation was not recorded, give none.
+    Boundaries, and frames whose next observation was not recorded, give no transition.
 
     Args:
       frames: A dataset of frames.
@@ -74,12 +74,11 @@ def fill(replay_buffer: replay_buffer_lib.ReplayBuffer, frames: tf.data.Dataset)
     """Adds all frames to a replay buffer, in order, and returns their number.
 
     Args:
-      replay_buffer: A buffer of one row (`batch_size` 1) or of any number, with room
-        for all frames.
+      replay_buffer: A buffer with room for all frames. Its `batch_size` is 1 or None.
       frames: A dataset of frames that match the buffer's `data_spec`.
 
     Raises:
-      ValueError: The buffer has several rows, or is too small for all frames.
+      ValueError: The buffer has a larger `batch_size`, or is too small for all frames.
     """
     if replay_buffer.batch_size not in (None, 1):
         raise ValueError(
@@ -154,5 +153,5 @@ def episode_returns(frames: tf.data.Dataset) -> np.ndarray:
 
 
 def _trajectory(fields: tuple[Any, ...]) -> trajectory.Trajectory:
-    """Returns the nest that tf.data passed as one argument or as one for each field."""
+    """Returns the nest that tf.data passed as one argument or one per field."""
     return fields[0] if len(fields) == 1 else trajectory.Trajectory(*fields)

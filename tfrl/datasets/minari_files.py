@@ -31,13 +31,13 @@ def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
       path: The folder of the dataset, such as `~/.minari/datasets/mujoco/hopper/
         expert-v0`, or its file `main_data.hdf5`.
       spec: The `Trajectory` of specs of the frames, such as an agent's
-        `collect_data_spec`, to whose dtypes arrays are converted; None takes shapes and
-        dtypes of the first episode, and float32 for float64.
+        `collect_data_spec`, Arrays are converted to its dtypes. None takes the shapes
+        and dtypes of the first episode, with float32 instead of float64.
 
     Raises:
       ImportError: h5py is not installed.
       FileNotFoundError: There is no such file.
-      ValueError: It holds no episodes, or they do not match `spec`.
+      ValueError: The file holds no episodes, or they do not match `spec`.
     """
     folder = pathlib.Path(path).expanduser()
     file = folder / _FILE if folder.is_dir() else folder
@@ -104,7 +104,7 @@ def _episodes(file: pathlib.Path) -> Iterator[trajectory.Trajectory]:
 
 
 def _read(node: Any) -> Any:
-    """Returns an array, or a dict or tuple of those in a group."""
+    """Returns an array, or the arrays of a group as a dict or tuple."""
     if not hasattr(node, "keys"):
         array = node[()]
         if array.dtype == object:

@@ -17,7 +17,8 @@ def load_recordings(
 ) -> tf.data.Dataset:
     """Returns the frames of recordings, one file after another, as `Trajectory`s.
 
-    A file begins a new episode: what it holds does not go on from the file before.
+    A file begins a new episode; it does not continue the last episode of the file
+    before.
 
     Args:
       files: The recordings, written by `TFRecordObserver`s.

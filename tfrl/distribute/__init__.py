@@ -1,8 +1,8 @@
 """Trains one agent with several processes: actors, a replay server and a learner.
 
-An `Experiment` says what they do, and `run_distributed` starts them, watches them and
-starts those again that are killed. The tables of the server are what the processes say
-to each other, and this is one of them:
+An `Experiment` defines their work. `run_distributed` starts the processes, watches
+them, and restarts a process that is killed. The processes communicate through tables of
+the server, such as the table of reports:
 
 >>> from tfrl import replay_service, train
 >>> from tfrl.distribute import reports

@@ -1,4 +1,4 @@
-"""The actor of a run: it steps environments and writes what it sees."""
+"""The actor of a run: it steps environments and writes their frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tfrl.distribute import weights as weights_lib
 from tfrl.environments import tf_environment
 
 _Writer = replay_buffers.ReverbRolloutObserver | home_writer.HomeWriter
-# How often an actor that waits for the learner looks whether it is stopped.
+# The interval at which an actor that waits for the learner checks whether it is
+# stopped.
 _FLUSH_MILLISECONDS = 500
 
 
@@ -37,10 +38,10 @@ def act(
     """Collects sequences with the newest weights until it is stopped.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       servers: The replay servers.
       number: The number of the actor, from 0.
-      starts: How often this actor was started before; its seed depends on it.
+      starts: The number of earlier starts of this actor, on which its seed depends.
       is_stopped: Returns whether to stop.
     """
     seed = seed_of(experiment, number, starts)
@@ -67,9 +68,9 @@ def seed_of(experiment: experiments.Experiment, number: int, starts: int) -> int
     """Returns the seed of an actor's environment and loop.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       number: The number of the actor, from 0.
-      starts: How often this actor was started before.
+      starts: The number of earlier starts of this actor.
     """
     entropy = np.random.SeedSequence([experiment.seed, number, starts])
     return int(entropy.generate_state(1)[0] >> 1)
@@ -93,10 +94,10 @@ def make_loop(
 def make_writer(
     experiment: experiments.Experiment, client: replay_service.Client, batch_size: int
 ) -> replay_buffers.ReverbRolloutObserver:
-    """Makes what writes an actor's rollouts of frames.
+    """Makes the observer that writes an actor's rollouts of frames.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       client: A client of the actor's server.
       batch_size: The number of environments.
     """
@@ -116,7 +117,7 @@ def _open_writer(
     number: int,
     batch_size: int,
 ) -> _Writer:
-    """Makes what writes an actor's rollouts, to one of the servers."""
+    """Makes the observer that writes an actor's rollouts to one of the servers."""
 
     def make(client: replay_service.Client) -> replay_buffers.ReverbRolloutObserver:
         return make_writer(experiment, client, batch_size)
@@ -136,9 +137,9 @@ def _flush(
     is_stopped: Callable[[], bool],
     report: Callable[[], None],
 ) -> None:
-    """Waits until the server has all items, while the learner keeps up or not."""
+    """Waits until the server has all items, even if the learner is slow."""
     while not is_stopped():
         with contextlib.suppress(replay_service.errors.DeadlineExceededError):
             writer.flush(_FLUSH_MILLISECONDS)
             return
-        report()  # The learner shall know that this actor lives.
+        report()  # Tells the learner that this actor lives.

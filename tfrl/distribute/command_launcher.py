@@ -18,14 +18,16 @@ from tfrl.system import supervisor
 class CommandLauncher:
     """Prints a command for each process of a run, and waits for these processes.
 
-    The calling process coordinates: it knows who lives, and where the replay server is.
-    Who started a process starts it again when it has ended with a status other than 0.
+    The calling process is the coordinator: it knows the living processes, and the
+    address of the replay server. When a process ends with a status other than 0,
+    whatever started it (Slurm, Kubernetes or a person) starts it again.
 
-    All processes, this one included, have the same TFRL_REPLAY_TOKEN in their
-    environment, which nobody else can read.
+    All processes, including this one, have the same TFRL_REPLAY_TOKEN in their
+    environment. Nobody else should be able to read it.
 
-    Every host has the run's directory at the same path, or at least the learner and the
-    server, which write to it, have theirs there again when they are started again.
+    Every host has the run's directory at the same path. At the least, the learner and
+    the server, which write to it, must find their files there when they are started
+    again.
     """
 
     def __init__(
@@ -47,8 +49,9 @@ class CommandLauncher:
           settings: Its keyword arguments, valid in JSON.
           host: The address of this host for the others.
           port: The port of the coordinator; None for any free one.
-          patience: The number of seconds in which a process has to appear.
-          silence: After how many seconds without a word a process counts as dead.
+          patience: The number of seconds within which a process has to appear.
+          silence: The number of seconds without a message after which a process counts
+            as dead.
           say: Takes the commands, and a line for each process that appears; prints on
             stderr if None.
 
@@ -83,7 +86,8 @@ class CommandLauncher:
                 "this launcher starts none; take a LocalLauncher or a RayLauncher."
             )
         if connection.default_token() is None:
-            # Printed with the commands, it would be in logs, and in lists of processes.
+            # If it were printed with the commands, it would be in logs, and in lists of
+            # processes.
             raise ValueError(
                 f"{connection.TOKEN_VARIABLE}: got none, expected the run's token in "
                 "the environment of this process and of all workers, because any user "
@@ -110,10 +114,10 @@ class CommandLauncher:
         ]
 
     def command(self, task: tasks.Task, coordinator: str) -> str:
-        """Returns the command of a process.
+        """Returns the command that starts a process.
 
         Args:
-          task: Its task.
+          task: The process's task.
           coordinator: The address of the coordinator, "host:port".
         """
         return shlex.join(

@@ -4,14 +4,15 @@ It is a replay server with two tables of JSON texts. So it has the transport, th
 and the limits of every replay server, and nothing that it receives is unpickled. It
 imports no TensorFlow.
 
-- `notes`: what workers say of themselves every second. This process takes each once,
-  and leaves out those that are not as expected, such as of another version of tfrl.
+- `notes`: the workers' messages about their own state, one every second. The
+  coordinator takes each note once, and ignores notes that it does not expect, such as
+  notes of another version of tfrl.
 - `board`: the version of tfrl, the run's settings, the newest process of each task with
-  its address, the newest group of learners, and the roles that shall stop. Workers read
+  its address, the newest group of learners, and the roles that must stop. Workers read
   it when it has changed.
 
-A worker is known by a session, which is another one whenever the process or its work
-starts again. So an address on the board is that of the newest server.
+Each worker has a session, which changes whenever the process or its work starts again.
+So the board always holds the address of the newest server.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "peer": (str, _NOTHING),
     "ending": (dict, _NOTHING),
 }
-# The same of its ending, after a result and after an exception.
+# The fields of its ending, after a result and after an exception.
 _ENDINGS: tuple[dict[str, tuple[type, ...]], ...] = (
     {"result": (dict, _NOTHING)},
     {"error": (str,), "lost": (str, _NOTHING)},
@@ -56,17 +57,20 @@ _ENDINGS: tuple[dict[str, tuple[type, ...]], ...] = (
 
 @dataclasses.dataclass
 class Worker:
-    """What a coordinator knows of the newest process of a task.
+    """A coordinator's knowledge of the newest process of a task.
 
     Attributes:
       session: Names the process.
-      number: How many sessions the task had before.
+      number: The number of earlier sessions of the task.
       host: The name of its host.
       pid: Its process id there.
-      address: The address of its server, or of that of the session before; else None.
-      peer: The address by which it trains with other learners; None before it has one.
-      heard_at: When it said something last, in seconds of the coordinator's clock.
-      ending: How it has ended, as `membership.Membership.leave` says it; else None.
+      address: The address of its server, or of the server of the session before; else
+        None.
+      peer: The address at which other learners reach it for training; None before it
+        has one.
+      heard_at: The time of its last message, in seconds of the coordinator's clock.
+      ending: The reason of its end, as given to `membership.Membership.leave`; else
+        None.
     """
 
     session: str
@@ -80,7 +84,7 @@ class Worker:
 
 
 class Coordinator:
-    """Knows the workers of a run, and tells them what they need."""
+    """Tracks the workers of a run, and tells them about each other."""
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class Coordinator:
         learners = range(self._run.get("num_learners", 1))
         self._learners = [tasks.Task(tasks.LEARNER, number).key for number in learners]
         self._group: dict[str, Any] | None = None
-        self._told: dict[str, Any] | None = None  # What the board says.
+        self._told: dict[str, Any] | None = None  # The contents of the board.
         self._due = float("-inf")
         self._refused: set[str] = set()
         self._server = supervised_server.SupervisedServer(
@@ -139,7 +143,7 @@ class Coordinator:
         return supervisor.Member("the coordinator", self._server.start)
 
     def worker(self, task: tasks.Task) -> Worker | None:
-        """Returns what is known of a task's newest process; None before the first."""
+        """Returns the record of a task's newest process; None before the first."""
         return self._workers.get(task.key)
 
     def stop(self, role: str) -> None:
@@ -153,7 +157,7 @@ class Coordinator:
         While the server is down, nothing is new.
 
         Args:
-          at_once: Whether to look now, however short ago the last look was.
+          at_once: Whether to look now, even shortly after the last look.
         """
         now = self.now()
         if now < self._due and not at_once:
@@ -184,7 +188,7 @@ class Coordinator:
                     yield error
 
     def _refuse(self, note: Any, problem: str) -> None:
-        """Says once why the notes of a worker are left out."""
+        """Logs once why the notes of a worker are ignored."""
         fields = note if isinstance(note, dict) else {}
         task, host, pid = (fields.get(name) for name in ("task", "host", "pid"))
         text = f"{task!r:.50} on {host!r:.50}, process {pid!r:.20}" if fields else ""
@@ -198,7 +202,7 @@ class Coordinator:
         known = self._workers.get(key)
         if known is None or known.session != session:
             if not note["is_new"]:
-                return  # Of a process that another one has replaced.
+                return  # The note of a process that another process has replaced.
             known = self._workers[key] = Worker(
                 session=session,
                 number=0 if known is None else known.number + 1,
@@ -248,7 +252,7 @@ class Coordinator:
 
 
 def _problem(note: Any) -> str | None:
-    """Returns why a note is not one of a worker of this version; None if it is."""
+    """Returns why a note is not from a worker of this version; None if it is."""
     if not isinstance(note, dict):
         return f"got {note!r:.100}, expected an object of JSON."
     if note.get("version") != version.__version__:
@@ -285,7 +289,7 @@ def to_array(value: Any) -> np.ndarray:
 
 
 def from_array(array: np.ndarray) -> Any:
-    """Returns the value that `to_array` was given."""
+    """Returns the value of an array that `to_array` made."""
     return json.loads(np.asarray(array, np.uint8).tobytes())
 
 

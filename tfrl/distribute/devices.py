@@ -1,8 +1,8 @@
-"""Which devices a process of a run sees.
+"""Hides GPUs from processes of a run that do not use them.
 
 TensorFlow takes nearly all memory of each GPU that it sees when it first computes
-something, whether or not anything is placed there. So only the processes that use a GPU
-may see it.
+something, whether or not anything is placed there. So a GPU should be visible only to
+the processes that use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _Result = TypeVar("_Result")
 def hide_gpus() -> None:
     """Hides the GPUs of this host from this process, so that it takes none of them.
 
-    It warns if TensorFlow has computed something before, because it is too late then.
+    If TensorFlow has already computed something, it is too late to hide them, and the
+    function warns.
     """
     if not tf.config.list_physical_devices("GPU"):
         return
@@ -50,7 +51,7 @@ def call_on(
     function: Callable[[Callable[[], bool]], _Result],
     is_stopped: Callable[[], bool],
 ) -> _Result:
-    """Calls the function of a process that sees what its device needs.
+    """Hides the GPUs that a process does not need, and calls its function.
 
     Args:
       device: See `limit_to`.

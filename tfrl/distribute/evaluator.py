@@ -27,14 +27,14 @@ _LOGGER = logging.getLogger("tfrl.distribute")
 POLICIES, RESULTS = "evaluations", "evaluation_results"
 _PERIOD = 0.2  # Seconds between two looks into these tables.
 _MOST_RESULTS = 100
-_AGAIN = 60.0  # Seconds after which a policy that is waited for is handed over again.
-_PATIENCE = 60.0  # Seconds after which a line says what the run waits for.
-# As of `train.Run`.
+_AGAIN = 60.0  # Seconds after which a policy without a result is sent again.
+_PATIENCE = 60.0  # Seconds after which a line reports that the run is waiting.
+# As in `train.Run`.
 _MOST_UNTRAINED_STEPS = 1000
 
 
 def make_tables() -> list[replay_service.Table]:
-    """Makes the tables of the newest policy, and of results, each taken once."""
+    """Makes the tables of the newest policy and of results. Each item is taken once."""
     return [
         mailbox.make_table(POLICIES, 1, max_times_sampled=0),
         mailbox.make_table(RESULTS, _MOST_RESULTS),
@@ -46,12 +46,12 @@ def evaluate(
     servers: servers_lib.Servers,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Evaluates the newest policy that the learner has handed over, until stopped.
+    """Evaluates the newest policy from the learner, again and again until stopped.
 
     It calls the function `evaluate` of the experiment's `make_run_settings`.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       servers: The replay servers.
       is_stopped: Returns whether to stop.
 
@@ -92,10 +92,10 @@ def evaluate(
 
 
 class Evaluations:
-    """The learner's side; `train.LateEvaluations` for a `train.Run`.
+    """The learner's side of the evaluator: `train.LateEvaluations` for a `train.Run`.
 
-    It keeps three copies of the weights at most: those that the evaluator has begun
-    with, and the last two that were handed over, with which it may have begun since.
+    It keeps at most three copies of the weights: the weights that the evaluator is
+    evaluating, as far as the learner knows, and the last two that the learner has sent.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Evaluations:
 
         Args:
           agent: The agent.
-          first: The server of the tables of `make_tables`.
+          first: The server that has the tables of `make_tables`.
           now: The clock, in seconds.
         """
         self._agent = agent
@@ -116,14 +116,14 @@ class Evaluations:
         self._first = first
         self._now = now
         self._due = float("-inf")
-        # By iteration, the policies whose results may come.
+        # Maps iterations to the policies whose results may still arrive.
         self._pending: dict[int, list[np.ndarray]] = {}
-        self._begun: int | None = None  # The newest that the evaluator has begun with.
+        self._begun: int | None = None  # The newest policy under evaluation.
         # Results, each with its weights, that nobody has taken yet.
         self._arrived: list[tuple[evaluate_lib.EvaluationResult, list[np.ndarray]]] = []
 
     def begin(self, iteration: int) -> None:
-        """Hands the policy over, in place of one that no evaluator has begun with."""
+        """Sends the policy, which replaces one that no evaluator has begun with."""
         self._first.attempt(self._look)
         values = self._pending[iteration] = _values(self._agent)
         kept = {self._begun, *sorted(self._pending)[-2:]}
@@ -136,7 +136,7 @@ class Evaluations:
     ) -> Sequence[
         tuple[evaluate_lib.EvaluationResult, contextlib.AbstractContextManager[None]]
     ]:
-        """Returns new results, each with a context of the weights evaluated.
+        """Returns new results, each with a context that sets the evaluated weights.
 
         It looks for them from time to time only, because a run calls it often.
         """
@@ -149,11 +149,11 @@ class Evaluations:
         return [(result, self._with(values)) for result, values in arrived]
 
     def finish(self, iteration: int) -> evaluate_lib.EvaluationResult:
-        """Hands the policy over, and waits for its result."""
+        """Sends the policy, and waits for its result."""
         due, started, patience = float("-inf"), self._now(), _PATIENCE
         while True:
             if self._now() >= due:
-                # Again, in case that a server that was killed has lost it.
+                # Sends the policy again, in case a killed server has lost it.
                 self.begin(iteration)
                 due = self._now() + _AGAIN
             if self._now() - started >= patience:
@@ -189,7 +189,7 @@ class Evaluations:
         )
 
     def _look(self) -> None:
-        """Takes what the evaluator has sent, and forgets weights of no more use."""
+        """Takes the evaluator's messages, and forgets weights no longer needed."""
         client = self._first.client
         size = client.server_info()[RESULTS].current_size
         if not size:
@@ -200,7 +200,7 @@ class Evaluations:
                 continue
             iteration = int(sample.data[0][0])
             values = self._pending.get(iteration)
-            if values is None:  # From before a restart, or evaluated again.
+            if values is None:  # From before a restart, or a second result.
                 continue
             if len(result.returns):
                 self._arrived.append((result, values))
@@ -234,7 +234,7 @@ def _send(
 
 
 def _as_result(data: Sequence[np.ndarray]) -> evaluate_lib.EvaluationResult | None:
-    """Returns the result that an evaluator has sent; warns if it is none."""
+    """Returns an evaluator's message as a result; warns if it is not valid."""
     dtypes, shapes = [x.dtype for x in data], [x.shape for x in data]
     num_episodes = shapes[1][:1] if len(shapes) > 1 else ()
     if [dtype.kind for dtype in dtypes] == ["i", "f", "i", "i"] and (
@@ -255,7 +255,7 @@ def _as_result(data: Sequence[np.ndarray]) -> evaluate_lib.EvaluationResult | No
 
 
 def _variables(agent: tf_agent.TFAgent) -> list[tf.Variable]:
-    """Returns what a saved policy holds."""
+    """Returns the variables that a saved policy holds."""
     found = variables_lib.as_tf_variables(agent.policy.variables())
     return [*found, agent.train_step_counter]
 

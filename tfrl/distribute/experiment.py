@@ -1,4 +1,4 @@
-"""`Experiment`: what the actors and the learner of a run do."""
+"""`Experiment`, the work of the actors and the learner of a run."""
 
 from __future__ import annotations
 
@@ -20,37 +20,40 @@ from tfrl.utils import number_checks
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What actors and learner do; functions and numbers, known to all processes.
+    """The functions and numbers that define the work of a run's processes.
 
     Attributes:
-      make_environment: Makes an actor's environment of a seed, a `TFEnvironment`.
-      make_agent: Makes the agent from an environment, for actors and learner alike.
+      make_environment: Makes an actor's environment, a `TFEnvironment`, from a seed.
+      make_agent: Makes the agent from an environment, for the actors and for the
+        learner.
       make_table: Makes the table of sequences from its name and signature; its rate
         limiter keeps actors and learner in step.
       sequence_length: The number of frames in an item of the table. Items may cross the
         ends of episodes.
-      stride_length: How many frames after an item the next item begins.
+      stride_length: The number of frames from the start of one item to the start of the
+        next.
       batch_size: The number of items in an update, of all learners together.
       push_period: The number of updates between pushes of the weights.
-      pull_period: The number of steps of an actor's environment in one call, before
-        which the actor takes the newest weights that have arrived.
-      pull_seconds: The least number of seconds between two looks of a host's actors for
-        newer weights. Larger ones bound what large weights take of the network.
+      pull_period: The number of steps of an actor's environment in one call. Before
+        each call the actor takes the newest weights that have arrived.
+      pull_seconds: The least number of seconds between two requests of a host's actors
+        for newer weights. A larger number limits the network traffic of large weights.
       make_run_settings: Makes further arguments of `train.Run` from the learner's
         agent, such as `evaluate`.
-      importance_exponent: Beta, how much of the bias of a prioritized table the weights
-        of examples correct; None if the table is not prioritized. The learner then sets
-        the priorities of the sequences that it trains on. New ones have priority 1.
+      importance_exponent: Beta, the degree to which the weights of examples correct the
+        bias of a prioritized table; None if the table is not prioritized. In a
+        prioritized table the learner sets the priorities of the sequences on which it
+        trains. New sequences have priority 1.
       priority_fn: Returns the priorities of sequences; see `train.OffPolicyLoop`.
       max_in_flight: The number of items that are sent to the learner ahead of their
         use; three batches if None.
       jit_compile: Whether actors compile their loops, and the learner the updates
         between two pushes, where possible.
       seed: Seed of the environments and actors.
-      device: Where the learner trains, such as "GPU:0"; "" leaves the choice to
-        TensorFlow, which prefers a GPU that it can use. Several learners need "".
-      actor_device: The same of the actors and of the evaluator. On the CPU they see no
-        GPU, and take none of its memory.
+      device: The learner's device, such as "GPU:0"; "" leaves the choice to TensorFlow,
+        which prefers a GPU that it can use. Several learners need "".
+      actor_device: The device of the actors and of the evaluator. On the CPU they see
+        no GPU, and take none of its memory.
     """
 
     make_environment: Callable[[int], tf_environment.TFEnvironment]
@@ -76,7 +79,7 @@ class Experiment:
         return self.device if role == tasks.LEARNER else self.actor_device
 
     def items_per_message(self, num_environments: int) -> int:
-        """Returns the most items that an actor sends together.
+        """Returns the largest number of items that an actor sends together.
 
         Args:
           num_environments: The number of its environments.
@@ -118,8 +121,10 @@ class Experiment:
 
         Args:
           seed: The seed of the environment.
-          strategy: In whose scope the agent is made; None for a single replica.
-          device: Where both are placed; "" leaves the choice to TensorFlow.
+          strategy: The strategy in whose scope the agent is made; None for a single
+            replica.
+          device: The device of the environment and the agent; "" leaves the choice to
+            TensorFlow.
 
         Raises:
           ValueError: There is no such device.
@@ -132,13 +137,13 @@ class Experiment:
         return environment, agent
 
     def build_agent(self) -> tf_agent.TFAgent:
-        """Makes the agent alone; the environment that shows its specs is closed."""
+        """Makes only the agent; an environment is made for its specs, and closed."""
         return self.build_for_learner(device=self.actor_device)[0]
 
     def build_for_learner(
         self, strategy: tf.distribute.Strategy | None = None, device: str = ""
     ) -> tuple[tf_agent.TFAgent, int]:
-        """Makes the agent alone, and counts the environments of an actor.
+        """Makes only the agent, and counts the environments of an actor.
 
         Args:
           strategy: See `build`.

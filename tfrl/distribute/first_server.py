@@ -1,4 +1,4 @@
-"""What actors and learner do by the first replay server, which others can outlive."""
+"""Calls of the first replay server, which holds the weights and the reports."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from tfrl.distribute import servers as servers_lib
 from tfrl.distribute.shard import SILENCE
 
 _LOGGER = logging.getLogger("tfrl.distribute")
-_PATIENCE = 1.0  # Seconds for an answer.
-_PAUSE = 5.0  # Seconds without an attempt after that.
+_PATIENCE = 1.0  # The number of seconds to wait for an answer.
+_PAUSE = 5.0  # The number of seconds until the next attempt after a failure.
 
 
 class FirstServer:
     """The server of weights and reports.
 
     If it is the only server, a process that loses it ends, and is started again. If
-    there are others, training goes on by them: weights and reports wait.
+    there are other servers, training continues with them, and weights and reports wait
+    until the first server is back.
 
     Attributes:
       client: A client of the server.
@@ -40,14 +41,14 @@ class FirstServer:
         self._due = float("-inf")
 
     def attempt(self, call: Callable[[], object]) -> None:
-        """Calls a function that uses the server, or leaves it out while that is gone.
+        """Calls a function that uses the server, unless the server is known to be gone.
 
         Args:
           call: The function.
 
         Raises:
           ReplayUnavailable: The only server does not answer.
-          Exception: What else the function raises.
+          Exception: Any other error of the function.
         """
         if self._is_only:
             call()

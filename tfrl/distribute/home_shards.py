@@ -1,4 +1,4 @@
-"""Gives each actor one of several replay servers, to which it writes."""
+"""Assigns each actor to one of several replay servers, to which it writes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Shards(Protocol):
 def preferences(actor: str, num_shards: int) -> list[int]:
     """Returns the shards in the order in which an actor prefers them.
 
-    The order is a pseudorandom one that depends on the actor's id alone (rendezvous
-    hashing, Thaler and Ravishankar, 1998). If a shard dies, only its actors move, and
-    to different shards.
+    The order is pseudorandom and depends on the actor's id alone (rendezvous hashing,
+    Thaler and Ravishankar, 1998). If a shard dies, only its own actors move, and they
+    move to different shards.
 
     Args:
       actor: The id of the actor.
@@ -48,10 +48,10 @@ def preferences(actor: str, num_shards: int) -> list[int]:
 
 
 class HomeShard(Generic[_Writer]):
-    """Writes to an actor's home shard, and moves to the next one when that dies.
+    """Writes to an actor's home shard, and moves to the next shard when it dies.
 
-    An episode never crosses shards: a writer that is opened after a move has no steps
-    of before. What the lost server had not confirmed is lost.
+    An episode never crosses shards: a writer that is opened after a move has no earlier
+    steps. Steps that the lost server had not confirmed are lost.
 
     ```python
     home = HomeShard(
@@ -62,7 +62,7 @@ class HomeShard(Generic[_Writer]):
 
     Attributes:
       shard: The number of the home shard.
-      moves: How often the actor has moved.
+      moves: The number of times that the actor has moved.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class HomeShard(Generic[_Writer]):
         Args:
           shards: A `ShardedClient`.
           actor: The id of the actor.
-          open_writer: Opens a writer, or an object that holds some, with the client of
-            one server.
+          open_writer: Opens a writer, or an object that holds writers, with the client
+            of one server.
           first: The shard that the actor prefers to all others; None takes the first
             of its `preferences`.
           now: The clock, in seconds.
@@ -105,7 +105,7 @@ class HomeShard(Generic[_Writer]):
           call: The function. For a new writer it must not assume earlier steps.
 
         Returns:
-          What the function returned.
+          The result of the function.
 
         Raises:
           ReplayUnavailable: If no shard answers.
@@ -127,9 +127,10 @@ class HomeShard(Generic[_Writer]):
                 )
 
     def go_home(self) -> None:
-        """Moves back to the actor's first shard if that answers again.
+        """Moves back to the actor's first shard if it answers again.
 
-        Call this when the server has confirmed all steps. It asks every ten seconds.
+        Call this when the server has confirmed all steps. It asks the first shard at
+        most every ten seconds.
         """
         home = self._order[0]
         if self.shard == home or self._now() < self._due:

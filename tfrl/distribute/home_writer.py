@@ -11,10 +11,10 @@ from tfrl.replay_service import errors
 
 
 class HomeWriter:
-    """Writes rollouts like a `ReverbRolloutObserver`, to whichever shard is there.
+    """Writes rollouts like a `ReverbRolloutObserver`, to any shard that answers.
 
-    While an actor's home shard is gone, it writes to another one. A rollout and what
-    follows it then begin new sequences.
+    While an actor's home shard is gone, it writes to another one. The first rollout
+    after a move begins new sequences.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class HomeWriter:
         Args:
           shards: A `ShardedClient`.
           actor: The number of the actor. Successive actors have different homes.
-          open_observer: Makes what writes to a server.
+          open_observer: Makes the observer that writes to a server.
 
         Raises:
           ReplayUnavailable: No shard answers.
@@ -49,7 +49,7 @@ class HomeWriter:
         self._home.write(lambda observer: observer(rollout))
 
     def flush(self, timeout_ms: int) -> None:
-        """Waits until a server has all items; those of a server that dies are lost.
+        """Waits until a server has all items; the items of a server that dies are lost.
 
         Args:
           timeout_ms: The number of milliseconds to wait.
@@ -67,7 +67,8 @@ class HomeWriter:
         try:
             observer.flush(timeout_ms)
         except errors.DeadlineExceededError:
-            # The limiter lets it wait, or the server has stopped, which looks the same.
+            # The rate limiter makes the writer wait, or the server has stopped. The two
+            # cases look the same.
             if self._shards.living_client(self._home.shard) is None:
                 raise errors.ReplayUnavailable("It does not answer.") from None
             raise

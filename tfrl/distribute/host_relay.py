@@ -1,10 +1,10 @@
-"""Hands what one process of a host has received to the others of the host, on Linux.
+"""Shares one process's messages with the other processes of its host, on Linux.
 
 The first process that asks for a name leads: it binds an abstract Unix socket of this
 name. The others follow: they connect to it, and get each new message as a sealed file
-in memory, which nobody can change. No file has a path, so nothing is left over, whoever
-is killed: the operating system frees sockets and memory, followers see at once that
-they are alone, and the next one leads.
+in memory, which nobody can change. No file has a path, so nothing is left over if a
+process is killed: the operating system frees sockets and memory, followers notice at
+once that the leader is gone, and the next process leads.
 
 Only processes of the same user take part.
 
@@ -54,7 +54,7 @@ _TAKEN = b"t"
 
 
 class LeaderLostError(Exception):
-    """The leader has ended, or does not keep to the protocol."""
+    """The leader has ended, or violates the protocol."""
 
 
 class Leader:
@@ -65,7 +65,8 @@ class Leader:
         self._listener = listener
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ)
-        # By follower, the number of the message that was sent; None before the first.
+        # Maps each follower to the number of the message sent to it; None before the
+        # first.
         self._sent: dict[socket.socket, int | None] = {}
         self._ready: set[socket.socket] = set()
         self._number: int | None = None
@@ -76,7 +77,7 @@ class Leader:
         """Makes these arrays the newest message, which `serve` sends.
 
         Args:
-          number: Its number, another one than the last message's.
+          number: The message's number, which differs from the last message's number.
           arrays: Arrays, whose bytes are sent one after the other. They must not change
             until the next message.
         """
@@ -86,7 +87,7 @@ class Leader:
             self._send(follower)
 
     def serve(self, seconds: float, waker: socket.socket | None = None) -> None:
-        """Serves followers for so many seconds, or until `waker` can be read."""
+        """Serves followers for `seconds`, or until `waker` can be read."""
         deadline = time.monotonic() + seconds
         if waker is not None:
             self._selector.register(waker, selectors.EVENT_READ)
@@ -104,7 +105,7 @@ class Leader:
                 self._selector.unregister(waker)
 
     def close(self) -> None:
-        """Ends the lead; another process takes it."""
+        """Stops leading, so that another process can lead."""
         for follower in list(self._sent):
             self._drop(follower)
         self._selector.close()
@@ -114,7 +115,7 @@ class Leader:
     def _accept(self) -> None:
         try:
             follower, _ = self._listener.accept()
-        except OSError:  # It has gone again.
+        except OSError:  # The follower has gone again.
             return
         if not _is_own(follower):
             follower.close()
@@ -125,7 +126,7 @@ class Leader:
         self._send(follower)
 
     def _answer(self, follower: Any) -> None:
-        """Reads that a follower has taken its message, and sends a newer one."""
+        """Reads a follower's confirmation of its message, and sends a newer one."""
         try:
             taken = follower.recv(len(_TAKEN))
         except BlockingIOError:
@@ -140,7 +141,7 @@ class Leader:
             self._send(follower)
 
     def _send(self, follower: socket.socket) -> None:
-        """Sends the newest message; no other one follows until it is taken."""
+        """Sends the newest message. The next one waits until this one is confirmed."""
         try:
             if self._number is None:
                 follower.send(_HEADER.pack(0, 0))
@@ -180,8 +181,7 @@ class Follower:
     ) -> tuple[int, mmap.mmap] | None:
         """Returns the number and the bytes of the newest message.
 
-        Returns None if there is none yet, or none for so many seconds, or if `waker`
-        can be read.
+        Returns None if no message arrives within `seconds`, or if `waker` can be read.
 
         Raises:
           LeaderLostError: The leader has ended.
@@ -204,18 +204,18 @@ class Follower:
                 raise LeaderLostError("the leader has ended")
             number, size = _HEADER.unpack(header)
             data = _read_file(files[0], size) if files else None
-        # If the leader has ended meanwhile, the next call says so.
+        # If the leader has ended meanwhile, the next call raises the error.
         with contextlib.suppress(OSError):
             self._connection.send(_TAKEN)
         return None if data is None else (number, data)
 
     def close(self) -> None:
-        """Leaves the leader."""
+        """Closes the connection to the leader."""
         self._connection.close()
 
 
 def lead(name: str) -> Leader | None:
-    """Returns the leader of a name; None if there is one already."""
+    """Returns a leader for a name; None if the name has a leader already."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         listener.bind(_address(name))
@@ -228,10 +228,10 @@ def lead(name: str) -> Leader | None:
 
 
 def follow(name: str) -> Follower | None:
-    """Returns a follower of a name's leader; None without one of this user."""
+    """Returns a follower of a name's leader; None if this user has no such leader."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        connection.setblocking(False)  # A leader that does not accept has no room.
+        connection.setblocking(False)  # Does not wait if a queue is full.
         connection.connect(_address(name))
     except OSError:
         connection.close()
@@ -249,7 +249,7 @@ def _address(name: str) -> str:
 
 def _is_own(connection: socket.socket) -> bool:
     """Whether the process at the other end has the same user."""
-    peer = struct.Struct("=iII")  # The process, the user and the group.
+    peer = struct.Struct("=iII")  # The ids of the process, the user and the group.
     level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
     _, user, _ = peer.unpack(connection.getsockopt(level, option, peer.size))
     return user == os.getuid()

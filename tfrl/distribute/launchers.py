@@ -1,7 +1,7 @@
-"""Launchers, which start the processes of a run, and the one for this host.
+"""Launchers, which start the processes of a run, and the launcher for this host.
 
-A launcher says where processes run. Which of them are started again, and how often, is
-the supervisor's business, for all launchers alike.
+A launcher determines where processes run. With every launcher, the supervisor decides
+which of them are started again, and how often.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tfrl.system import function_process, supervisor, temporary_folders
 
 
 class Launcher(Protocol):
-    """What `run_distributed` takes."""
+    """The interface of launchers, for `run_distributed`."""
 
     def launch(
         self, plan: plans.Plan
@@ -89,13 +89,13 @@ class LocalLauncher:
 def work(
     task: tasks.Task, plan: plans.Plan, servers: servers_lib.Servers, starts: int
 ) -> function_process.Function:
-    """Returns what an actor, evaluator or learner does, for a `FunctionProcess`.
+    """Returns the work of an actor, evaluator or learner, for a `FunctionProcess`.
 
     Args:
-      task: Which of them.
+      task: The task of the process.
       plan: The run.
       servers: The replay servers.
-      starts: How often the task was started before.
+      starts: The number of earlier starts of the task.
     """
     does = _work_in_lockstep if plan.is_lockstep else _work
     device = plan.experiment.device_of(task.role)
@@ -127,7 +127,7 @@ def _learn(
     is_stopped: Callable[[], bool],
 ) -> train.RunResult:
     """Does the work of a learner with its replicas."""
-    # Nothing else of TensorFlow may come before.
+    # This must precede all other uses of TensorFlow.
     return learn(*arguments, is_stopped, replicas.mirrored(num_replicas))
 
 

@@ -1,4 +1,4 @@
-"""The learner of a run: a `train.Run` on what the actors have written."""
+"""The learner of a run: a `train.Run` on the actors' sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfrl.distribute import experiment as experiments
 from tfrl.distribute import reverb_variable_container as containers
 from tfrl.distribute import servers as servers_lib
 
-# Seconds without an answer of any of several servers.
+# The number of seconds without an answer of any of several servers.
 _TIMEOUT = 30.0
 
 _ReplayBuffer = (
@@ -49,14 +49,14 @@ def learn(
     A signal stops it as it stops every `train.Run`: it saves a checkpoint first.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       servers: The replay servers.
       directory: The directory of the outputs, which the run locks.
       num_iterations: The number of updates in all.
       is_stopped: Returns whether to stop before that.
-      strategy: The strategy of several replicas; None trains on one. Of a
+      strategy: The strategy of several replicas; None trains on one. In a
         `train.worker_group`, this process is the chief.
-      num_actors: The number of actors that the log compares with; None if unknown.
+      num_actors: The number of actors in the run, for the log; None if unknown.
       has_evaluator: Whether a process of its own evaluates.
 
     Raises:
@@ -138,7 +138,7 @@ def finished(
       is_stopped: Returns whether the run was to stop.
     """
     if not (result.finished or result.stopped_by or is_stopped()):
-        # This shall not look like the end of the training.
+        # This must not look like the end of the training.
         signal.raise_signal(signal.SIGTERM)
     return result
 
@@ -148,10 +148,10 @@ def follow(
     servers: servers_lib.Servers,
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Does the chief's updates with it, in another process of its group.
+    """Does the same updates as the chief, in another process of its group.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       servers: The replay servers.
       strategy: The strategy of the group.
 
@@ -175,9 +175,9 @@ def make_replay_buffer(
     """Makes the buffer whose dataset the learner trains on.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       servers: The replay servers.
-      agent: The agent, whose `collect_data_spec` is that of a frame without its stamp.
+      agent: The agent, whose `collect_data_spec` describes a frame without its stamp.
       num_environments: The number of environments of each actor.
     """
     if len(servers.addresses()) > 1 or experiment.importance_exponent is not None:
@@ -212,7 +212,7 @@ class _OnStamped(train.DatasetLoop):
         self.lags = stamps.Lags()
 
     def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        # An update trains on what was drawn before it, maybe long before.
+        # An update trains on sequences that were drawn before it, maybe long before.
         versions = tf.stack([self._first_local(version) for _, _, version in elements])
         first = tf.cast(self._agent.train_step_counter, tf.int64)
         steps = first + tf.range(len(elements), dtype=tf.int64)
@@ -252,11 +252,11 @@ class _LearnerLoop(_OnStamped):
 
 
 class _ReplicasLoop(_LearnerLoop, train.StrategyLoop):
-    """The same on several replicas, each of which draws its part of a batch."""
+    """A `_LearnerLoop` on several replicas, each of which draws its part of a batch."""
 
 
 class _FollowerLoop(_OnStamped, train.StrategyLoop):
-    """The replicas of another process than the chief's."""
+    """The replicas of a process that is not the chief."""
 
 
 def _dataset(replay_buffer: _ReplayBuffer, batch_size: int) -> tf.data.Dataset:
@@ -279,7 +279,7 @@ def _settings_of_replicas(
 
 
 class _PushWeights(train.Callback):
-    """Pushes what actors need to a server."""
+    """Pushes the actors' variables to a server."""
 
     def __init__(
         self, agent: tf_agent.TFAgent, first: first_server.FirstServer, period: int

@@ -1,7 +1,7 @@
-"""A learner that trains with those of other processes, as their coordinator says.
+"""A learner that trains in a group with the learners of other processes.
 
-TensorFlow cannot replace a process of a group. So when one ends, all end, with status
-1, and are started again. The new group goes on from the last checkpoint.
+TensorFlow cannot replace a process of a group. So when one process ends, all end, with
+status 1, and are started again. The new group continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def train(
     host: str,
     learn: Callable[[tf.distribute.Strategy], _Result],
 ) -> _Result | None:
-    """Trains with a group until the run ends; ends the process if the group breaks.
+    """Trains with a group until the run ends; ends the process if a member is lost.
 
     Nothing of TensorFlow may have been computed in this process.
 
     Args:
-      member: This process's side of the coordinator.
+      member: This process's connection to the coordinator.
       host: The address of this host for the others.
-      learn: Trains by the strategy of the group.
+      learn: A function that trains by the strategy of the group.
 
     Returns:
-      What `learn` has returned, in the chief; None elsewhere, and if the run stops
-      before the group is complete.
+      The result of `learn`, in the chief; None elsewhere, and if the run stops before
+      the group is complete.
 
     Raises:
-      Exception: What `learn` has raised, but for the loss of a process or a server.
+      Exception: Any error of `learn` other than the loss of a process or a server.
     """
     group = member.wait_for_group(addresses.join(host, _free_port(host)))
     if group is None:
@@ -60,7 +60,7 @@ def train(
     is_over = threading.Event()
 
     def watch() -> None:
-        # A learner whose partner is gone may wait for it, and hear of nothing else.
+        # A learner whose partner is gone may wait for the partner without a timeout.
         while not is_over.wait(_POLL):
             loss = member.loss_in(group)
             if loss is not None and not is_over.is_set():
@@ -73,7 +73,7 @@ def train(
     _begun.set()
     os.environ.update(variables)
     try:
-        # `watch` needs no limit of time, whose threads would be too many.
+        # `watch` needs no time limit, which would start too many threads.
         result = learn(worker_group.make_strategy(timeout_s=None))
     except (
         worker_group.WorkerLostError,
@@ -82,7 +82,8 @@ def train(
     ) as error:
         is_over.set()
         _end(member, str(error))
-    # A chief that ends to be started again, such as by SIGTERM, needs the others then.
+    # A chief that ends in order to be started again, such as by SIGTERM, needs the
+    # other learners then.
     while result is None and member.stopped_by is None:
         time.sleep(_POLL)
     is_over.set()
@@ -99,7 +100,7 @@ def _end(member: membership.Membership, lost: str) -> NoReturn:
 
 
 def _free_port(host: str) -> int:
-    """Returns a port of this host that nothing listens at."""
+    """Returns a free port of this host."""
     name = host.strip("[]")
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
     with socket.socket(family) as probe:

@@ -4,7 +4,8 @@ A limiter lets `inserts * samples_per_insert - samples` move within a window. Ea
 server has a limiter of its own. Writers send messages of several items to one server at
 a time, and a learner draws several items from each. If a window is too narrow for both,
 a writer can wait at one server for samples while the learner waits at another one for
-items. Each table for itself is valid, so only a look at all of them shows it.
+items. Each table on its own is valid, so only a check of all tables together finds
+this.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ def divide(
     """Returns the limiter of each of several shards, given the limiter of the whole.
 
     The shards hold as many items before sampling as the whole would, and keep the same
-    number of samples per insert. Their windows add up to the window of the whole, but
-    none is narrower than `check` demands; a warning says what they add up to then. A
-    queue's or stack's size is divided.
+    number of samples per insert. Their windows add up to the window of the whole,
+    unless a window would be narrower than `check` demands; then a warning gives the
+    resulting sum. A queue's or stack's size is divided.
 
     Args:
       limiter: The limiter of a table that holds all items.
       num_shards: The number of shards.
-      items_per_message: The most items that a writer sends together.
-      samples_per_draw: How many items the learner draws from one shard at a time.
+      items_per_message: The largest number of items that a writer sends together.
+      samples_per_draw: The number of items that the learner draws from one shard at a
+        time.
 
     Raises:
       ValueError: If a number is not positive.
@@ -77,13 +79,14 @@ def check(
     items_per_message: int = BATCH,
     samples_per_draw: int = 0,
 ) -> None:
-    """Checks that shards of a table do not block writers and learner for good.
+    """Checks that shards of a table cannot block writers and learner for ever.
 
     Args:
-      infos: The tables, one of each shard. Tables that delete items after a number of
+      infos: The tables, one for each shard. Tables that delete items after a number of
         samples, such as queues, are not checked: samples make room in them.
-      items_per_message: The most items that a writer sends together.
-      samples_per_draw: How many items the learner draws from one shard at a time.
+      items_per_message: The largest number of items that a writer sends together.
+      samples_per_draw: The number of items that the learner draws from one shard at a
+        time.
 
     Raises:
       ValueError: If a window does not have room for a message and a draw.

@@ -1,20 +1,19 @@
 """The lockstep schedule, in which actors and learner take turns.
 
 In round k + 1 each actor takes `pull_period` steps of its environments with the weights
-of round k, those of the learner's updates on the rows of round k, and sends what it
-saw. Then the learner trains on the rows of all actors, in the order of the actors, of
-their environments and of their steps. So a run over several processes is the same run
-each time.
+after the learner's updates on the rows of round k, and sends these steps. Then the
+learner trains on the rows of all actors, in the order of the actors, of their
+environments and of their steps. So a run over several processes is reproducible.
 
-They meet in three queues for each actor, of one item each:
+Each actor exchanges items with the learner through three queues of one item each:
 
 - `orders_N`: the weights to act with, and whether to take steps or to send the state.
 - `rollouts_N`: the steps of a round, and the actor's counters after it.
-- `states_N`: what the actor's next steps depend on.
+- `states_N`: the state on which the actor's next steps depend.
 
 Between two rounds all queues are empty, and all actors wait. Whenever the learner then
 saves a checkpoint, it asks them for their states and puts these into it. So actors and
-server save nothing, and a checkpoint is whole or not there at all. When the learner
+server save nothing, and a checkpoint is either complete or absent. When the learner
 starts, it sends the states of its checkpoint with its first orders.
 """
 
@@ -35,15 +34,16 @@ from tfrl.replay_service.sampling import sampler
 from tfrl.specs import tensor_spec
 
 FREE, LOCKSTEP = SCHEDULES = ("free", "lockstep")
-_POLL = 0.5  # Seconds between looks whether to stop.
+_POLL = 0.5  # Seconds between checks whether to stop.
 
 
 class Order(NamedTuple):
-    """What the learner tells an actor to do.
+    """An order of the learner to an actor.
 
     Attributes:
       weights: The variables to act with; see `tables.shared_variables`.
-      state: The state to go on from, as `to_array` writes it; empty to go on as it is.
+      state: The state from which to continue, as `to_array` writes it; empty to keep
+        the current state.
       wants_state: Whether to send the state; if not, to take the steps of a round.
     """
 
@@ -58,7 +58,8 @@ class Rollout(NamedTuple):
     Attributes:
       frames: A `Trajectory` `[B, T + 1, ...]` of its environments.
       policy_state: The policy's state before the first frame, `[B, ...]`.
-      counters: Its steps, episodes and mean return since the beginning, float64 `[3]`.
+      counters: The actor's steps, episodes and mean return since the beginning, float64
+        `[3]`.
     """
 
     frames: Any
@@ -67,16 +68,16 @@ class Rollout(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round consists of.
+    """The sizes and specs of a round.
 
     Attributes:
       num_actors: The number of actors (`A`).
-      num_envs: The number of environments of each (`B`).
+      num_envs: The number of environments of each actor (`B`).
       num_steps: The steps of each environment.
       parts: The number of successive sequences in these steps.
       num_updates: The number of updates on the sequences.
       order: The nest of specs of an `Order`.
-      rollout: That of a `Rollout`.
+      rollout: The nest of specs of a `Rollout`.
     """
 
     num_actors: int
@@ -120,12 +121,12 @@ def make_round(
     num_envs: int,
     agent: tf_agent.TFAgent,
 ) -> Round:
-    """Says what a round consists of.
+    """Returns the sizes and specs of a round.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       num_actors: The number of actors.
-      num_envs: The number of environments of each.
+      num_envs: The number of environments of each actor.
       agent: The agent.
 
     Raises:
@@ -217,7 +218,7 @@ class Inbox:
     """Takes the items of a queue, one after the other."""
 
     def __init__(self, address: str, table: str, spec: Any) -> None:
-        """Connects when the first item is taken.
+        """Keeps the arguments; the connection is made when the first item is taken.
 
         Args:
           address: The server's address.
@@ -240,19 +241,19 @@ class Inbox:
         while not is_stopped():
             batch = self._stream.next_batch(1, timeout=_POLL)
             if batch is not None:
-                # Of one item, which has one step.
+                # The result is one item, which has one step.
                 leaves = [column[0, 0] for column in batch[-num_leaves:]]
                 return tf.nest.pack_sequence_as(self._spec, leaves)
         return None
 
 
 def to_array(data: bytes) -> np.ndarray:
-    """Returns bytes as an array of uint8, with zeros after them."""
+    """Returns a uint8 array: the number of bytes, the bytes, and zeros as padding."""
     return mailbox.padded(len(data).to_bytes(8, "little") + data, b"\0")
 
 
 def from_array(array: np.ndarray) -> bytes:
-    """Returns the bytes that `to_array` was given."""
+    """Returns the bytes from which `to_array` made an array."""
     data = array.tobytes()
     return data[8 : 8 + int.from_bytes(data[:8], "little")]
 
@@ -269,9 +270,9 @@ def _check_agent(agent: tf_agent.TFAgent, parts: int) -> None:
     if normalizer is not None and normalizer.batch_size is not None:
         raise ValueError(
             f"agent.reward_normalizer: got one of batch_size={normalizer.batch_size}, "
-            "which follows the steps of so many environments, expected one of "
-            "batch_size=None with gamma=0, because the environments are those of "
-            "several actors."
+            "which follows the steps of that many environments, expected one of "
+            "batch_size=None with gamma=0, because the environments belong to several "
+            "actors."
         )
     if parts > 1 and tf.nest.flatten(agent.collect_policy.policy_state_spec):
         raise ValueError(

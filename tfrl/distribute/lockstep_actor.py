@@ -1,4 +1,4 @@
-"""The actor of a run in lockstep: it does what the learner orders."""
+"""The actor of a run in lockstep, which follows the learner's orders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def act(
     """Takes the steps of a round, or sends its state, until it is stopped.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       address: The server's address.
       number: The number of the actor, from 0.
       num_actors: The number of actors.

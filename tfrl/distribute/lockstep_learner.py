@@ -29,7 +29,7 @@ def learn(
     """Trains in rounds; see `learner.learn`.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       address: The server's address.
       directory: The directory of the outputs, which the run locks.
       num_iterations: The number of rounds in all.
@@ -51,21 +51,22 @@ def learn(
 
 
 class Actors(tf.train.experimental.PythonState):
-    """The actors, as the learner orders them about.
+    """The learner's connection to the actors.
 
-    A checkpoint holds their states and counters. To save one, it asks them for their
-    states, so all of them must wait for an order then, as they do between two rounds.
+    A checkpoint holds the states and counters of the actors. To save a checkpoint, this
+    object asks the actors for their states. So all actors must be waiting for an order
+    then, as they are between two rounds.
     """
 
     def __init__(
         self, agent: tf_agent.TFAgent, address: str, round_: lockstep.Round
     ) -> None:
-        """Connects to the actors' server when they are needed.
+        """Keeps the arguments; the connection is made when the actors are needed.
 
         Args:
-          agent: The agent whose weights the actors act with.
+          agent: The agent whose weights the actors use.
           address: The server's address.
-          round_: What a round consists of.
+          round_: The sizes and specs of a round.
         """
         self._variables = tables.shared_variables(agent)
         self._client = replay_service.Client(address)
@@ -79,15 +80,15 @@ class Actors(tf.train.experimental.PythonState):
             lockstep.Inbox(address, lockstep.states(n), text) for n in self._numbers
         ]
         self._counters = np.zeros([round_.num_actors, 3])
-        # What the actors are to go on from; empty for those that begin.
+        # The states from which the actors continue; empty for actors that begin.
         self._restored = [b""] * round_.num_actors
         self._have_begun = False
 
     def collect(self) -> list[lockstep.Rollout]:
-        """Lets all actors take the steps of a round with the present weights.
+        """Makes all actors take the steps of a round with the current weights.
 
         Returns:
-          The rollout of each of them.
+          The rollout of each actor.
         """
         if self._have_begun:
             self._order(wants_state=False)
@@ -135,7 +136,7 @@ class Actors(tf.train.experimental.PythonState):
         return serialization.to_bytes({"states": taken, "counters": self._counters})
 
     def deserialize(self, string_value: bytes) -> None:
-        """Takes bytes of `serialize`, from which the actors go on."""
+        """Restores the bytes of `serialize`, from which the actors continue."""
         saved = serialization.from_bytes(string_value)
         self._restored, self._counters = saved["states"], saved["counters"]
 
@@ -158,7 +159,7 @@ class LockstepLoop(train.TrainingLoop):
 
     As in an `OnPolicyLoop`, the agent's `preprocess_sequence` is given the whole rows
     of a round, and the statistics of the normalizers change after the last update,
-    unless the agent's `train` moves them.
+    unless the agent's `train` updates them.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class LockstepLoop(train.TrainingLoop):
         Args:
           agent: An `OnPolicyAgent`.
           actors: The `Actors`.
-          round_: What a round consists of.
+          round_: The sizes and specs of a round.
           jit_compile: Whether XLA compiles the updates, where it can.
         """
         placed = placement.placement_of(agent.variables(), calls_python=False)
@@ -206,7 +207,7 @@ class LockstepLoop(train.TrainingLoop):
         return {**items, "actors": self._actors}
 
     def info(self, loss: float = float("nan")) -> train.IterationInfo:
-        """Returns the counters; steps and episodes are those of all actors."""
+        """Returns the counters; steps and episodes are summed over all actors."""
         return super().info(loss)._replace(**self._actors.counters())
 
     def can_draw_for_log(self) -> bool:
@@ -276,13 +277,14 @@ class LockstepLoop(train.TrainingLoop):
         return (loss_sum + self._agent.train(experience, **kwargs).loss,)
 
     def _ends_rounds(self) -> bool:
-        """Whether the loop ends a round for the agent, which ends one of one update."""
+        """Whether the loop calls `end_iteration`, which `train` does for one update."""
         return self._round.num_updates > 1
 
     def _in_sequences(self, experience: Any) -> Any:
         """Returns experience `[R, T, ...]` as its sequences, `[R parts, ...]`.
 
-        With a frame of the time step reached, each sequence has that of its own end.
+        If rows have a frame for the last time step, each sequence has such a frame at
+        its own end.
         """
         parts = self._round.parts
         if parts == 1:

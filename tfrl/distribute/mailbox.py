@@ -1,4 +1,4 @@
-"""Tables by which processes of a run send messages to each other; no TensorFlow."""
+"""Tables through which processes of a run exchange messages, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def make_table(
 
     Args:
       name: The name of the table.
-      max_size: How many messages wait; the oldest give way to new ones.
-      max_times_sampled: After how many readings a message goes; 0 keeps it.
+      max_size: The largest number of waiting messages; a new message then replaces the
+        oldest.
+      max_times_sampled: The number of reads after which a message is removed; 0 keeps
+        it.
       signature: The nest of specs of a message; None takes any.
     """
     return replay_service.Table(
@@ -36,11 +38,11 @@ def make_table(
 def padded(data: bytes, fill: bytes) -> np.ndarray:
     """Returns bytes as an array of uint8, filled up to a power of two.
 
-    A server keeps a store for each shape, so there should be few shapes.
+    A server keeps separate storage for each shape, so there should be few shapes.
 
     Args:
       data: The bytes.
-      fill: One byte, to fill the array up with.
+      fill: The byte with which to fill the array.
     """
     size = max(_LEAST_BYTES, 1 << (len(data) - 1).bit_length())
     return np.frombuffer(data.ljust(size, fill), np.uint8)

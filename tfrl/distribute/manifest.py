@@ -1,8 +1,9 @@
-"""The manifest of a run: which checkpoints of its learner and servers belong together.
+"""The manifest of a run: the checkpoints of learner and servers that belong together.
 
-It is the last file that a checkpoint of the run writes. The servers write theirs while
-the learner does, so a restored server may know more than the learner: it has gone on
-since, or the run was killed before the manifest.
+It is the last file that a checkpoint of the run writes. The servers write their
+checkpoints while the learner writes its own, so a restored server may be ahead of the
+learner: the server has saved again since, or the run was killed before it wrote the
+manifest.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ class WriteManifest(train.Callback):
 
 
 def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | None:
-    """Says what a run that is resumed goes on from; None without a manifest.
+    """Describes the checkpoints from which a run resumes; None without a manifest.
 
-    A run needs its checkpoints and no manifest, so a damaged one is no error.
+    A run needs its checkpoints, but no manifest, so a damaged manifest is no error.
 
     Args:
       path: The manifest.
-      directories: Where each server keeps its checkpoints.
+      directories: The directory of each server's checkpoints.
     """
     if not path.exists():
         return None
@@ -73,7 +74,7 @@ def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | N
 
 
 def _describe(manifest: Any, directories: Sequence[pathlib.Path]) -> str:
-    """Returns the words of `describe`; raises many kinds of errors if it is damaged."""
+    """Returns the text of `describe`; a damaged manifest raises various errors."""
     saved = [*manifest["shards"], *[None] * len(directories)]
     parts = [f"Resuming from iteration {manifest['iteration']:,}"]
     for number, directory in enumerate(directories):

@@ -1,4 +1,4 @@
-"""`Membership`: a worker's side of the coordinator."""
+"""`Membership`, a worker's connection to the coordinator."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tfrl import replay_service, version
 from tfrl.distribute import coordinator, tasks
 
 _PERIOD = 1.0  # Seconds between notes.
-_FIRST_PERIOD = 0.05  # The same, while the worker waits for something on the board.
+_FIRST_PERIOD = 0.05  # Seconds between notes while the worker waits for the board.
 _GOODBYE = 5.0  # Seconds for the last note.
 
 
 class Membership:
-    """The place of this process in a run, until `leave`.
+    """The membership of this process in a run, until `leave`.
 
     A thread tells the coordinator every second that this process lives, and reads the
     board if it has changed.
@@ -28,8 +28,9 @@ class Membership:
     Attributes:
       task: The task of this process.
       run: The settings of the run.
-      number: How many processes had the task before.
-      last_address: The address that the process before announced; None without one.
+      number: The number of earlier processes of the task.
+      last_address: The address that the previous process of the task announced, or
+        None.
     """
 
     def __init__(
@@ -45,8 +46,8 @@ class Membership:
 
         Raises:
           ReplayUnavailable: No coordinator answers.
-          AuthenticationError: It expects another token.
-          RuntimeError: It has another version of tfrl.
+          AuthenticationError: The coordinator expects another token.
+          RuntimeError: The coordinator has another version of tfrl.
         """
         self.task = task
         self._coordinator = address
@@ -62,7 +63,7 @@ class Membership:
             "peer": None,
             "ending": None,
         }
-        self._num_boards = 0  # How many the coordinator has written.
+        self._num_boards = 0  # The number of boards that the coordinator has written.
         self._lost: str | None = None
         self._has_left = threading.Event()
         self._board: dict[str, Any] = {"workers": {}, "group": None}
@@ -81,7 +82,7 @@ class Membership:
 
     @property
     def stopped_by(self) -> str | None:
-        """Why this process shall stop; None while it shall not."""
+        """The reason why this process must stop; None while there is none."""
         if self._lost:
             return self._lost
         if self._mine is None:
@@ -90,16 +91,16 @@ class Membership:
 
     @property
     def has_lost_coordinator(self) -> bool:
-        """Whether the coordinator did not answer any more."""
+        """Whether the coordinator has stopped answering."""
         return self._lost is not None
 
     def address_of(self, task: tasks.Task) -> str | None:
-        """Returns the newest address that a task has announced; None before that."""
+        """Returns the newest address that a task has announced, or None."""
         worker = self._board["workers"].get(task.key)
         return None if worker is None else worker["address"]
 
     def wait_for_address_of(self, task: tasks.Task) -> str | None:
-        """Waits for the address of a task; None if this process shall stop."""
+        """Waits for the address of a task; returns None if this process must stop."""
         while self.stopped_by is None:
             address = self.address_of(task)
             if address is not None:
@@ -113,13 +114,13 @@ class Membership:
         self._say()
 
     def wait_for_group(self, peer: str) -> dict[str, Any] | None:
-        """Waits until learners of new processes begin together, this one with them.
+        """Waits until all learners, including this one, can begin in a new group.
 
         Args:
-          peer: The address by which this process trains with the others.
+          peer: The address at which the other learners reach this process.
 
         Returns:
-          The group, with their "sessions" and "addresses"; None if this process shall
+          The group, with their "sessions" and "addresses"; None if this process must
           stop.
         """
         self._note["peer"] = peer
@@ -132,7 +133,7 @@ class Membership:
         return None
 
     def loss_in(self, group: Mapping[str, Any]) -> str | None:
-        """Returns how a group has lost a learner; None while it has all."""
+        """Returns how a group has lost a learner; None while it is complete."""
         for key, session in group["sessions"].items():
             worker = self._board["workers"][key]
             if worker["session"] != session:
@@ -145,8 +146,8 @@ class Membership:
         """Tells the coordinator how this process's work has ended.
 
         Args:
-          **ending: "result", what the work has returned, valid in JSON; or "error",
-            the traceback of its exception, and "lost", what that says if another
+          **ending: "result", the result of the work, valid in JSON; or "error", the
+            traceback of its exception, and "lost", the exception's message if another
             attempt may succeed.
         """
         self._has_left.set()
@@ -187,9 +188,9 @@ class Membership:
             if board.get("version") != version.__version__:
                 raise RuntimeError(
                     f"version: got {version.__version__!r} of tfrl in "
-                    f"{self.task.title}, expected {board.get('version')!r}, the one of "
-                    f"the coordinator at {self._coordinator}; install the same version "
-                    "for all processes."
+                    f"{self.task.title}, expected {board.get('version')!r}, the "
+                    f"version of the coordinator at {self._coordinator}; install the "
+                    "same version for all processes."
                 )
             self._board = board
             self._num_boards = number

@@ -1,4 +1,4 @@
-"""`Plan`: the run that a launcher starts."""
+"""`Plan`, the run that a launcher starts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class Plan:
     """A run with actors.
 
     Attributes:
-      experiment: What its processes do.
-      directory: The directory of its outputs.
+      experiment: The work of the run's processes.
+      directory: The directory of the run's outputs.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all; in lockstep, of rounds.
+      num_iterations: The number of updates in all. In lockstep, it is the number of
+        rounds.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
       schedule: "free" or "lockstep"; see `run_distributed`.
@@ -72,7 +73,7 @@ class Plan:
         if self.is_lockstep:
             lockstep.check(self.num_shards, self.num_learners, self.has_evaluator)
         if self.num_shards > 1:
-            _ = self.tables  # Its errors come before any process.
+            _ = self.tables  # So its errors are raised before any process starts.
 
     @property
     def is_lockstep(self) -> bool:
@@ -88,7 +89,7 @@ class Plan:
 
     @property
     def server_directories(self) -> list[pathlib.Path]:
-        """Where each replay server keeps its checkpoints."""
+        """The directory of each replay server's checkpoints."""
         root = self.directory.replay_server.absolute()
         if self.num_shards == 1:
             return [root]
@@ -96,7 +97,7 @@ class Plan:
 
     @property
     def shared_settings(self) -> dict[str, Any]:
-        """What a coordinator tells all workers, valid in JSON."""
+        """The settings that a coordinator sends to all workers, valid in JSON."""
         return {
             "directory": self.directory.arguments,
             "server_directories": [str(path) for path in self.server_directories],

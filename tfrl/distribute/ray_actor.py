@@ -1,4 +1,4 @@
-"""What Ray places: one process of a run. It imports no TensorFlow."""
+"""`RayActor`, the class that Ray places for each process. It imports no TensorFlow."""
 
 from __future__ import annotations
 

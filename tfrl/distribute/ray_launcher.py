@@ -21,13 +21,13 @@ _TLS = (tls.CERTIFICATE_VARIABLE, tls.KEY_VARIABLE)
 class RayLauncher:
     """Runs each process of a run as an actor of Ray, which chooses its node.
 
-    The supervisor starts those again that have died, also with their node, wherever
-    Ray finds room. All nodes have tfrl and the modules of the experiment installed, and
-    the run's directory at the same path. So they have the files of TLS that the
+    The supervisor restarts processes that have died, even if their node died, wherever
+    Ray finds room. All nodes need tfrl and the modules of the experiment, and the run's
+    directory at the same path. They also need the files of TLS at the paths that the
     environment of the calling process names.
 
     Whether Ray's own ports ask for a token depends on its version and on RAY_AUTH_MODE.
-    Without one, whoever reaches them runs programs.
+    Without a token, anyone who can reach these ports can run programs.
     """
 
     def __init__(
@@ -44,11 +44,13 @@ class RayLauncher:
         Args:
           address: The cluster, as `ray.init` takes it: "auto" or "host:port". None uses
             the one that this process has joined, or else starts Ray on this host.
-          resources: What Ray reserves for a process of each role, "replay", "actor",
-            "evaluator" and "learner", as the `options` of an actor of Ray, such as
-            `{"learner": {"num_gpus": 1}}`; one CPU by default.
-          patience: The number of seconds in which Ray has to place and start a process.
-          silence: After how many seconds without a word a process counts as dead.
+          resources: The resources that Ray reserves for a process of each role,
+            "replay", "actor", "evaluator" and "learner", as the `options` of an actor
+            of Ray, such as `{"learner": {"num_gpus": 1}}`; one CPU by default.
+          patience: The number of seconds within which Ray has to place and start a
+            process.
+          silence: The number of seconds without a message after which a process counts
+            as dead.
           say: Takes a line for each process that appears; prints on stderr if None.
 
         Raises:
@@ -136,14 +138,14 @@ class _RayProcess(remote_process.RemoteProcess):
         self._options = options
 
     def poll(self) -> function_process.Ending | None:
-        """Returns how the worker has ended; None while it runs, or is to be placed.
+        """Returns how the worker has ended; None while it runs, or waits for its place.
 
         Raises:
           TimeoutError: Ray has not placed it in time.
         """
         how = self._death()
         if how is not None:
-            # What the worker said at its end says more.
+            # The worker's own message at its end is more precise.
             self._coordinator.update(at_once=True)
         try:
             ending = super().poll()
@@ -158,7 +160,7 @@ class _RayProcess(remote_process.RemoteProcess):
         return ending
 
     def stop(self, grace: float) -> None:
-        """Asks the worker to stop, and kills it after so many seconds."""
+        """Asks the worker to stop, and kills it if it has not ended in time."""
         super().stop(grace)
         _import_ray().kill(self._actor)
 

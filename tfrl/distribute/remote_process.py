@@ -18,17 +18,18 @@ _POLL = 0.1  # Seconds.
 
 
 def to_stderr(text: str) -> None:
-    """Prints a line on stderr, where a launcher has no other place for it."""
+    """Prints a line on stderr; the default for a launcher's messages."""
     print(text, file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """How a launcher watches its workers.
+    """A launcher's settings for watching its workers.
 
     Attributes:
-      patience: The number of seconds in which a worker has to appear.
-      silence: After how many seconds without a word it counts as dead.
+      patience: The number of seconds within which a worker has to appear.
+      silence: The number of seconds without a message after which a worker counts as
+        dead.
       say: Takes a line for each worker that appears.
 
     Raises:
@@ -47,7 +48,7 @@ class Watch:
 
 
 class RemoteProcess:
-    """A worker that somebody else starts, as its coordinator sees it."""
+    """A worker that another program starts, and that the coordinator watches."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class RemoteProcess:
         Args:
           coordinator: The coordinator of the run.
           task: The worker's task.
-          watch: How to watch it.
+          watch: The settings for watching the worker.
         """
         self._coordinator = coordinator
         self._task = task
@@ -82,7 +83,7 @@ class RemoteProcess:
         return None if values is None else train.RunResult(**values)
 
     def poll(self) -> function_process.Ending | None:
-        """Returns how the worker has ended; None while it runs, or is to appear.
+        """Returns how the worker has ended; None while it runs, or has yet to appear.
 
         Raises:
           TimeoutError: It has not appeared in time.
@@ -103,12 +104,12 @@ class RemoteProcess:
             self.poll()
 
     def _ended(self, ending: function_process.Ending) -> function_process.Ending:
-        """Remembers that there is nothing to stop."""
+        """Records that there is no worker to stop."""
         self._has_ended = True
         return ending
 
     def _has_appeared(self) -> bool:
-        """Takes the task's worker that has spoken since this was made, if any."""
+        """Whether the task has a worker that has sent a note since this was made."""
         newest = self._coordinator.worker(self._task)
         if newest and newest.heard_at > self._since and newest.ending is None:
             self._worker = newest

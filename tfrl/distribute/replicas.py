@@ -6,10 +6,10 @@ import tensorflow as tf
 
 
 def mirrored(num_replicas: int) -> tf.distribute.MirroredStrategy | None:
-    """Returns the strategy of so many replicas on this host; None for one alone.
+    """Returns a strategy of several replicas on this host; None for a single one.
 
-    Each has a GPU. Where there are fewer, all have a part of the CPU instead, which is
-    no faster than one.
+    Each replica has a GPU. If there are too few GPUs, each replica has a part of the
+    CPU instead, which is no faster than one replica.
 
     Args:
       num_replicas: The number of replicas.

@@ -1,7 +1,7 @@
-"""What actors tell a learner of their steps and episodes, by way of a replay server.
+"""Actors' reports of their steps and episodes to a learner, through a replay server.
 
-An actor sends, about once a second, what has happened since it sent last. So the
-learner's sums go on when an actor is started again.
+About once a second, an actor reports its steps and episodes since its last report. So
+the learner's sums stay correct when an actor is started again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tfrl.utils import tracking
 _LOGGER = logging.getLogger("tfrl.distribute")
 DEFAULT_TABLE = "reports"
 _PERIOD = 1.0  # Seconds.
-_PAUSE = 0.2  # Seconds between two looks of the learner at least.
+_PAUSE = 0.2  # The least number of seconds between two looks of the learner.
 _MOST = 1000  # Reports that wait for a learner; older ones are lost.
-_ALIVE = 10.0  # Seconds since its last report in which an actor counts as alive.
-_LARGEST = 2.0**53  # Up to it float64 has all whole numbers.
+_ALIVE = 10.0  # An actor counts as alive for so many seconds after its last report.
+_LARGEST = 2.0**53  # float64 has all whole numbers up to this one.
 
 
 def make_table() -> replay_service.Table:
-    """Makes the table of reports, each of which the learner takes once."""
+    """Makes the table of reports. The learner takes each report once."""
     return mailbox.make_table(
         DEFAULT_TABLE, _MOST, signature=tf.TensorSpec([4], tf.float64)
     )
@@ -46,7 +46,7 @@ class Reporter:
         self._due = float("-inf")
 
     def report(self, info: Callable[[], training_loop.IterationInfo]) -> None:
-        """Sends the actor's counters, which `info` returns, if it is time to."""
+        """Sends the actor's counters, which `info` returns, if a report is due."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -80,7 +80,7 @@ class Collected(tf.Module, tracking.Untracked):
         self._due = float("-inf")
         # The newest means of the actors, by their numbers.
         self._set_untracked("_newest", {})
-        # When each actor's last report was taken.
+        # The time at which each actor's last report was taken.
         self._set_untracked("_taken_at", {})
 
     def counters(self) -> dict[str, Any]:
@@ -96,12 +96,12 @@ class Collected(tf.Module, tracking.Untracked):
         }
 
     def num_alive(self) -> int:
-        """Returns the number of actors whose reports were taken of late."""
+        """Returns the number of actors whose reports were taken recently."""
         since = time.monotonic() - _ALIVE
         return sum(taken_at > since for taken_at in self._taken_at.values())
 
     def take(self) -> None:
-        """Takes the new reports from the server, if it is time to, and adds them up."""
+        """Takes the new reports from the server, if a look is due, and adds them up."""
         now = time.monotonic()
         if now < self._due:
             return

@@ -1,4 +1,4 @@
-"""Hands variables from a learner to actors by way of a replay server.
+"""Sends variables from a learner to actors through a replay server.
 
 A table of size 1 holds the newest values:
 
@@ -74,7 +74,7 @@ class ReverbVariableContainer:
         Raises:
           KeyError: The constructor was not given this table.
           ValueError: `values` does not have the signature's structure.
-          tf.errors.InvalidArgumentError: A dtype or shape is not the signature's.
+          tf.errors.InvalidArgumentError: A dtype or shape differs from the signature.
         """
         self._check(values, table)
         flat = [tf.convert_to_tensor(value) for value in tf.nest.flatten(values)]

@@ -1,10 +1,11 @@
 """Trains an agent with actors in processes of their own.
 
-A server holds the tables by which processes meet: the sequences that actors write and a
-learner samples; the newest weights, which the learner pushes and the actors pull; and
-what actors report of their episodes. The weights include the statistics of the
-observation normalizer, which the sequences move when the learner trains on them. The
-server, the actors and the learner are processes, which the calling process watches:
+A server holds the tables through which the processes communicate: the sequences that
+actors write and a learner samples; the newest weights, which the learner pushes and the
+actors pull; and the actors' reports of their episodes. The weights include the
+statistics of the observation normalizer, which the learner updates with the sequences
+on which it trains. The server, the actors and the learner are processes, which the
+calling process watches:
 
 ```python
 distribute.run_distributed(
@@ -21,15 +22,17 @@ them. With `num_learners`, several replicas share the updates.
 The learner is a `train.Run` of a `train.DatasetLoop`, with the outputs of every
 run. An iteration is one update.
 
-A process that is killed is started again, and the others wait for it or go on:
+A process that is killed is started again, and the others wait for it or continue:
 
-- An actor begins new episodes with the newest weights. What it had not sent is lost.
-- The learner goes on from its last checkpoint. The actors go on until the table's rate
-  limiter stops them.
-- The server goes on from its last checkpoint, which it writes whenever the run does,
-  with the same port. Actors and learner connect to it again, for 30 seconds. If there
-  are several, they go on with the others.
-- All replicas of the learner go on from the last checkpoint when one of them is killed.
+- An actor begins new episodes with the newest weights. Steps that it had not sent are
+  lost.
+- The learner continues from its last checkpoint. The actors continue until the table's
+  rate limiter stops them.
+- The server continues, with the same port, from its last checkpoint, which it writes
+  whenever the run writes one. Actors and learner try to connect to it again for 30
+  seconds. If there are several servers, actors and learner continue with the others.
+- All replicas of the learner continue from the last checkpoint when one of them is
+  killed.
 
 If the calling process ends, so do the others; the same call then resumes the run.
 
@@ -37,8 +40,8 @@ With `schedule="lockstep"`, for agents that learn from fresh rollouts, actors an
 learner take turns in rounds (see `lockstep`). An iteration is a round: each actor takes
 `pull_period` steps with the newest weights, and the learner does updates of
 `batch_size` sequences, in a fixed order, until all of them were used once. Such a run
-is the same run each time. If one of its processes is killed, all of them start again
-from the last checkpoint, and end with the same weights. `make_table`, `push_period` and
+is reproducible. If one of its processes is killed, all of them start again from the
+last checkpoint, and end with the same weights. `make_table`, `push_period` and
 `max_in_flight` have no effect.
 """
 
@@ -59,7 +62,7 @@ from tfrl.savers import whole_checkpoints
 from tfrl.system import child_errors, directory_lock, interrupts, supervisor
 from tfrl.train.runs import full_disk, run_directory
 
-# What a `train.Run` raises that names the cause and the remedy.
+# The errors of a `train.Run` that name the cause and the remedy.
 _EXPLAINED = (
     full_disk.FullDiskError,
     run_directory.RunDirectoryError,
@@ -83,35 +86,38 @@ def run_distributed(
 ) -> train.RunResult | None:
     """Trains until `num_iterations` updates are done, and then returns.
 
-    From then on this process sees no GPU, because it only watches the others.
+    The calling process sees no GPU from then on, because it only watches the others.
 
     On SIGINT (Ctrl-C) or SIGTERM it saves a checkpoint and stops, as a `train.Run`
     does.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       directory: The directory of the outputs; a run in it is resumed. The learner's
-        process locks it, and this process the server's directory in it.
+        process locks this directory, and the calling process locks the server's
+        directory in it.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all, those of the resumed run included;
-        in lockstep, of rounds.
+      num_iterations: The number of updates in all, including the updates of the resumed
+        run. In lockstep, it is the number of rounds.
       num_shards: The number of replay servers, among which the experiment's table is
         divided. Each actor writes to one of them.
       num_learners: The number of replicas of the learner, each of which computes the
-        gradients of its part of a batch. A `LocalLauncher` gives each a GPU of this
-        host, or else a part of its CPU; the other launchers a process.
-      schedule: "free" lets actors and learner go on by themselves, as far as the rate
-        limiter of the table lets them. With "lockstep" they take turns, so that runs
-        are alike; see above.
-      evaluator: Whether a process of its own evaluates, so that the learner stops for
-        the last evaluation alone. A result is in the row of metrics.csv after it, and
-        the best policy is the one that was evaluated.
+        gradients of its part of a batch. A `LocalLauncher` gives each replica a GPU of
+        this host, or else a part of its CPU; the other launchers give each replica a
+        process.
+      schedule: "free" lets actors and learner run independently, within the limits of
+        the table's rate limiter. With "lockstep" they take turns, so that runs are
+        reproducible; see above.
+      evaluator: Whether a separate process evaluates, so that the learner waits for the
+        last evaluation only. A result appears in the next row of metrics.csv, and the
+        best policy has the weights that were evaluated.
       launcher: Starts the processes; a `LocalLauncher` if None.
-      is_stopped: Returns whether to stop in the same way.
+      is_stopped: Returns whether to stop as on a signal.
       say: See `supervisor.supervise`.
 
     Returns:
-      The result of the learner's `train.Run`; None if it was stopped before that began.
+      The result of the learner's `train.Run`; None if it was stopped before the
+      learner's run began.
 
     Raises:
       ValueError: A number is not positive, or there are more shards than actors, or the
@@ -162,7 +168,7 @@ def run_distributed(
 
 
 def _check_checkpoints(directory: train.RunDirectory) -> None:
-    """Checks at once what the learner would find out after its start.
+    """Checks the checkpoints at once, as the learner would after its start.
 
     Raises:
       RunDirectoryError: See `RunDirectory.check_checkpoints`.
@@ -197,7 +203,7 @@ def _run(
 
 @contextlib.contextmanager
 def _explained_errors() -> Iterator[None]:
-    """Raises errors that say what to do as they are, without a process's traceback."""
+    """Raises errors that name a remedy without the traceback of a process."""
     try:
         yield
     except child_errors.ChildRaisedError as error:

@@ -1,4 +1,4 @@
-"""Where the replay servers of a run are, as its actors and learners know it."""
+"""The addresses of a run's replay servers, for its actors and learners."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tfrl.distribute import membership, tasks
 
 
 class Servers(Protocol):
-    """The replay servers of a run, the shards of its replay."""
+    """The replay servers of a run, which are the shards of its replay."""
 
     @property
     def first(self) -> str:
         """The address of shard 0, which has the tables of weights and reports too."""
 
     def addresses(self) -> list[str]:
-        """Returns the present address of each shard, in their order."""
+        """Returns the current address of each shard, in order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FixedServers:
-    """Servers that are started again where they were.
+    """Servers that keep their addresses when they are started again.
 
     Attributes:
       known: The address of each shard, "host:port".
@@ -40,7 +40,7 @@ class FixedServers:
 
 
 class BoardServers:
-    """Servers that the coordinator's board tells of, wherever they are started again.
+    """Servers whose current addresses are on the coordinator's board.
 
     Attributes:
       first: The address of shard 0 when this was made.
@@ -50,7 +50,7 @@ class BoardServers:
         """Keeps the parts.
 
         Args:
-          member: This process's side of the coordinator.
+          member: This process's connection to the coordinator.
         """
         self._member = member
         count = len(member.run["tables"])
@@ -58,7 +58,7 @@ class BoardServers:
         self.first = ""
 
     def wait(self) -> bool:
-        """Waits until all have an address; returns False if this process shall stop."""
+        """Waits until all servers have an address; False if this process must stop."""
         for task in self._tasks:
             if self._member.wait_for_address_of(task) is None:
                 return False

@@ -1,4 +1,4 @@
-"""One of several replay servers, as a client of all of them sees it."""
+"""One of several replay servers, for a client of all of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from tfrl import replay_service
 from tfrl.replay_service import errors, table_info
 
-# What a call raises if a server does not answer.
+# The errors of a call if a server does not answer.
 SILENCE = (errors.DeadlineExceededError, errors.ReplayUnavailable)
 
 
 class Shard:
-    """A server, and what is known of its table.
+    """A server, and the last known state of its table.
 
     Attributes:
       number: The number of the shard, from 0.
@@ -48,7 +48,7 @@ class Shard:
         self._exponent: float | None = None
 
     def move(self, address: str) -> None:
-        """Goes on with the server at another address."""
+        """Replaces the server's address."""
         self.client = replay_service.Client(address, **self._access)
         self.address = address
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 MOST_SHARDS = 256
-# A table has somewhat more rows than items.
+# A table has slightly more rows than items.
 MOST_ITEMS = (1 << 24) - 1024
 
 _SHIFT = np.uint64(24)
@@ -20,10 +20,10 @@ _MASK = np.uint64((MOST_SHARDS - 1) << 24)
 
 
 def tagged(keys: np.ndarray, shard: int) -> np.ndarray:
-    """Returns a server's keys with the number of its shard, uint64 `[N]`.
+    """Puts the number of a server's shard into its keys, uint64 `[N]`.
 
     Args:
-      keys: uint64 `[N]`, the keys that the server has sent.
+      keys: The keys that the server has sent, uint64 `[N]`.
       shard: The number of the shard, below `MOST_SHARDS`.
     """
     return keys | np.uint64(shard) << _SHIFT

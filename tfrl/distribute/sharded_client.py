@@ -37,10 +37,9 @@ class ShardedClient:
             client.update_priorities(sample.info.key, priorities)
 
     The servers are the shards, in the order of their addresses. They know nothing of
-    each other. Each holds the items of its own writers; see `HomeShard`. A server that
-    does not answer stops nothing: batches come from the others, and its updates of
-    priorities are dropped. When it answers again, also at another address, it is used
-    again.
+    each other. Each holds the items of its own writers; see `HomeShard`. If a server
+    does not answer, batches come from the other servers, and updates of its priorities
+    are dropped. When it answers again, even at another address, it is used again.
 
     All threads may use a client. It does not import TensorFlow, except for
     `as_dataset`.
@@ -64,10 +63,10 @@ class ShardedClient:
             them. The function is called again when a server does not answer; it must
             keep the order, because keys and writers refer to a server by its number.
           table: The name of the table in each server.
-          items_per_message: The most items that a writer sends together.
+          items_per_message: The largest number of items that a writer sends together.
           patience: The number of seconds to wait for one server.
-          timeout: The number of seconds after which writers give a server up, and
-            samplers all of them.
+          timeout: The number of seconds without an answer after which a writer gives up
+            its server, and a sampler gives up all servers.
           token: The servers' token; by default the environment variable
             TFRL_REPLAY_TOKEN.
           tls_root_certificates: See `replay_service.Client`.
@@ -75,7 +74,7 @@ class ShardedClient:
         Raises:
           ValueError: If there is no address or there are too many, a server has no such
             table or another signature, a table is too large, or the window of a rate
-            limiter does not hold a message; see `check_windows`.
+            limiter is too narrow for one message; see `check_windows`.
           ReplayUnavailable: If no server answers.
         """
         self._resolve = addresses if callable(addresses) else lambda: addresses
@@ -136,10 +135,11 @@ class ShardedClient:
         return sum(info.max_size for info in self._infos)
 
     def check_windows(self, samples_per_draw: int) -> None:
-        """Checks that the rate limiters do not block writers and learner for good.
+        """Checks that the rate limiters cannot block writers and learner for ever.
 
         Args:
-          samples_per_draw: How many items the learner draws from one shard at a time.
+          samples_per_draw: The number of items that the learner draws from one shard at
+            a time.
 
         Raises:
           ValueError: If a window is too narrow; see `limiter_windows.check`.
@@ -179,7 +179,7 @@ class ShardedClient:
         """Opens a stream of batches of NumPy arrays, which the caller closes.
 
         Args:
-          weighting: How many rows each shard gives; see `shares.shares`.
+          weighting: The rule for each shard's number of rows; see `shares.shares`.
           max_in_flight: The maximum number of samples that all servers together draw
             ahead of their use.
           mixed: See `as_dataset`.
@@ -188,7 +188,7 @@ class ShardedClient:
           ValueError: If there is no such weighting.
         """
         shares.check_weighting(weighting)
-        self.table_infos()  # The first shares depend on them.
+        self.table_infos()  # The first shares depend on these answers.
         self._watch()
         ahead = -(-max_in_flight // self.num_shards)
 
@@ -218,20 +218,20 @@ class ShardedClient:
         *,
         mixed: bool = True,
     ) -> tf.data.Dataset:
-        """Returns a dataset of batches of items, as of a `TrajectoryDataset.batch`.
+        """Returns a dataset of batches of items, like `TrajectoryDataset.batch`.
 
         Args:
           batch_size: The number of items `B` of an element.
-          weighting: How many of them each shard gives: "size" for uniform tables,
-            "mass" for prioritized ones, "equal" for the same from each. The
-            `info.probability` is right for each.
+          weighting: The rule for each shard's number of items: "size" for uniform
+            tables, "mass" for prioritized tables, "equal" for the same number from each
+            shard. The `info.probability` is right with all rules.
           max_in_flight: The maximum number of samples that all servers together draw
             ahead of their use; by default three batches, or one of each shard if they
             are not mixed and more than three.
           mixed: Whether each batch has rows of all shards, as a batch of one table
-            would. If not, the shards give whole batches in turn, as often as their
-            shares say. This is faster, and suits algorithms in which the items of a
-            batch may come from the same few actors.
+            would. If not, the shards give whole batches in turn, in proportion to their
+            shares. This is faster, and suits algorithms in which the items of a batch
+            may come from the same few actors.
 
         Returns:
           A dataset of `ReplaySample(info, data)`: infos `[B]`, and data `[B, ...]` in
@@ -287,8 +287,8 @@ class ShardedClient:
         """Makes all living servers write a checkpoint at the same time.
 
         Returns:
-          The paths on the servers' hosts; None for a shard that does not answer, or no
-          longer while it writes.
+          The paths on the servers' hosts; None for a shard that does not answer, or
+          that stops answering while it writes.
         """
         written = [
             _call(shard.client.checkpoint) if self._info_of(shard) is not None else None
@@ -367,13 +367,13 @@ class ShardedClient:
         return None
 
     def _info_of(self, shard: Shard) -> table_info.TableInfo | None:
-        """Asks a server, unless a thread already waits for it to answer again."""
+        """Asks a server about its table, unless a thread waits for its answer."""
         if self._is_watching and not shard.is_alive:
             return None
         return self._refresh(shard)
 
     def _refresh(self, shard: Shard) -> table_info.TableInfo | None:
-        """Asks a server, if need be at its new address."""
+        """Asks a server about its table, at its new address if it has moved."""
         info = shard.refresh(self._patience)
         if info is None:
             address = self._address_of(shard)
@@ -429,14 +429,14 @@ def _watch(
             return
         try:
             client._refresh(shard)
-        except Exception as error:  # Of the caller's resolver, for example.
+        except Exception as error:  # An error of the caller's function, for example.
             shard.is_alive = False
             _LOGGER.warning("Shard %d cannot be used: %s", shard.number, error)
         del client
 
 
 def _call(function: Callable[[], _T]) -> futures.Future[_T]:
-    """Calls a function in a thread that does not keep the process from ending."""
+    """Calls a function in a daemon thread, which lets the process end."""
     future: futures.Future[_T] = futures.Future()
 
     def call() -> None:

@@ -30,8 +30,8 @@ def make(
     signature = client.signature
     if signature is None:
         raise ValueError(
-            f"table: {client.table!r} has no signature, expected one, which says what "
-            "the dataset's elements are; make the table with one."
+            f"table: {client.table!r} has no signature, expected one, which defines "
+            "the dataset's elements; make the table with a signature."
         )
     spec = tf.nest.map_structure(
         lambda leaf: tf.TensorSpec([batch_size, *leaf.shape], leaf.dtype),
@@ -45,7 +45,7 @@ def make(
     client.check_windows(-(-batch_size // client.num_shards) if mixed else batch_size)
     ahead = max_in_flight
     if ahead is None:
-        # A shard that gives whole batches has one of them ahead.
+        # A shard that gives whole batches needs room for one batch ahead.
         ahead = batch_size * (3 if mixed else max(3, client.num_shards))
     opener = generator.register(lambda: client.stream(weighting, ahead, mixed=mixed))
     interrupts.WATCH.start()
@@ -61,5 +61,5 @@ def make(
 
 
 def label(client: sharded_client.ShardedClient) -> str:
-    """Returns the address under which the errors of a client's datasets are kept."""
+    """Returns the name that stands for a client's address in the records of errors."""
     return f"shards {id(client)}"

@@ -19,17 +19,16 @@ from tfrl.utils import number_checks
 
 
 class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
-    """Samples what observers have written to the shards of a `ShardedClient`.
+    """Samples the items that observers have written to the shards of a `ShardedClient`.
 
-    It takes the place of a `ReverbReplayBuffer` in a learner's loop: an item of the
-    tables is a sequence of frames, `[T, ...]`, and `as_dataset` gives batches of them.
-    Actors write with the observers of `reverb_utils`, each to its own shard; see
-    `HomeShard`.
+    It replaces a `ReverbReplayBuffer` in a learner's loop: an item of the tables is a
+    sequence of frames, `[T, ...]`, and `as_dataset` gives batches of them. Actors write
+    with the observers of `reverb_utils`, each to its own shard; see `HomeShard`.
 
     If it is made with an `importance_exponent`, it is a prioritized buffer: samples
-    have keys and importance weights, and loops set the priorities of what they have
-    trained on. The weights are right for any weighting of the shards, because the
-    probability of an item includes its shard's share.
+    have keys and importance weights, and loops set the priorities of the items on which
+    they have trained. The weights are right for any weighting of the shards, because
+    the probability of an item includes its shard's share.
 
     When a `tf.train.Checkpoint` that holds the buffer is saved, each server writes a
     checkpoint of its tables. Only the servers can restore them.
@@ -53,14 +52,15 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
           data_spec: A nest of specs of one frame, without batch and time.
           client: The client of the servers.
           sequence_length: The number of frames of an item (`T`); None if it varies.
-          weighting: How many items of a batch each shard gives: "size" for uniform
-            tables, "mass" for prioritized ones, "equal" for the same from each.
-          dataset_buffer_size: How many items a dataset may request ahead of their use;
-            None is the default of `ShardedClient.as_dataset`.
+          weighting: The rule for each shard's number of items in a batch: "size" for
+            uniform tables, "mass" for prioritized tables, "equal" for the same number
+            from each shard.
+          dataset_buffer_size: The number of items that a dataset may request ahead of
+            their use; None takes the default of `ShardedClient.as_dataset`.
           mixed: Whether each batch has items of all shards; see
             `ShardedClient.as_dataset`.
-          importance_exponent: Beta, how much of the bias of prioritized sampling the
-            weights correct; None for a buffer that is not prioritized.
+          importance_exponent: Beta, the degree to which the weights correct the bias of
+            prioritized sampling; None for a buffer that is not prioritized.
           max_weight: The largest weight of an item; see `TFPrioritizedReplayBuffer`.
 
         Raises:
@@ -113,7 +113,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def last_checkpoints(self) -> list[str | None]:
-        """The checkpoint that each server wrote last for this object; None without."""
+        """The last checkpoint that each server wrote for this object, or None."""
         return self._contents.path or [None] * self._client.num_shards
 
     @property
@@ -182,7 +182,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
     ) -> tf.data.Dataset:
         """Returns a dataset of `(items, info)`, `[B, T, ...]`.
 
-        The info is a `SampleInfo`, `[B, T]`; of a prioritized buffer it is a
+        The info is a `SampleInfo`, `[B, T]`. For a prioritized buffer it is a
         `PrioritizedBufferInfo`, `[B]`, whose keys are uint64.
         """
         self.check_fits(num_steps)
@@ -215,5 +215,5 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         )
 
     def _packed(self, data: Any) -> Any:
-        """Returns data in the structure of `data_spec`, which a signature may lose."""
+        """Restores the structure of `data_spec`, which a signature may lose."""
         return tf.nest.pack_sequence_as(self._data_spec, tf.nest.flatten(data))

@@ -23,15 +23,15 @@ _FIELDS = len(SampleInfo._fields)
 
 
 class ShardedStream:
-    """A stream of batches, to which each shard gives its share; see `shares`.
+    """A stream of batches. Each shard gives its share of them; see `shares`.
 
-    What a shard does not give in time, because its server is gone or its rate limiter
-    waits for items, comes from the others, and the shard owes it. A late shard has no
+    If a shard is late, because its server is gone or its rate limiter waits for items,
+    the other shards give its rows, and it gives them back later. A late shard has no
     share until it gives rows again.
 
-    The info of each row is the one of a table that holds the items of all living
-    shards: its key carries the shard, its probability is the shard's share times the
-    probability in the shard, and its table size is the sum.
+    The info of each row describes one table that holds the items of all living shards:
+    its key carries the shard, its probability is the shard's share times the
+    probability in the shard, and its table size is the sum of the shards' sizes.
 
     Only one thread may use a stream at a time, but any thread may call `close`.
     """
@@ -175,7 +175,7 @@ class ShardedStream:
         return count > 0
 
     def _pass_on(self, draft: _Draft, late: set[int]) -> None:
-        """Lets other shards give what is wanted from the late ones."""
+        """Lets other shards give the rows that late shards have not given."""
         count = 0
         for number in late:
             count += draft.wanted[number]
@@ -193,7 +193,7 @@ class ShardedStream:
         draft.patient_until = time.monotonic() + self._patience
 
     def _ask_anyone(self, draft: _Draft) -> None:
-        """Lets any shard fill a batch, when none that has a share gives rows."""
+        """Lets any shard fill a batch if no shard with a share gives rows."""
         for reader in self._readers:
             reader.rejoin()
             if reader.is_open:
@@ -218,7 +218,7 @@ class ShardedStream:
         count = draft.batch.filled
         info = SampleInfo(*draft.batch.arrays[:_FIELDS])
         for number, rows in draft.parts:
-            # A shard without a share gave its rows in place of others.
+            # A shard without a share has given its rows instead of other shards.
             share = draft.share[number] or draft.drawn[number] / count
             info.key[rows] = shard_keys.tagged(info.key[rows], number)
             info.probability[rows] *= share
@@ -233,7 +233,7 @@ class _Reader:
 
     Attributes:
       shard: The shard.
-      is_late: Whether it gave no rows when they were wanted.
+      is_late: Whether it gave no rows when it was asked for some.
     """
 
     def __init__(
@@ -247,12 +247,12 @@ class _Reader:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server answers and there is a stream of it."""
+        """Whether the server answers and has an open stream."""
         return self.shard.is_alive and self._stream is not None
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it is open and not late."""
+        """Whether the stream is open and the shard is not late."""
         return self.is_open and not self.is_late
 
     def rejoin(self) -> None:
@@ -265,7 +265,7 @@ class _Reader:
             self._stream = self._open_stream(self.shard)
 
     def fill(self, batch: Batch, most: int, wait: float) -> int:
-        """Adds at most `most` rows to a batch; returns how many there are in time.
+        """Adds at most `most` rows to a batch; returns the number that arrived in time.
 
         Raises:
           ReplayUnavailable: If the server is gone.
@@ -294,11 +294,11 @@ class _Draft:
 
     Attributes:
       batch: Its rows so far.
-      patient_until: When the shards that are late are not waited for any more.
+      patient_until: The time until which to wait for late shards.
       share: The share of each shard.
-      wanted: How many rows each shard shall give.
-      drawn: How many rows each shard has given.
-      parts: Which rows each shard has given.
+      wanted: The number of rows that each shard has to give.
+      drawn: The number of rows that each shard has given.
+      parts: The positions of the rows that each shard has given.
     """
 
     def __init__(self, batch: Batch, num_shards: int, patient_until: float) -> None:
@@ -310,7 +310,7 @@ class _Draft:
         self.parts: list[tuple[int, slice]] = []
 
     def count(self, shard: int, count: int) -> None:
-        """Counts the last `count` rows as a shard's."""
+        """Records that a shard has given the last `count` rows."""
         filled = self.batch.filled
         self.parts.append((shard, slice(filled - count, filled)))
         self.drawn[shard] += count

@@ -1,4 +1,4 @@
-"""How many items of a batch each of several replay servers gives.
+"""Divides batches among several replay servers.
 
 A shard's share of a batch is a fraction of the whole. Batches have whole rows, so the
 remainders are carried to the next batch: over many batches each shard gives exactly its
@@ -23,10 +23,10 @@ def shares(
     """Returns the share of each shard in a batch.
 
     With "size", the share of shard `m` is `n_m / N`, so that uniform shards together
-    are a uniform table. With "mass" it is `W_m / W`, where `W_m` is the sum of the
-    powers of priorities in shard `m`, so that prioritized shards together are a
-    prioritized table; as there, sizes count if all priorities are 0. With "equal", all
-    shards that have items give the same.
+    act like one uniform table. With "mass" it is `W_m / W`, where `W_m` is the sum of
+    the powers of priorities in shard `m`, so that prioritized shards together act like
+    one prioritized table; like in such a table, the sizes decide if all priorities are
+    0. With "equal", all shards that have items give the same.
 
     Args:
       weighting: "size", "mass" or "equal".
@@ -34,7 +34,8 @@ def shares(
       masses: The mass `W_m` of each shard.
 
     Returns:
-      Numbers of sum 1, with 0 for shards without items; all zeros if no shard has any.
+      Numbers whose sum is 1, with 0 for shards without items; all zeros if no shard has
+      items.
 
     Raises:
       ValueError: If there is no such weighting.
@@ -61,8 +62,8 @@ def check_weighting(weighting: str) -> None:
 def rounded(quotas: Sequence[float | None], count: int) -> list[int]:
     """Rounds quotas to numbers of rows whose sum is `count`.
 
-    Each quota is rounded down first. Rows that are left go to the largest remainders;
-    rows that are too many come from the smallest.
+    Each quota is rounded down first. Missing rows are added where the remainders are
+    largest; surplus rows are taken away where they are smallest.
 
     Args:
       quotas: The quota of each shard; None for a shard that gives nothing. At least one
@@ -75,7 +76,7 @@ def rounded(quotas: Sequence[float | None], count: int) -> list[int]:
     rows = [math.floor(max(quota or 0.0, 0.0)) for quota in quotas]
     left = count - sum(rows)
     step = 1 if left > 0 else -1
-    # The first is the shard that comes next to `step` rows.
+    # The first shard of the queue is the next one that gets, or loses, a row.
     queue = [
         (step * (rows[m] - quota), m)
         for m, quota in enumerate(quotas)
@@ -93,10 +94,10 @@ def rounded(quotas: Sequence[float | None], count: int) -> list[int]:
 
 
 class Apportionment:
-    """Divides batch after batch among shards, and carries what they owe.
+    """Divides batches among shards, and carries the remainders to later batches.
 
-    What a shard owes is limited to two batches, so a shard that returns after a long
-    time is not sampled alone to make up for it.
+    A shard's debt is limited to two batches, so that a shard that returns after a long
+    time is not the only one sampled until it has caught up.
     """
 
     def __init__(self, num_shards: int, mixed: bool = True) -> None:
@@ -104,21 +105,21 @@ class Apportionment:
 
         Args:
           num_shards: The number of shards.
-          mixed: Whether a batch is divided. If not, one shard gives all of it, the one
-            that owes most.
+          mixed: Whether a batch is divided. If not, the shard with the largest debt
+            gives the whole batch.
         """
         self._owed = [0.0] * num_shards
         self._mixed = mixed
 
     def split(self, share: Sequence[float], count: int) -> list[int]:
-        """Returns how many rows each shard shall give.
+        """Returns the number of rows that each shard has to give.
 
         Args:
-          share: The shares, of sum 1. Shards with 0 give nothing.
+          share: The shares, whose sum is 1. Shards with a share of 0 give nothing.
           count: The number of rows in the batch.
 
         Returns:
-          Numbers of sum `count`.
+          Numbers whose sum is `count`.
         """
         quotas = [
             owed + count * s if s else None
@@ -131,11 +132,11 @@ class Apportionment:
         return [count * (m == first) for m in range(len(given))]
 
     def settle(self, share: Sequence[float], drawn: Sequence[int]) -> None:
-        """Counts a batch.
+        """Records the rows of a batch that the shards have given.
 
         Args:
-          share: The shares that the batch was divided by.
-          drawn: How many rows each shard has given.
+          share: The shares by which the batch was divided.
+          drawn: The number of rows that each shard has given.
         """
         count = sum(drawn)
         self._owed = [

@@ -1,8 +1,8 @@
 """Frames with the version of the weights that chose their actions.
 
 A version is the learner's train step, the number of its updates, when it pushed the
-weights. Every frame in the tables of a run has one. So the learner knows how old the
-policy is that made what it trains on:
+weights. Every frame in the tables of a run has a version. So the learner knows the age
+of the policy that collected its training data:
 
 >>> import numpy as np
 >>> import tensorflow as tf
@@ -25,10 +25,10 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-# Lags l of the same int(_RESOLUTION * log(1 + l)) count as one. Those up to 67 are
-# exact, and larger ones to 1.6 %.
+# Lags l with the same int(_RESOLUTION * log(1 + l)) share a bucket. Lags up to 67 are
+# exact, and larger ones are exact to 1.6 %.
 _RESOLUTION = 64.0
-_NUM_COUNTS = 2048  # Enough for lags of 10**13; longer ones count as this.
+_NUM_COUNTS = 2048  # Enough for lags of 10**13; longer lags count as 10**13.
 
 
 class Stamped(NamedTuple):
@@ -87,14 +87,14 @@ class Lags(tf.Module):
 
 
 def percentiles(counts: np.ndarray, percents: Sequence[float]) -> np.ndarray:
-    """Returns percentiles of lags: the least lag that so many frames do not exceed.
+    """Returns percentiles: the least lags that so many percent of frames do not exceed.
 
     Args:
-      counts: What `Lags.counts` returns, or the difference of two of its results.
+      counts: The result of `Lags.counts`, or the difference of two such results.
       percents: Between 0 and 100, `[n]`.
 
     Returns:
-      The lags `[n]`, float64; NaN without frames. Those above 67 may be 1.6 % too low.
+      The lags `[n]`, float64; NaN without frames. Lags above 67 may be 1.6 % too low.
     """
     sums = np.cumsum(counts)
     if not sums[-1]:

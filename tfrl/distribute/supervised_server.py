@@ -11,7 +11,7 @@ from tfrl.system import function_process
 
 
 class SupervisedServer:
-    """A server that starts again with the same port, as a supervisor's process."""
+    """A server that a supervisor can start again with the same port."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class SupervisedServer:
         """Starts the server.
 
         Args:
-          make_server: Starts it with a port; None stands for any free one.
+          make_server: Starts the server with a port; None takes any free port.
           port: The port of the first start.
         """
         self._make = make_server

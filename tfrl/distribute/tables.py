@@ -1,4 +1,4 @@
-"""The tables of a replay server, by which actors and learner meet."""
+"""The tables of a replay server, through which actors and learner communicate."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def make_shards(
 ) -> list[list[replay_service.Table]]:
     """Makes the tables of each of several servers.
 
-    All have a table of sequences. The first has those of weights and reports, too.
+    All servers have a table of sequences. The first server also has the tables of
+    weights and reports.
 
     Args:
-      experiment: What to do.
+      experiment: The run's experiment.
       num_shards: The number of servers.
 
     Raises:
@@ -61,17 +62,18 @@ def divided(
     items_per_message: int,
     samples_per_draw: int,
 ) -> replay_service.Table:
-    """Returns the table of each of several servers, given the table of the whole.
+    """Divides one table among several servers, and returns the table of each.
 
     Args:
       table: The table that would hold all items.
       num_shards: The number of servers; 1 changes nothing.
-      items_per_message: The most items that an actor sends together.
-      samples_per_draw: How many items the learner draws from one server at a time.
+      items_per_message: The largest number of items that an actor sends together.
+      samples_per_draw: The number of items that the learner draws from one server at a
+        time.
 
     Raises:
       ValueError: There are too many servers for the size of the table, or too few, or
-        the parts' rate limiter would block them for good.
+        the rate limiters of the parts would block actors and learner for ever.
     """
     if num_shards == 1:
         return table

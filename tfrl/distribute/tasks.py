@@ -1,4 +1,4 @@
-"""`Task`: the part of a run that one process has."""
+"""`Task`, the work of one process in a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ REPLAY, ACTOR, EVALUATOR, LEARNER = ROLES
 
 
 class Task(NamedTuple):
-    """The part of a run that one process has.
+    """The work of one process in a run.
 
     Attributes:
       role: One of `ROLES`.
-      number: Its number among the processes of this role, from 0.
+      number: The number of the process among the processes of this role, from 0.
     """
 
     role: str
@@ -21,7 +21,7 @@ class Task(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """The name of the task in messages."""
         if self.role == ACTOR:
             return f"actor {self.number}"
         if self.role == EVALUATOR:
@@ -33,5 +33,5 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in JSON."""
+        """The name of the task in JSON."""
         return f"{self.role}/{self.number}"

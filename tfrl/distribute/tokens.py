@@ -1,8 +1,9 @@
 """The token of a run, which its servers ask for and its processes know.
 
-A child gets it with its function, over a socket that only its parent shares with it.
-There it is neither on the command line nor in the environment, which `/proc` shows and
-which further children inherit. No TensorFlow.
+A child process gets the token with its function, over a socket that it shares with its
+parent alone. So the token is neither on the command line, which `/proc` shows, nor in
+the environment, which `/proc` shows and further children inherit. This module imports
+no TensorFlow.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _PAUSE = 1.0  # Seconds between two measurements for the progress line.
 
 
 class Wanted(NamedTuple):
-    """How many processes of each role a run was started with.
+    """The number of processes of each role with which a run was started.
 
     Attributes:
       actors: The number of actors; None if unknown.
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """What is counted until some time."""
+    """The counts up to some time."""
 
     seconds: float
     updates: int
@@ -36,7 +36,7 @@ class _Counts(NamedTuple):
 
 
 class View:
-    """Measures what actors, servers and learner do together; a `train.RunView`."""
+    """Measures the work of actors, servers and learner; a `train.RunView`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class View:
           collected: The sums of the actors' reports.
           lags: The policy lags of the frames trained on.
           infos: Asks the servers that answer for the table of sequences.
-          wanted: How many processes there should be.
+          wanted: The numbers of processes that should be alive.
           now: The clock, in seconds.
         """
         self._loop = loop
@@ -69,11 +69,12 @@ class View:
     def measure(self) -> dict[str, float]:
         """Returns the columns of a row.
 
-        Speeds, waiting included, and policy lags are those since the last row. A lag is
-        the number of updates between the weights that chose an action and the update
-        that trains on it. `samples_per_insert` is what the servers have counted in all,
-        and `replay_size` the items that they hold. Alive are the actors that have
-        reported of late, and the servers, `shards`, that answer.
+        Speeds, waiting included, and policy lags are measured since the last row. A lag
+        is the number of updates between the weights that chose an action and the update
+        that trains on it. `samples_per_insert` is the ratio of the servers' total
+        counts, and `replay_size` is the number of items that they hold. An actor counts
+        as alive if it has reported recently, and a server, one of the `shards`, if it
+        answers.
         """
         before, self._at_row = self._at_row, self._counts()
         return self._since(before, self._at_row)
@@ -112,7 +113,7 @@ class View:
 
 
 def _as_words(measured: dict[str, float]) -> list[str]:
-    """Returns what a progress line says; leaves out what was not measured."""
+    """Returns the text of a progress line, without numbers that were not measured."""
     words = [
         ("{steps_per_second:,.0f} steps a second", "steps_per_second"),
         ("policy lag {policy_lag_p50:.0f} to {policy_lag_p99:.0f}", "policy_lag_p50"),

@@ -1,8 +1,8 @@
 """Pulls the newest values of a table in a thread, once for each host; no TensorFlow.
 
-Of the processes of a host, on Linux, one looks for newer values and transfers them, and
-the others get them from there; see `host_relay`. That costs a process nothing that is
-alone on its host.
+On Linux, one of the processes of a host looks for newer values and transfers them, and
+the others get the values from this process; see `host_relay`. A process that is alone
+on its host has no extra cost.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tfrl import replay_service
 if sys.platform == "linux":
     from tfrl.distribute import host_relay
 
-# A pause lasts so many times as long as the look and transfer before it, or longer, so
-# that large values leave processor and network to others.
+# A pause lasts at least this many times as long as the look and transfer before it, so
+# that large values leave processor and network free for others.
 _PAUSE_FACTOR = 4.0
-# Seconds without a word of the host's leader after which a process looks itself: the
-# leader may be stopped.
+# Seconds without a message of the host's leader after which a process looks for values
+# itself, because the leader may be stopped.
 _PATIENCE = 5.0
 
 
 class Pulled(NamedTuple):
-    """What a server had.
+    """Values that were pulled from a server.
 
     Attributes:
-      number: How many values had been pushed to the server.
-      arrays: The newest of them, the leaves of the table's nest.
+      number: The number of times that values had been pushed to the server.
+      arrays: The newest values, as the leaves of the table's nest.
     """
 
     number: int
@@ -93,7 +93,7 @@ class Puller:
         return self._newest
 
     def close(self) -> None:
-        """Ends the thread; one that waits for the server ends after its answer."""
+        """Ends the thread; waits for the server's answer if a request is pending."""
         if not self._is_closed:
             self._is_closed = True
             self._closer.close()
@@ -116,7 +116,7 @@ class Puller:
             self._has_looked.set()
 
     def _join(self) -> None:
-        """Leads or follows the processes of this host, or looks for itself."""
+        """Leads or follows the processes of this host, or pulls values on its own."""
         if sys.platform == "linux":
             leader = host_relay.lead(self._name)
             if leader is not None:
@@ -129,7 +129,7 @@ class Puller:
                     self._follow(follower)
                 self._wait(self._period)
                 return
-        # Another system, or another user has the name.
+        # The system is not Linux, or another user has the name.
         started = time.monotonic()
         self._look()
         self._wait(self._pause_since(started))
@@ -160,7 +160,7 @@ class Puller:
                 self._has_looked.set()
 
     def _look(self) -> bool:
-        """Transfers the newest values unless they are here; returns whether it did."""
+        """Transfers the newest values if they are new; returns whether they were."""
         info = self._client.server_info()[self._table]
         number = info.rate_limiter_info.insert_stats.completed
         is_new = bool(info.current_size) and not self._has(number)
@@ -177,7 +177,7 @@ class Puller:
         """Takes the bytes of arrays from the leader; returns whether they fit."""
         if len(data) != self._size:
             return False
-        if self._has(number):  # From an own look, just before.
+        if self._has(number):  # Pulled by this process, just before.
             return True
         arrays, offset = [], 0
         for shape, dtype in self._specs:
@@ -188,7 +188,7 @@ class Puller:
         return True
 
     def _wait(self, seconds: float) -> None:
-        """Waits, or until this puller is closed."""
+        """Waits for a time, or until this puller is closed."""
         self._waker.settimeout(seconds)
         with contextlib.suppress(TimeoutError, BlockingIOError):
             self._waker.recv(1)

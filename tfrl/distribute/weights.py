@@ -11,7 +11,7 @@ from tfrl.utils import variables as variables_lib
 
 
 class Weights:
-    """The weights of an actor's agent, which follow the learner's."""
+    """The weights of an actor's agent, which follow the learner's weights."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class Weights:
         client: replay_service.Client,
         period: float,
     ) -> None:
-        """Begins to pull.
+        """Starts the thread that pulls.
 
         Args:
           agent: The agent.
@@ -44,7 +44,7 @@ class Weights:
         Raises:
           replay_service.ReverbError: The server has failed.
         """
-        # A server without a checkpoint has none until the learner pushes them.
+        # A server without a checkpoint has no weights until the learner pushes some.
         newest = self._puller.newest()
         if newest is None or newest is self._assigned:
             return

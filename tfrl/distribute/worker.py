@@ -9,8 +9,8 @@ come from the coordinator as JSON, as keyword arguments, and returns an `Experim
 The token is read from the environment variable TFRL_REPLAY_TOKEN.
 
 A worker that loses the replay server joins again with the server's new address. Its
-exit status is 0 at the end of the run, and 1 if it is to be started again: after an
-exception, and when the coordinator does not answer any more.
+exit status is 0 at the end of the run, and 1 if it should be started again: after an
+exception, or when the coordinator no longer answers.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def work(
       task: The task.
       coordinator: The coordinator's address, "host:port".
       make_experiment: Makes the experiment from the run's settings.
-      host: The address of this host for the others; None finds it.
+      host: The address of this host for the others; None determines it.
       patience: The number of seconds to keep trying to reach the coordinator.
 
     Raises:
       ReplayUnavailable: No coordinator answers at first.
-      Exception: What the work has raised.
+      Exception: An error of the work.
     """
     host = host or _own_host(coordinator)
     while True:
@@ -98,7 +98,7 @@ def load(experiment: str) -> Callable[..., Experiment]:
     """Imports the function that makes an experiment.
 
     Args:
-      experiment: Its place, as "package.module:function".
+      experiment: The function, as "package.module:function".
 
     Raises:
       ValueError: It has another form.
@@ -207,7 +207,7 @@ def _serve(member: membership.Membership, host: str) -> None:
     """Runs the replay server until the run ends.
 
     Raises:
-      ReplayUnavailable: It has died.
+      ReplayUnavailable: The server has died.
     """
     run, number = member.run, member.task.number
     make_server = functools.partial(
@@ -233,7 +233,7 @@ def _start(
     host: str,
     last_address: str | None,
 ) -> replay_service.Server:
-    """Starts a server at the address that its clients know, or else at another one."""
+    """Starts a server at its last address, or else at another one."""
     before, _, port = (last_address or "").rpartition(":")
     if before == host:
         try:
@@ -244,13 +244,13 @@ def _start(
 
 
 def _own_host(coordinator: str) -> str:
-    """Returns the address of this host by which the coordinator's host reaches it."""
+    """Returns the address of this host for a connection to the coordinator."""
     host, _, port = coordinator.rpartition(":")
     family, kind, _, _, address = socket.getaddrinfo(
         host.strip("[]"), int(port), type=socket.SOCK_DGRAM
     )[0]
     with socket.socket(family, kind) as probe:
-        probe.connect(address)  # Of this kind of socket; nothing is sent.
+        probe.connect(address)  # A socket of this kind sends nothing when it connects.
         return str(probe.getsockname()[0])
 
 
@@ -266,7 +266,7 @@ def _parser() -> argparse.ArgumentParser:
         "--experiment",
         required=True,
         metavar="PACKAGE.MODULE:FUNCTION",
-        help="what makes the experiment from the run's settings",
+        help="the function that makes the experiment from the run's settings",
     )
     parser.add_argument("--coordinator", required=True, metavar="HOST:PORT")
     parser.add_argument(
@@ -282,7 +282,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_command() -> NoReturn:
-    """Runs `main`, and ends the process also if TensorFlow would wait for others."""
+    """Runs `main`, and ends the process even if TensorFlow would wait for others."""
     try:
         status = main()
     except Exception:
@@ -291,7 +291,7 @@ def _run_command() -> NoReturn:
     if learner_group.has_begun():
         sys.stdout.flush()
         sys.stderr.flush()
-        # A group's runtime waits at its end for learners that have ended before it.
+        # At its end, a group's runtime waits for learners that have ended already.
         os._exit(status)
     sys.exit(status)
 

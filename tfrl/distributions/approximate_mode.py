@@ -1,4 +1,4 @@
-"""ApproximateModeDistribution: a transformed distribution with a mode."""
+"""`ApproximateModeDistribution`, a transformed distribution with a mode."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import tensorflow_probability as tfp
 class ApproximateModeDistribution(tfp.distributions.TransformedDistribution):
     """A `TransformedDistribution` whose `mode()` is the transformed mode.
 
-    TFP has no mode for transformations such as `tanh`, since the point of the largest
-    density is another one.
+    TFP has no mode for transformations such as `tanh`, because the transformed mode is
+    not the point of the largest density.
     """
 
     def __init__(

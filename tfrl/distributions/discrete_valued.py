@@ -1,4 +1,4 @@
-"""DiscreteValuedDistribution: a Categorical over given numbers."""
+"""`DiscreteValuedDistribution`, a Categorical over given numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tensorflow_probability as tfp
 class DiscreteValuedDistribution(tfp.distributions.Categorical):
     """A distribution over the numbers `values`, such as the atoms of C51's returns.
 
-    As in Acme, the axes that values `[*E, K]` have before their last are axes of the
-    event: the distribution is of arrays of shape `E`, of independent numbers with `K`
-    values each. Values `[K]` make it one of single numbers.
+    As in Acme, all axes but the last of values `[*E, K]` are axes of the event: an
+    event is an array of shape `E`, whose numbers are independent and have `K` possible
+    values each. With values `[K]`, an event is a single number.
 
-    `sample()`, `mode()`, `mean()` and `variance()` are about the values; entropies and
-    KL divergences are about the probabilities alone, so a KL divergence expects two
-    distributions over the same values. `log_prob(x)` adds up the values that equal `x`;
-    it is `-inf` if there is none.
+    `sample()`, `mode()`, `mean()` and `variance()` refer to the values. Entropies and
+    KL divergences depend on the probabilities alone, so a KL divergence expects two
+    distributions over the same values. `log_prob(x)` adds up the probabilities of the
+    values that equal `x`; it is `-inf` if no value does.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
 
         Args:
           values: The values, floats `[*E, K]`, which the batch shares. Dimensions of 1
-            broadcast to those of the logits or probabilities.
+            broadcast to the dimensions of the logits or probabilities.
           logits: The logits, `[..., *E, K]`.
           probs: The probabilities, `[..., *E, K]`.
           name: The distribution's name.
@@ -52,7 +52,7 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
 
     @property
     def values(self) -> tf.Tensor:
-        """The numbers that the distribution is over, `[*E, K]`."""
+        """The possible values, `[*E, K]`."""
         return self._values
 
     @classmethod
@@ -105,7 +105,7 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
         return tf.cast(self.probs_parameter(), self._values.dtype)
 
     def _each(self, dtype: Any = tf.int32) -> Any:
-        """Returns the distribution of the index of each number, a batch of them all."""
+        """Returns a batch of distributions over the indices of the values."""
         return tfp.distributions.Categorical(
             logits=self.logits_parameter(), dtype=dtype
         )

@@ -1,7 +1,7 @@
-"""GumbelSoftmax: a relaxed one-hot Categorical with reparameterized samples.
+"""`GumbelSoftmax`, a relaxed one-hot Categorical with reparameterized samples.
 
 Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax" (2017);
-Maddison et al., "The concrete distribution" (2017), whose density this is.
+Maddison et al., "The concrete distribution" (2017), which gives the density.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MaskedCategorical: a Categorical in which some values are never drawn."""
+"""`MaskedCategorical`, a Categorical in which some values are never drawn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class MaskedCategorical(tfp.distributions.Categorical):
           dtype: The dtype of the samples.
           validate_args: As in TFP.
           allow_nan_stats: As in TFP.
-          neg_inf: The logit of masked values; None is the lowest number of the dtype.
+          neg_inf: The logit of masked values; None takes the lowest number of the
+            dtype.
           name: The distribution's name.
 
         Raises:

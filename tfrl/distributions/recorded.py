@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from tfrl.utils import actions as actions_lib
 
-# How close to a bound an action may be, as a share of half the width of its range.
+# The least distance of an action from a bound, as a fraction of half the width of its
+# range.
 _NEAREST = 1e-6
 
 

@@ -16,11 +16,11 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
 
     A categorical distribution needs one uniform number for each sample, which is looked
     up among the cumulative probabilities (Devroye, "Non-Uniform Random Variate
-    Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, also if
-    squashed to a spec, and an `Independent` of a `Normal` whose last dimension is the
-    event, is reparameterized: `loc + scale * seeds.normal(...)`. The
-    samples do not depend on whether XLA compiles the graph, except for rounding and if
-    a number falls on the edge between two values. All other distributions use TFP's own
+    Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, even if
+    it is squashed to a spec, and an `Independent` of a `Normal` whose last dimension is
+    the event, are reparameterized: `loc + scale * seeds.normal(...)`. The samples are
+    the same whether or not XLA compiles the graph, except for rounding, and if a number
+    falls on the edge between two values. All other distributions use TFP's own
     sampling, whose samples may differ with XLA.
 
     Args:
@@ -58,8 +58,8 @@ def sample_and_log_prob(
 
         log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)),
 
-    so it and its gradients are right also where `tanh(x)` is rounded to 1. TFP's
-    `log_prob(sample)` has to invert the rounded sample instead.
+    so the density and its gradients are right even where `tanh(x)` is rounded to 1.
+    TFP's `log_prob(sample)` has to invert the rounded sample instead.
 
     Args:
       distribution: A TFP distribution.
@@ -113,7 +113,7 @@ class _DiagonalNormal(NamedTuple):
 
 
 def _normal_of(distribution: Any) -> _DiagonalNormal | None:
-    """Returns the normal distribution that samples are made of, or None."""
+    """Returns the normal distribution from which samples are computed, or None."""
     import tensorflow_probability as tfp
 
     from tfrl.distributions import squash_to_spec, state_dependent_normal
@@ -141,10 +141,10 @@ def _normal_of(distribution: Any) -> _DiagonalNormal | None:
 
 
 def squash(x: tf.Tensor, distribution: Any) -> tf.Tensor:
-    """Returns normal numbers `x`, within the bounds if `distribution` squashes to them.
+    """Squashes normal numbers `x` to the bounds, if `distribution` does so.
 
     Args:
-      x: Samples of `distribution`, or of the normal distribution that it squashes.
+      x: Samples of the normal distribution that `distribution` is or squashes.
       distribution: A TFP distribution.
     """
     from tfrl.distributions import squash_to_spec
@@ -167,7 +167,7 @@ def _categorical(logits: tf.Tensor, seed: tf.Tensor, dtype: tf.DType) -> tf.Tens
         else tf.concat([tf.shape(logits)[:-1], [1]], axis=0)
     )
     cumulated = tf.cumsum(tf.nn.softmax(logits), axis=-1)
-    # Rounding may leave the last cumulative probability above or below 1. Scaled by it,
-    # the uniform number stays below it.
+    # Rounding may leave the last cumulative probability above or below 1. The uniform
+    # number is scaled by this last probability, so that it stays below it.
     number = tf.cast(seeds.uniform(seed, shape), logits.dtype) * cumulated[..., -1:]
     return tf.reduce_sum(tf.cast(cumulated <= number, dtype), axis=-1)

@@ -1,4 +1,4 @@
-"""ShiftedCategorical: a Categorical whose smallest value is not 0."""
+"""`ShiftedCategorical`, a Categorical whose smallest value is not 0."""
 
 from __future__ import annotations
 

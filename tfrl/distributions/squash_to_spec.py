@@ -1,4 +1,4 @@
-"""SquashToSpecNormal: a normal distribution squashed into the bounds of a spec."""
+"""`SquashToSpecNormal`, a normal distribution squashed into the bounds of a spec."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
     """The distribution of `mean + magnitude * tanh(x)` with `x` normal.
 
     `mean` is the middle and `magnitude` half the width of the spec's bounds. The KL
-    divergence of two such distributions with the same spec equals their normals',
-    since the map is invertible. As approximations, `mode()` and `mean()` return the
-    squashed mode of the normal, and `stddev()` is `magnitude * tanh(stddev)`.
+    divergence of two such distributions with the same spec equals the KL divergence of
+    their normal distributions, since the map is invertible. As approximations, `mode()`
+    and `mean()` return the squashed mode of the normal, and `stddev()` is `magnitude *
+    tanh(stddev)`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A normal distribution whose noise can be a function of the state, kept over steps."""
+"""A normal distribution whose noise can be a fixed function of the state over steps."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class StateDependentNormal(tfp.distributions.MultivariateNormalDiag):
     """A `MultivariateNormalDiag` of actions with generalized state-dependent noise.
 
     The noise of an action is linear in features `z` of the state, with a random matrix
-    `noise_std * E` of independent normal entries. Given the state, the action is
-    `loc + z (noise_std * E)` with standard normal `E`, and `scale_diag` is
-    the root of `z^2 noise_std^2`; `perturb` gives the action for a certain `E`. Raffin,
-    Kober and Stulp, "Smooth exploration for robotic reinforcement learning" (2021,
-    arXiv:2005.05719), equations 4 to 6.
+    `noise_std * E` of independent normal entries. Given the state, the action is `loc +
+    z (noise_std * E)` with standard normal `E`, and `scale_diag` is the root of `z^2
+    noise_std^2`; `perturb` gives the action for a given `E`. Raffin, Kober and Stulp,
+    "Smooth exploration for robotic reinforcement learning" (2021, arXiv:2005.05719),
+    equations 4 to 6.
 
-    The features are no parameters of the distribution: one that is made from the
-    recorded `loc` and `scale_diag` has the same density, but cannot `perturb`.
+    The features are no parameters of the distribution: a distribution that is made from
+    the recorded `loc` and `scale_diag` has the same density, but cannot `perturb`.
     """
 
     def __init__(
@@ -64,7 +64,8 @@ class StateDependentNormal(tfp.distributions.MultivariateNormalDiag):
 
     @classmethod
     def _parameter_properties(cls, dtype: Any, num_classes: Any = None) -> Any:
-        # TFP asks each subclass with a constructor for them; they are the base class's.
+        # TFP asks each subclass with a constructor for its parameter properties; here
+        # they are the base class's.
         return super()._parameter_properties(dtype, num_classes=num_classes)
 
     @property

@@ -80,7 +80,7 @@ class DistributionSpecV2:
 
     @property
     def sample_spec(self) -> tf.TensorSpec:
-        """The spec of one sample: of the events of the batch together."""
+        """The spec of one sample, which holds the events of the whole batch."""
         return tf.TensorSpec(self.batch_shape.concatenate(self.event_shape), self.dtype)
 
 
@@ -156,12 +156,13 @@ def parameters_to_dict(value: Params, tensors_only: bool = False) -> dict[str, A
 def merge_to_parameters_from_dict(
     value: Params, params_dict: Mapping[str, Any] | None
 ) -> Params:
-    """Returns `value` with the entries of a dictionary like `parameters_to_dict`'s.
+    """Returns `value` with its arguments replaced by a dictionary's entries.
 
     Args:
-      value: The parameters that the dictionary was made from.
-      params_dict: Nested dictionaries of arguments. Missing arguments are taken from
-        `value`. An argument that is a nest needs all of its leaves, or none.
+      value: The parameters from which the dictionary was made.
+      params_dict: Nested dictionaries of arguments, as `parameters_to_dict` returns
+        them. Missing arguments are taken from `value`. An argument that is a nest needs
+        all of its leaves, or none.
 
     Returns:
       A new `Params`.

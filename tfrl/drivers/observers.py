@@ -19,7 +19,7 @@ def show(observers: Iterable[Callable[[Any], Any]], step: Any, name: str) -> Non
     Args:
       observers: The observers.
       step: A nest of tensors, such as a `Trajectory` `[B, ...]`.
-      name: The argument that the observers were given as, for the error.
+      name: The name of the argument that has the observers, for the error.
 
     Raises:
       ValueError: In a graph, an observer added no operation that has an effect, so it
@@ -48,14 +48,14 @@ class HostObserver:
     See `tfrl.train.host_observer`, which makes one.
     """
 
-    # See the function of this name.
+    # See the function of the same name.
     calls_python = True
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         """Creates the observer.
 
         Args:
-          function: Takes the nest of each step, of NumPy arrays.
+          function: A function that takes each step as a nest of NumPy arrays.
 
         Raises:
           TypeError: `function` cannot be called.
@@ -87,7 +87,7 @@ class HostObserver:
         structure = tf.nest.map_structure(lambda _: None, step)
 
         def call(*arrays: Any) -> list[Any]:
-            # Copies, because TensorFlow and environments use their memory again.
+            # Copies, because TensorFlow and environments reuse the arrays' memory.
             copies = [np.array(array) for array in arrays]
             self._function(tree.unflatten_as(structure, copies))
             return []
@@ -104,14 +104,14 @@ class HostObserver:
     def reraise(self) -> Iterator[None]:
         """Raises the function's own exception instead of a `tf.errors.OpError`.
 
-        The loops and drivers of tfrl run in this context. Around one's own
+        The loops and drivers of tfrl run in this context. Around your own
         `tf.function`, write `with observer.reraise(): ...`.
         """
         with self._channel.raising():
             yield
 
     def has_failed(self) -> tf.Tensor:
-        """Returns a bool scalar, whether a compiled program's call has raised."""
+        """Returns a bool scalar: whether a call from a compiled program has raised."""
         return self._channel.has_failed()
 
 

@@ -15,7 +15,7 @@ from tfrl.typing import types
 
 
 class PyDriver(driver.Driver):
-    """Steps a `PyEnvironment`, batched or not, and hands NumPy values to observers.
+    """Steps a `PyEnvironment`, batched or not, and passes NumPy values to observers.
 
     Every time step and action is checked against the environment's specs before an
     observer sees it, and gets the dtypes of the specs.
@@ -76,8 +76,8 @@ class PyDriver(driver.Driver):
           The final time step and policy state, to continue from.
 
         Raises:
-          ValueError: A time step or an action breaks its spec, or has numbers that are
-            not finite; it names the environment and the field.
+          ValueError: A time step or an action does not match its spec, or has numbers
+            that are not finite. The message names the environment and the field.
           TypeError: An action has a dtype of another kind than its spec.
         """
         if time_step is not self._last_checked:

@@ -4,10 +4,10 @@
 loop is one `tf.while_loop` of that graph. Called eagerly, the driver traces the loop
 once and keeps it, provided that every observer is known to work in a graph: a
 `TFStepMetric`, the method of a replay buffer that stores in TensorFlow, a
-`tf.function`, or a `host_observer`. With any other observer it steps eagerly, which is
-slower, so that plain Python observers see every step and not only the trace. Inside the
-caller's tf.function they would see the trace alone, so they are an error there.
-`tf.config.run_functions_eagerly(True)` always steps eagerly.
+`tf.function`, or a `host_observer`. With any other observer the driver steps eagerly,
+which is slower, so that plain Python observers get every step and not only the trace.
+Inside the caller's tf.function such observers would get the trace alone, so they are an
+error there. `tf.config.run_functions_eagerly(True)` always steps eagerly.
 
 As in every tf.function, Python values that the policy reads (an epsilon computed from a
 Python counter, say) are frozen by the trace: keep them in variables.
@@ -44,7 +44,7 @@ class LoopDriver(driver.Driver):
         transition_observers: Sequence[driver.Observer] | None = None,
         use_function: bool = True,
     ) -> None:
-        """Creates a driver; eager calls trace the loop only if `use_function`.
+        """Creates a driver; eager calls trace the loop only if `use_function` is True.
 
         Raises:
           TypeError: If `env` is a Python environment.

@@ -26,9 +26,9 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
     at a reset, because sticky actions make the games different (Machado et al. 2018).
 
     With `terminal_on_life_loss`, a lost life terminates the episode while the game
-    continues: the next `reset` returns the screen as it is and starts no new game,
-    unless it is given a seed or options. `game_over` says whether the game has ended,
-    `life_lost` whether the last step lost a life in a game that continues.
+    continues: the next `reset` returns the current screen and starts no new game,
+    unless it is given a seed or options. `game_over` tells whether the game has ended,
+    and `life_lost` whether the last step lost a life in a game that continues.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
           frame_skip: The number of frames for which each action is repeated.
           terminal_on_life_loss: Whether losing a life ends the episode.
           screen_size: The height and the width of the picture.
-          noop_max: Every game begins with one to so many frames without an action; 0
-            for none.
+          noop_max: The largest number of frames without an action at the start of a
+            game. The number is drawn from 1 on; 0 for no such frames.
 
         Raises:
           ValueError: If a number is too small, or `env` skips frames itself, or its

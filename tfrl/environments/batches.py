@@ -1,4 +1,4 @@
-"""Bases of environments that are batches: of any kind, and of `PyEnvironment`s."""
+"""Base classes of batched environments, and of batches of `PyEnvironment`s."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Batch(py_environment.PyEnvironment):
     """Base of batched environments; subclasses set the three attributes below."""
 
     _batch_size: int
-    _action_spec: Any  # Of one member, as are the specs of time steps.
+    _action_spec: Any  # The spec of one member's actions, like the specs of time steps.
     _time_step_spec: ts.TimeStep
 
     @property
@@ -27,7 +27,7 @@ class Batch(py_environment.PyEnvironment):
 
     @property
     def batch_size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return self._batch_size
 
     def observation_spec(self) -> Any:
@@ -108,7 +108,7 @@ class BatchOfMembers(Batch):
         return self._apply("get_state", py_environment.capture_state, nothing)
 
     def set_state(self, state: list[Any]) -> None:
-        """Restores what `get_state` returned.
+        """Restores a result of `get_state`.
 
         Raises:
           NotImplementedError: If a member's state cannot be restored.

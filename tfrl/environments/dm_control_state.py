@@ -2,7 +2,8 @@
 
 It consists of MuJoCo's state, the model's arrays, the task's random numbers and the
 environment's counters. Some tasks change the model when an episode begins. The suite's
-tasks hold nothing else that changes. Tasks from elsewhere may, so they have no state.
+tasks hold no other state. Tasks from elsewhere may hold more, so their state is not
+supported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def is_known(env: Any) -> bool:
     """Whether the environment is a task of the suite, with or without pixels."""
     env = _without_pixels(env)
     kind = type(env)
-    # Not a wrapper, which may have a state of its own.
+    # This excludes wrappers, which may have a state of their own.
     is_environment = (kind.__module__, kind.__qualname__) == _ENVIRONMENT
     return is_environment and type(env.task).__module__.startswith(_SUITE)
 
@@ -57,8 +58,9 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     given = {name: value.shape for name, value in state["model"].items()}
     if given != {name: value.shape for name, value in present.items()}:
         raise ValueError(
-            f"state: got that of another model than that of {type(env.task).__name__}; "
-            "load the task, and the release of MuJoCo, that saved the state."
+            "state: got the state of another model than the model of "
+            f"{type(env.task).__name__}; load the task, and the release of MuJoCo, "
+            "that saved the state."
         )
     # Some tasks compute parts of themselves when an episode begins.
     env.reset()

@@ -1,4 +1,4 @@
-"""`DmControlWrapper`: a task of dm_control as a `PyEnvironment`.
+"""`DmControlWrapper` makes a task of dm_control a `PyEnvironment`.
 
 dm_control computes in float64 and agents in float32, so specs and values are converted.
 """

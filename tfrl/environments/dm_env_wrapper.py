@@ -1,4 +1,4 @@
-"""`DmEnvWrapper`: a dm_env environment, such as Acme's, as a `PyEnvironment`.
+"""`DmEnvWrapper` makes a dm_env environment, such as Acme's, a `PyEnvironment`.
 
 `py_to_dm_wrapper.PyToDMWrapper` is the inverse.
 """
@@ -17,7 +17,7 @@ from tfrl.specs import dm_env_specs
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
 
-# By dm_env's step types.
+# Maps dm_env's step types to ours.
 STEP_TYPES = (ts.StepType.FIRST, ts.StepType.MID, ts.StepType.LAST)
 
 
@@ -154,8 +154,8 @@ def _check_is_dm_env(env: Any) -> None:
     if missing or isinstance(env, py_environment.PyEnvironment):
         raise TypeError(
             f"env: got {env!r} of type {type(env).__name__}, expected a "
-            "dm_env.Environment; a PyEnvironment needs no wrapper, and suite_gym."
-            "wrap_env takes those of Gymnasium."
+            "dm_env.Environment; a PyEnvironment needs no wrapper, and "
+            "suite_gym.wrap_env takes Gymnasium's environments."
         )
 
 

@@ -14,7 +14,7 @@ def is_installed(*modules: str) -> bool:
 
 
 def require(suite: str, install: str, *modules: str, note: str = "") -> None:
-    """Raises unless all of `modules` could be imported.
+    """Raises an error unless all of `modules` could be imported.
 
     Args:
       suite: The name of the suite, such as "suite_atari".

@@ -1,4 +1,4 @@
-"""`ParallelPyEnvironment`: environments in separate processes, as one batch."""
+"""`ParallelPyEnvironment` makes environments in separate processes one batch."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
     The constructors may come from any script, with or without an `if __name__ ==
     "__main__"`, and from notebooks.
 
-    Processes are faster if a step takes longer than its messages, which take about a
-    tenth of a millisecond. For smaller environments `BatchedPyEnvironment` is faster.
+    Separate processes are faster if a step takes longer than its messages, which take
+    about a tenth of a millisecond. For smaller environments `BatchedPyEnvironment` is
+    faster.
     """
 
     def __init__(
@@ -66,9 +67,9 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
           start_serially: Whether each member is made before the next one starts.
           blocking: Whether the members are stepped one after the other.
           flatten: Has no effect, and exists for TF-Agents; arrays are always sent flat.
-          start_timeout: The number of seconds in which the members must start; None for
-            no limit.
-          step_timeout: The number of seconds in which the members must answer each
+          start_timeout: The number of seconds within which the members must start; None
+            for no limit.
+          step_timeout: The number of seconds within which the members must answer each
             call; None for no limit.
 
         Raises:
@@ -89,7 +90,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         self._step_timeout = step_timeout
         self._failure: BaseException | None = None
         self._closed = False
-        self._replies: list[child_process.Reply] = []  # Of the step in progress.
+        self._replies: list[child_process.Reply] = []  # Of the running step.
         self._shared: process_arrays.SharedBatch | None = None
         self._envs = [
             ProcessPyEnvironment(
@@ -181,7 +182,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
             return self._play(process_worker.STEP, "step", [b""] * self.batch_size)
         actions = members.unstack_actions_for(action, self.batch_size)
         for member in actions:
-            self._check_action(member)  # What a member refuses breaks all.
+            self._check_action(member)  # One refusal breaks the batch.
         messages = [cloudpickle.dumps(("step", (member,), {})) for member in actions]
         return self._play(process_worker.CALL, "step", messages)
 
@@ -249,7 +250,7 @@ class ParallelPyEnvironment(batches.BatchOfMembers):
         )
 
     def _share(self, specs: tuple[Any, Any]) -> process_arrays.SharedBatch:
-        """Maps one memory into all members' processes."""
+        """Maps one block of memory into all members' processes."""
         fd = process_arrays.make_file(specs, self.batch_size)
         try:
             promises = []

@@ -42,13 +42,13 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
         "step": "step() keeps the current time step; name yours _step",
     }
 
-    # On the class, because a subclass may omit `super().__init__()`.
+    # This is set on the class, because a subclass may omit `super().__init__()`.
     _handle_auto_reset = True
     _current_time_step: ts.TimeStep | None = None
     _is_seeded = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Lets `seed` of a new subclass note that it was called."""
+        """Makes the method `seed` of a new subclass record its calls."""
         super().__init_subclass__(**kwargs)
         if "seed" in vars(cls):
             cls.seed = _noting(cls.seed)  # type: ignore[method-assign]
@@ -105,7 +105,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
         """Whether `step` has to reset instead of applying its action.
 
-        By default, this is so if every member's episode has ended and
+        By default, it has to if every member's episode has ended and
         `handle_auto_reset` is set.
         """
         if not self._handle_auto_reset:
@@ -133,7 +133,7 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     def reset(self) -> types.ArrayTimeStep:
         """Starts a new episode and returns its FIRST step.
 
-        Subclasses write `_reset` and leave this method alone.
+        Subclasses implement `_reset` and do not override this method.
         """
         try:
             self._current_time_step = self._reset()
@@ -145,8 +145,8 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
     def step(self, action: Any) -> types.ArrayTimeStep:
         """Applies `action` and returns the next time step.
 
-        Before any reset and after the end of an episode the action is ignored and a
-        new episode starts. Subclasses write `_step` and leave this method alone.
+        Before any reset and after the end of an episode the action is ignored and a new
+        episode starts. Subclasses implement `_step` and do not override this method.
 
         Args:
           action: A nest of arrays like `action_spec()`, `[B, ...]` if batched.
@@ -258,10 +258,10 @@ def restore_state(environment: PyEnvironment, captured: dict[str, Any]) -> None:
 def _raise_in_its_place(
     environment: PyEnvironment, what: str, error: StopIteration | SystemExit
 ) -> None:
-    """Raises an error for an exception that would end a caller without a word.
+    """Raises an error for an exception that would end a caller silently.
 
-    A StopIteration would end its loop, and a SystemExit the program. One that the
-    handler of a signal has raised is left alone.
+    A StopIteration would end its loop, and a SystemExit the program. An exception that
+    the handler of a signal has raised is not changed.
 
     Raises:
       RuntimeError: The environment has raised the exception.
@@ -298,7 +298,7 @@ def _unsupported(environment: PyEnvironment, method: str, signature: str) -> str
 
 
 def _noting(seed: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a method `seed` that also notes that the environment has a seed."""
+    """Returns a method `seed` that also records that the environment has a seed."""
 
     @functools.wraps(seed)
     def seed_and_note(self: PyEnvironment, *args: Any, **kwargs: Any) -> Any:

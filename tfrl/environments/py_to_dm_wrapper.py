@@ -1,4 +1,4 @@
-"""`PyToDMWrapper`: a `PyEnvironment` as a dm_env environment, for Acme's code.
+"""`PyToDMWrapper` makes a `PyEnvironment` a dm_env environment, for Acme's code.
 
 `dm_env_wrapper.DmEnvWrapper` is the inverse.
 """
@@ -19,11 +19,10 @@ from tfrl.utils import forwarding
 class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
     """Steps a single `PyEnvironment` through dm_env's interface.
 
-    A FIRST step has reward and discount None, as dm_env requires; those of other steps
+    A FIRST step has reward and discount None, as dm_env requires; in other steps they
     are NumPy's scalars, or arrays for vectors. After a LAST step and before any reset,
-    `step` ignores its action and resets, also without the environment's
-    `handle_auto_reset`. Attributes that are not found here are looked up in the
-    environment.
+    `step` ignores its action and resets, even if the environment's `handle_auto_reset`
+    is off. Attributes that are not found here are looked up in the environment.
     """
 
     _forwards_to = "_environment"
@@ -106,7 +105,7 @@ class PyToDMWrapper(forwarding.Forwards, dm_env.Environment):
 
 
 def _numbers(specs: Any, values: Any) -> Any:
-    """Returns values in the dtypes of specs, without dimensions as NumPy's scalars."""
+    """Casts values to the dtypes of specs; values without dimensions become scalars."""
     return tree.map_structure(
         lambda spec, value: np.asarray(value, spec.dtype)[()], specs, values
     )

@@ -128,7 +128,7 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         return self._rng.bit_generator.state, self._num_steps
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._rng.bit_generator.state, self._num_steps = state
 
     def _reset(self) -> ts.TimeStep:
@@ -171,8 +171,8 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         if array.shape != self._outer_shape:
             raise ValueError(
                 f"{name}: got shape {array.shape}, expected {self._outer_shape}, one "
-                f"number{' for each member' if self._outer_shape else ''}; mend it, or "
-                "batch_size."
+                f"number{' for each member' if self._outer_shape else ''}; correct "
+                "this function, or batch_size."
             )
 
     def _check_action(self, action: Any) -> None:

@@ -36,12 +36,12 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
           time_step_spec: The `TimeStep` of nests of tensor specs that `step` follows.
             Rewards without bounds are drawn from the whole range of their dtype.
           action_spec: The nest of tensor specs of the actions.
-          batch_size: How many members there are.
+          batch_size: The number of members.
           episode_end_probability: The probability that a step ends the episode.
           seed: The seed of the random numbers; None follows `tf.random.set_seed`.
 
         Raises:
-          ValueError: If the probability is not from 0 to 1, or `batch_size` is not
+          ValueError: If the probability is not in [0, 1], or `batch_size` is not
             positive.
         """
         super().__init__(time_step_spec, action_spec, batch_size)
@@ -59,7 +59,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
             tensor_spec.add_outer_dim(time_step_spec, batch_size)
         )
         self._started = tf.Variable(False)
-        # Traced once each, and called as one operation in a larger graph.
+        # Each is traced once, and called as one operation in a larger graph.
         self._reset_function = tf.function(
             trace_counts.of_one_object(self._draw_reset), autograph=False
         )
@@ -76,7 +76,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         }
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._stored.assign(state["time_step"])
         self._started.assign(state["started"])
         self._generator.state.assign(state["generator"])

@@ -57,7 +57,7 @@ def register(
     get_state: GetState | None = None,
     set_state: SetState | None = None,
 ) -> None:
-    """Says how the state of a class of environments or wrappers is read and set.
+    """Registers functions that read and set the state of a class of environments.
 
     Without functions the class has no state of its own, like a wrapper that only
     changes observations. `np_random` of an environment is saved in any case.
@@ -68,8 +68,8 @@ def register(
       get_state: A function that takes the environment and returns its state: arrays,
         numbers, strings, bytes, None, and nests of these. A wrapper's state does not
         include the environment that it wraps.
-      set_state: A function that takes the environment and a state, and sets it. It is
-        called after a reset of the environment.
+      set_state: A function that takes the environment and a state, and restores the
+        state. It is called after a reset of the environment.
 
     Raises:
       TypeError: If `env_class` is not a class, or only one function is given.
@@ -126,12 +126,13 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
     classes = [_name_of(type(layer)) for layer in layers]
     if state["classes"] != classes:
         raise ValueError(
-            f"state: got that of {' in '.join(reversed(state['classes']))}, expected "
-            f"that of {' in '.join(reversed(classes))}; make the environment and its "
-            "wrappers as in the run that saved the state."
+            f"state: got the state of {' in '.join(reversed(state['classes']))}, "
+            f"expected the state of {' in '.join(reversed(classes))}; make the "
+            "environment and its wrappers as in the run that saved the state."
         )
     adapters = [_adapter_of(layer) for layer in layers]
-    # Innermost first, because a wrapper may read what it wraps.
+    # The innermost layer comes first, because a wrapper may read the layers inside of
+    # it.
     for layer, adapter, own in reversed(
         list(zip(layers, adapters, state["states"], strict=True))
     ):
@@ -141,7 +142,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
 
 
 def _layers(env: Any) -> Iterator[Any]:
-    """Yields the environment and what it wraps, down to one that has its own state."""
+    """Yields the environment and the layers inside, down to one with its own state."""
     yield env
     while env is not env.unwrapped and not _has_own_methods(env):
         env = env.env
@@ -170,7 +171,7 @@ def _adapter_of(layer: Any) -> _Adapter:
 
 
 def _has_own_methods(layer: Any) -> bool:
-    """Whether the layer has both methods itself, not by looking into what it wraps."""
+    """Whether the layer itself has both methods, not only the layers inside."""
     name = _name_of(type(layer))
     return not (name in _registered or name in _BUILT_IN) and all(
         hasattr(type(layer), method) or method in vars(layer)
@@ -183,7 +184,7 @@ def _name_of(env_class: type) -> str:
 
 
 def _random_state(env: Any) -> Any:
-    """Returns the state of the random numbers; None without a generator of its own."""
+    """Returns the state of the layer's own random generator, or None."""
     generator = getattr(env.unwrapped, "np_random", None)
     if not isinstance(generator, np.random.Generator):
         return None
@@ -191,11 +192,11 @@ def _random_state(env: Any) -> Any:
 
 
 def _no_state(env: Any) -> None:
-    """Returns the state of a class that has none."""
+    """Returns the state of a class without a state."""
 
 
 def _set_no_state(env: Any, state: None) -> None:
-    """Sets the state of a class that has none."""
+    """Sets the state of a class without a state."""
 
 
 class _AdapterSaver(state_savers.RegistryStateSaver):
@@ -210,7 +211,8 @@ class _AdapterSaver(state_savers.RegistryStateSaver):
 
 state_savers.add_state_savers([_AdapterSaver()])
 
-# By module and class, so that no module is imported before it is used.
+# The keys are the module and the class, so that no module is imported before it is
+# used.
 _registered: dict[str, _Adapter] = {}
 _BUILT_IN: dict[str, _Adapter] = {
     **dict.fromkeys(attribute_state.STATELESS, _Adapter(_no_state, _set_no_state)),

@@ -38,7 +38,8 @@ _OLD_NAME = re.compile(
     r"(?P<game>[A-Za-z0-9]+?)(?P<ram>-ram)?"
     r"(?P<mode>NoFrameskip|Deterministic)?-(?P<version>v[04])$"
 )
-# The names of games that repeat no actions, or need not, so that we do.
+# The names of games whose actions `AtariPreprocessing` repeats: games that repeat none
+# themselves, or whose own repetition can be turned off.
 _REPEATED_BY_US = re.compile(
     r"ALE/(?P<game>\w+)-v5$|(?P<old>[A-Za-z0-9]+?)NoFrameskip-v(?P<version>[04])$"
 )
@@ -113,8 +114,8 @@ def load(
         0.25, the game's own actions; `gym_kwargs` changes both), or an older name that
         `game` returns, such as "PongNoFrameskip-v4".
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps, of `frame_skip` frames each, a game is
-        truncated; None or 0 for only the console's limit.
+      max_episode_steps: The number of steps, of `frame_skip` frames each, after which a
+        game is truncated; None or 0 for the console's limit alone.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
       env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
       spec_dtype_map: Maps classes of spaces to the dtypes of their specs; uint8 for a
@@ -132,7 +133,7 @@ def load(
         import ale_py
 
     gymnasium.register_envs(ale_py)
-    # Its environments do so as well, but only after printing a greeting.
+    # ale-py's environments do so as well, but only after printing a greeting.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     name, name_kwargs = _registered(environment_name)
     spec = suite_gym.find_spec(name)
@@ -176,33 +177,35 @@ def load_batch(
     """Makes a batch of a game with stacked pictures, uint8 `[B, 84, 84, 4]`.
 
     Actions are repeated for four frames, and the maximum of the last two is shown, as
-    `AtariPreprocessing` and `FrameStack4` do. ale-py has a process for each of several
-    members; EnvPool (`suite_envpool`) steps all of them by threads in C++, faster.
+    `AtariPreprocessing` and `FrameStack4` do. With ale-py, each of several members has
+    a process of its own; EnvPool (`suite_envpool`) steps all members by threads in C++,
+    which is faster.
 
-    Played from the same frame, the two emulators show the same pictures and rewards.
-    What differs in EnvPool is how episodes begin:
+    Played from the same frame, the two emulators give the same pictures and rewards.
+    Episodes begin differently in EnvPool:
 
-    - With at least one no-op, and at most `noop_max`, FIRE included; with no-ops also
+    - They begin with at least one and at most `noop_max` no-ops, FIRE included, even
       after a lost life.
-    - FIRE lasts one frame, not four, and no action 2 follows.
-    - After a lost life the stack keeps the frames before it, rather than four times
-      the newest.
+    - FIRE is pressed for one frame, not four, and action 2 is not taken.
+    - After a lost life the stack keeps the frames before the loss, instead of repeating
+      the newest frame four times.
 
-    And the state of its members cannot be saved, so a resumed run begins new episodes.
+    The state of EnvPool's members cannot be saved, so a resumed run begins new
+    episodes.
 
     Args:
       environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability
-        0.25) or "PongNoFrameskip-v4" (none).
+        0.25) or "PongNoFrameskip-v4" (no sticky actions).
       num_envs: The number of members.
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps, of four frames each, a game is truncated;
-        None or 0 for 27,000.
+      max_episode_steps: The number of steps, of four frames each, after which a game is
+        truncated; None or 0 for 27,000.
       noop_max: The greatest number of frames without an action at the start of a game.
       fire_on_reset: Whether FIRE is pressed at the start of every episode, in games
         that have it; see `FireOnReset`.
       terminal_on_life_loss: Whether a lost life terminates the episode, while the game
-        goes on.
-      clip_rewards: Whether rewards become their signs.
+        continues.
+      clip_rewards: Whether each reward is replaced by its sign.
       emulator: "ale-py" or "envpool".
 
     Raises:
@@ -248,7 +251,7 @@ def load_batch(
         return batched_py_environment.BatchedPyEnvironment(
             [make()], multithreading=False
         )
-    # Here, an error does not come from a process.
+    # An error here does not come from a child process.
     make().close()
     return parallel_py_environment.ParallelPyEnvironment(
         [make] * num_envs, start_serially=False
@@ -256,7 +259,7 @@ def load_batch(
 
 
 def is_game(environment_name: str) -> bool:
-    """Whether a name is a game's, as `load_batch` takes it."""
+    """Whether a name is the name of a game for `load_batch`."""
     return _REPEATED_BY_US.match(environment_name) is not None
 
 
@@ -284,7 +287,8 @@ def _clip_rewards(env: gymnasium.Env) -> gymnasium.Env:
 def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
     """Returns the name that ale-py registers, and keyword arguments for it.
 
-    Of the older kinds of names it registers only "Pong-v4" and "PongNoFrameskip-v4".
+    Of the older names, ale-py registers only names like "Pong-v4" and
+    "PongNoFrameskip-v4".
     """
     match = _OLD_NAME.match(environment_name)
     if match is None:

@@ -34,12 +34,12 @@ def is_available() -> bool:
 
 
 def is_task(environment_name: str) -> bool:
-    """Whether a name is a task's, as `load_batch` takes it."""
+    """Whether a name is the name of a task for `load_batch`."""
     return _TASK_NAME.fullmatch(environment_name) is not None
 
 
 def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnvironment:
-    """Makes a batch of a task, or with `num_envs=1` the task alone.
+    """Makes a batch of a task, or a single environment if `num_envs` is 1.
 
     Args:
       environment_name: The domain and the task, such as "dm_control/cartpole-balance".

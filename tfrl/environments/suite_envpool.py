@@ -5,8 +5,8 @@ Execution Engine". Needs the extra: `pip install 'tfrl[envpool]'`, on Linux, mac
 Windows. `suite_atari.load_batch` loads Atari games with the preprocessing and the names
 of `suite_atari`, by EnvPool if it is installed.
 
-EnvPool pays where a step takes long, as in Atari games and MuJoCo. A step of classic
-control takes less time than its call.
+EnvPool is worthwhile if a step takes long, as in Atari games and MuJoCo. A step of
+classic control takes less time than the call of EnvPool.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfrl.utils import number_checks
 
 _EXTRA = "pip install 'tfrl[envpool]'"
 _MOST_THREADS = 1000
-# Options that are checked here, or of which no process dies; others are tried.
+# Options that are checked here, or that cannot end the process; others are tried.
 _KNOWN = {
     "base_path",
     "difficulty",
@@ -72,16 +72,16 @@ def load(
     """Makes a batch of one of EnvPool's tasks.
 
     As in every batched environment of tfrl, the step after a member's LAST step ignores
-    that member's action and returns its FIRST step. A termination has discount 0, also
-    in the step in which the time limit is reached.
+    that member's action and returns its FIRST step. A termination has discount 0, even
+    in the step that reaches the time limit.
 
     Observations and actions of float64 become float32, and pictures `[C, H, W]` become
     `[H, W, C]`. Integer actions are checked against their bounds, because EnvPool does
     not check them.
 
     `seed(s)` gives member `i` the seed `s + i`, and takes effect at the next `reset`,
-    which makes new members: about 0.2 s for an Atari game. Without it, every
-    environment has other random numbers.
+    which makes new members: about 0.2 s for an Atari game. Without a seed, every
+    environment draws different random numbers.
 
     The state of EnvPool's members cannot be saved. A checkpoint leaves it out with a
     warning, and a resumed run begins new episodes.
@@ -91,11 +91,11 @@ def load(
         "HalfCheetah-v5"; `envpool.list_all_envs()` lists them.
       num_envs: The number of members.
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None for the
-        registered limit, 0 for no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for the registered limit, 0 for no limit.
       envpool_kwargs: Options of EnvPool, such as `num_threads` (by default one for each
-        member or core), and of the task, such as `frame_skip`. Those that EnvPool might
-        not survive are tried in another process first, which takes a second.
+        member or core), and of the task, such as `frame_skip`. Options with which
+        EnvPool might crash are tried in another process first, which takes a second.
 
     Raises:
       ImportError: If the extra is not installed.
@@ -179,7 +179,7 @@ def _defaults(name: str) -> dict[str, Any]:
 
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raises for options that are not for users, or of which the process would die."""
+    """Raises an error for options that are internal, or that would end the process."""
     for option in options:
         if option in _REMEDIES:
             raise ValueError(
@@ -201,7 +201,7 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
             and isinstance(default, int)
             and not isinstance(default, bool)
         ):
-            # EnvPool ends the process at the number of a size or a period below 1.
+            # EnvPool ends the process if a size or a period is below 1.
             number_checks.check_integer(
                 f"envpool_kwargs[{option!r}]",
                 int(value),
@@ -223,7 +223,7 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_base_path(name: str, base_path: Any, default: str) -> None:
-    """Raises if files of a task are missing; EnvPool would exit the process."""
+    """Raises an error if files of a task are missing, which would end the process."""
     folder = envpool_vector_env.folder(name)
     for file in sorted(pathlib.Path(default, folder).rglob("*")):
         relative = file.relative_to(default)

@@ -1,7 +1,7 @@
 """Loads Gymnasium's registered environments by name.
 
 The time limit is `wrappers.TimeLimit`, which `max_episode_steps` can change;
-Gymnasium's own is left out.
+Gymnasium's own wrapper is left out.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TimeLimitWrapperType = Callable[
     [py_environment.PyEnvironment, int], py_environment.PyEnvironment
 ]
 
-# For packages of Gymnasium: tfrl's extra and the module that it brings.
+# Maps packages of Gymnasium to tfrl's extra and the module that it brings.
 _EXTRAS = {
     "gymnasium.envs.box2d": ("box2d", "Box2D"),
     "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
 }
-# How the names begin of environments that a package registers when it is imported:
-# the package's extra of tfrl, its module, and the names.
+# Packages that register environments when they are imported: tfrl's extra, the
+# package's module, and the prefix of the environments' names.
 _REGISTERED_BY = (
     ("minigrid", "minigrid", ("MiniGrid-", "BabyAI-")),
     (
@@ -59,15 +59,15 @@ def load(
 ) -> py_environment.PyEnvironment:
     """Makes a registered environment and wraps it.
 
-    It is made for `render("rgb_array")` if it supports that, unless `gym_kwargs` holds
-    another `render_mode`.
+    The environment is made for `render("rgb_array")` if it supports that, unless
+    `gym_kwargs` holds another `render_mode`.
 
     Args:
       environment_name: A name such as "CartPole-v1"; "module:Name-v0" first imports the
         module that registers it, and "CartPole" takes the newest version.
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None for the
-        registered limit, 0 for no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for the registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
       env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
       spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
@@ -122,8 +122,8 @@ def wrap_env(
     Args:
       gym_env: The environment.
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None or 0 adds
-        no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        or 0 adds no limit.
       gym_env_wrappers: Applied in turn to `gym_env`.
       time_limit_wrapper: Called with the environment and the limit, if there is one.
       env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
@@ -155,7 +155,8 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
 
     Raises:
       ImportError: If the extra that brings the environment is not installed.
-      ValueError: If no environment of that name is registered; it names similar ones.
+      ValueError: If no environment of that name is registered. The message names
+        similar ones.
     """
     module, _, name = environment_name.rpartition(":")
     if module:
@@ -184,7 +185,7 @@ def make_kwargs(
     gym_kwargs: Mapping[str, Any] | None = None,
     render_kwargs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns the keyword arguments to make `spec` with, including `render_mode`."""
+    """Returns the keyword arguments for making `spec`, including `render_mode`."""
     kwargs = {**(render_kwargs or {}), **(gym_kwargs or {})}
     if "render_mode" not in {**spec.kwargs, **kwargs} and _renders_pictures(spec):
         kwargs["render_mode"] = "rgb_array"

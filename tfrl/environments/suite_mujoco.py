@@ -40,13 +40,13 @@ def load(
 
     The current version is -v5. Versions -v2 and -v3 ran on mujoco-py, which is no
     longer maintained: for them the oldest version that runs, mostly -v4, is loaded with
-    a warning. Its physics are close to theirs, but returns differ in detail.
+    a warning. The physics are similar, but returns differ in detail.
 
     Args:
       environment_name: A name such as "HalfCheetah-v5".
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None for the
-        registered limit, 0 for no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for the registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to the Gymnasium environment.
       env_wrappers: Applied in turn to the `PyEnvironment`, after the time limit.
       spec_dtype_map: Maps classes of spaces to the dtypes of their specs; float32 for a

@@ -23,7 +23,7 @@ def is_available() -> bool:
 def load(
     environment_name: str, *args: Any, **kwargs: Any
 ) -> py_environment.PyEnvironment:
-    """Registers PyBullet's tasks and makes one; the arguments are `suite_gym.load`'s.
+    """Registers PyBullet's tasks and makes one; for the arguments see `suite_gym.load`.
 
     Raises:
       ImportError: If the packages are not installed.

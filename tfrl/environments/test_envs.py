@@ -1,7 +1,7 @@
 """TF-Agents' small environments that count, for tests.
 
 They are `tfrl.testing.CountingEnvironment`s that count episodes, too. Every observation
-says which step of which episode it is, so a test can tell frames apart.
+identifies its step and its episode, so a test can tell frames apart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _EpisodeCounter(environments.CountingEnvironment):
         return self._episodes, *super().get_state()
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._episodes = state[0]
         super().set_state(state[1:])
 
@@ -65,8 +65,8 @@ class CountingEnv(_EpisodeCounter):
         """Makes episodes of `steps_per_episode` steps.
 
         Args:
-          steps_per_episode: After how many steps an episode terminates; above 10 the
-            numbers of two episodes overlap.
+          steps_per_episode: The number of steps after which an episode terminates;
+            above 10 the numbers of two episodes overlap.
           dtype: The dtype of observations and actions.
 
         Raises:
@@ -90,7 +90,7 @@ class EpisodeCountingEnv(_EpisodeCounter):
         """Makes episodes of `steps_per_episode` steps.
 
         Args:
-          steps_per_episode: After how many steps an episode terminates.
+          steps_per_episode: The number of steps after which an episode terminates.
 
         Raises:
           ValueError: If an episode would have no step.
@@ -104,7 +104,7 @@ class EpisodeCountingEnv(_EpisodeCounter):
 
 
 class NestedCountingEnv(_EpisodeCounter):
-    """Observes a dict: `total_steps` as `CountingEnv` counts, and `current_steps`.
+    """Observes a dict: `total_steps`, counted as in `CountingEnv`, and `current_steps`.
 
     Actions are 0 or 1, two of them in a dict if `nested_action`, and change nothing.
     """
@@ -113,7 +113,7 @@ class NestedCountingEnv(_EpisodeCounter):
         """Makes episodes of `steps_per_episode` steps.
 
         Args:
-          steps_per_episode: After how many steps an episode terminates.
+          steps_per_episode: The number of steps after which an episode terminates.
           nested_action: Whether an action is `{"foo": ..., "bar": ...}`.
 
         Raises:

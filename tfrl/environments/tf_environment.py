@@ -47,7 +47,7 @@ class TFEnvironment(abc.ABC):
 
     @property
     def is_seeded(self) -> bool:
-        """Whether the environment was given a seed, or has no use for one."""
+        """Whether the environment was given a seed, or draws no random numbers."""
         return True
 
     def seed(self, seed: Any) -> Any:

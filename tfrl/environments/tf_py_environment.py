@@ -1,4 +1,4 @@
-"""`TFPyEnvironment`: a `PyEnvironment` that takes and returns tensors.
+"""`TFPyEnvironment` makes a `PyEnvironment` take and return tensors.
 
 In a graph, a step is one `tf.numpy_function` for the whole batch, so a loop of steps
 can be a `tf.function`; an eager step calls Python directly.
@@ -39,7 +39,7 @@ from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import forwarding
 
-# Takes the flat action, and returns the next time step as programs read it.
+# Takes the flat action, and returns the next time step in the layout of programs.
 _Advance = Callable[..., list[np.ndarray]]
 
 
@@ -70,9 +70,9 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             the thread of `isolation`.
           check_dims: Has no effect, and exists for TF-Agents; the shapes of actions are
             always checked.
-          isolation: True or a number of threads makes threads of its own for the
-            environment (one for True), for environments that must stay on one thread.
-            A pool calls the environment on the pool's threads; the caller closes it.
+          isolation: True makes one thread that calls the environment, for environments
+            that must stay on one thread; a number makes so many threads. A thread pool
+            calls the environment on its own threads; the caller closes the pool.
 
         Raises:
           TypeError: If `environment` or `isolation` has another type.
@@ -99,7 +99,8 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         self._name = checker.environment_name
         self._py_action_spec = environment.action_spec()
         self._has_single_action = isinstance(self._py_action_spec, array_spec.ArraySpec)
-        # What remains of an action without the batch that was added: all of its axes.
+        # The index that removes the added batch from an action. Without one, it keeps
+        # all axes.
         self._without_batch = ... if environment.batched else (0, ...)
         self._check_action = action_arrays.ActionChecker(
             self._name, self._py_action_spec, (self._batch_size,)
@@ -152,13 +153,13 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         return self._channel.has_failed()
 
     def running_step(self) -> str | None:
-        """Returns which step is running, such as "step 17 of CartPole-v1", or None.
+        """Returns the running step as text, such as "step 17 of CartPole-v1", or None.
 
-        As in the messages of errors, a reset counts as a step.
+        A reset counts as a step, as in the messages of errors.
         """
         if not self._lock.locked():
             return None
-        # A process whose step is running could not be asked for its name.
+        # A process cannot be asked for its name while its step is running.
         return f"step {self._num_steps + 1:,} of {self._name}"
 
     def render(self, mode: str = "rgb_array") -> Any:
@@ -274,7 +275,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         return self._advance(self._env.step, flat_action)
 
     def _py_checked_step(self, *flat_action: np.ndarray) -> list[np.ndarray]:
-        # A graph knows no numbers, and not all shapes.
+        # In a graph, the numbers and some shapes are not known.
         return self._advance(self._env.step, flat_action, self._check_action.check_flat)
 
     def _advance(
@@ -286,7 +287,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         """Calls the environment, then checks and keeps the time step.
 
         Returns:
-          The time step as programs read it; see `TimeStepArrays.stored`.
+          The time step in the layout of programs; see `TimeStepArrays.stored`.
 
         Raises:
           RuntimeError: If another call is in progress.
@@ -342,7 +343,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
 
 
 def _make_pool(isolation: Any) -> tuple[pool.Pool | None, bool]:
-    """Returns the pool to call the environment on, and whether to close it."""
+    """Returns the thread pool that calls the environment, and whether to close it."""
     if isinstance(isolation, pool.Pool):
         return isolation, False
     if not isinstance(isolation, int) or isolation < 0:

@@ -1,4 +1,4 @@
-"""Wrappers for `TFEnvironment`s; those for `PyEnvironment`s are in `wrappers`."""
+"""Wrappers for `TFEnvironment`s. `wrappers` has the wrappers for `PyEnvironment`s."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment
         return self._env.get_state()
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._env.set_state(state)
 
     @contextlib.contextmanager

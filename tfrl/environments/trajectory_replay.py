@@ -1,4 +1,4 @@
-"""`TrajectoryReplay`: applies a policy to recorded trajectories."""
+"""`TrajectoryReplay` applies a policy to recorded trajectories."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class TrajectoryReplay:
           trajectory: Tensors `[B, T, ...]`, or `[T, B, ...]` if `time_major`, with the
             observations, rewards and discounts of the policy's `time_step_spec`.
             Actions and policy info may have any structure.
-          policy_state: The state to begin with, `[B, ...]`; None for the initial state.
+          policy_state: The state before the first step, `[B, ...]`; None for the
+            initial state.
           seed: An integer, or an integer tensor `[2]`, that determines all random
             numbers; None draws from the policy's own stream.
 
@@ -139,7 +140,7 @@ class TrajectoryReplay:
 
 
 def _delay(values: tf.Tensor, fill: Any) -> tf.Tensor:
-    """Moves `[T, ...]` one step later; `fill` makes the first step."""
+    """Shifts `[T, ...]` by one step; the first step becomes `fill`."""
     return tf.concat([fill(tf.shape(values[:1]), values.dtype), values[:-1]], axis=0)
 
 

@@ -42,21 +42,21 @@ def validate_py_environment(
     *,
     max_episode_steps: int = 100_000,
 ) -> None:
-    """Plays random episodes and raises at the first step that breaks a contract.
+    """Plays random episodes, and raises an error at the first invalid step.
 
     It checks structure, shape, dtype, bounds and NaN of every time step, and the order
     of the step types.
 
     Args:
       environment: The environment; it is reset, and left in mid-episode.
-      episodes: How many episodes to play, summed over all members of a batch.
+      episodes: The number of episodes to play, summed over all members of a batch.
       observation_and_action_constraint_splitter: Takes an observation and returns it
         without its action mask, and the mask, which is 1 for allowed actions.
-      max_episode_steps: The number of steps in which an episode must end.
+      max_episode_steps: The number of steps within which an episode must end.
 
     Raises:
-      ValueError: If the environment breaks a contract; it names environment, field and
-        step.
+      ValueError: If a step is not valid. The message names the environment, the field
+        and the step.
     """
     splitter = observation_and_action_constraint_splitter
     check = time_step_checker.TimeStepChecker.of(environment)
@@ -118,7 +118,7 @@ def _check_step(
     name: str,
     step: int,
 ) -> None:
-    """Raises if a value is out of its spec's bounds."""
+    """Raises an error if a value is out of its spec's bounds."""
     specs = tree.flatten_with_path(environment.time_step_spec())
     for (path, spec), array in zip(specs, flat, strict=True):
         if not array_spec.is_bounded(spec):
@@ -131,7 +131,7 @@ def _check_step(
             where = "/".join(map(str, path))
             raise ValueError(
                 f"{where}: got {array[bad][0]} from environment {name} at step {step}, "
-                f"expected values from {spec.minimum} to {spec.maximum}; mend the "
+                f"expected values from {spec.minimum} to {spec.maximum}; correct the "
                 "environment, or its spec."
             )
 
@@ -150,7 +150,8 @@ def _sample_action(
     if not mask.any(axis=-1).all():
         raise ValueError(
             f"observation_and_action_constraint_splitter: got the mask {mask}, "
-            "expected at least one action to be allowed; mend the environment's mask."
+            "expected at least one action to be allowed; correct the environment's "
+            "mask."
         )
     # The argmax of random numbers is uniform over the allowed actions.
     choice = np.argmax(np.where(mask, rng.random(mask.shape), -1.0), axis=-1)

@@ -1,4 +1,4 @@
-"""`VectorPyEnvironment`: Gymnasium's vector environments as one batched environment."""
+"""`VectorPyEnvironment` makes a Gymnasium vector environment a batched environment."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class VectorPyEnvironment(batches.Batch):
 
         Args:
           vector_env: The vector environment. A plain `SyncVectorEnv` may be in any
-            autoreset mode; any other must be in `AutoresetMode.NEXT_STEP`, and declare
-            another mode in `metadata["autoreset_mode"]`.
+            autoreset mode; any other environment must be in `AutoresetMode.NEXT_STEP`,
+            and must declare any other mode in `metadata["autoreset_mode"]`.
           discount: The discount of every step but the first and a termination.
           spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           simplify_box_bounds: Whether equal bounds of a Box become one number.
@@ -74,7 +74,7 @@ class VectorPyEnvironment(batches.Batch):
             transition of every episode but the first. These episodes then begin at
             their second observation, without their first reward.
 
-          step_timeout: The number of seconds in which the workers of an
+          step_timeout: The number of seconds within which the workers of an
             `AsyncVectorEnv` must answer each call; None for no limit.
 
         Raises:
@@ -156,11 +156,11 @@ class VectorPyEnvironment(batches.Batch):
     def get_state(self) -> Any:
         """Returns the state of the members and of their wrappers.
 
-        `state_adapters` says which of them have a state.
+        `state_adapters` lists the classes whose state it knows.
 
         Raises:
-          NotImplementedError: If one of them has none; the members of an
-            `AsyncVectorEnv` have none.
+          NotImplementedError: If the state of one of them cannot be read, as in an
+            `AsyncVectorEnv`.
         """
         return {
             "gym": state_adapters.get_state(self._vector_env),
@@ -169,7 +169,7 @@ class VectorPyEnvironment(batches.Batch):
         }
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned, in this process or another.
+        """Restores a state that `get_state` returned, in this process or another.
 
         Raises:
           NotImplementedError: If a class of `state_adapters` is missing.
@@ -190,8 +190,8 @@ class VectorPyEnvironment(batches.Batch):
         """
         if mode != self._vector_env.render_mode:
             raise ValueError(
-                f"render: got mode {mode!r}, expected the one that the members were "
-                f"made for, {self._vector_env.render_mode!r}; load them with "
+                f"render: got mode {mode!r}, expected the mode for which the members "
+                f"were made, {self._vector_env.render_mode!r}; load them with "
                 f"gym_kwargs={{'render_mode': {mode!r}}}."
             )
         pictures: Any = self._vector_env.render()
@@ -282,7 +282,7 @@ class VectorPyEnvironment(batches.Batch):
         return tree.unflatten_as(self._action_spec, flat)
 
     def _explain(self, error: BaseException, what: str) -> None:
-        """Raises a better error for one of `vector_env`, if there is one.
+        """Raises a clearer error for an error of `vector_env`, if there is one.
 
         Args:
           error: The exception of a call of `reset` or `step`.
@@ -293,7 +293,7 @@ class VectorPyEnvironment(batches.Batch):
             if explained is not None:
                 raise explained from error
         elif self._watch is not None:
-            # Gymnasium may have read some of the answers, so it cannot go on.
+            # Gymnasium may have read some of the answers, so it cannot continue.
             self._failure = error
             if isinstance(error, KeyboardInterrupt):
                 return
@@ -324,11 +324,11 @@ def load(
       num_envs: The number of members.
       vectorization_mode: "sync" steps the members one after the other; "async" steps
         each in its own process; "vector_entry_point" computes them as one batch, if the
-        environment is registered with such a class. None for the last if there is one,
-        else for "sync".
+        environment is registered with such a class. None takes "vector_entry_point" if
+        there is one, else "sync".
       discount: The discount of every step but the first and a termination.
-      max_episode_steps: After how many steps an episode is truncated; None for the
-        registered limit, 0 for no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for the registered limit, 0 for no limit.
       gym_env_wrappers: Applied in turn to each member; not for "vector_entry_point".
       spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
       gym_kwargs: Keyword arguments for the members' constructors.

@@ -33,11 +33,12 @@ class EvaluationResult:
       returns: Undiscounted returns, float32 `[num_episodes]`; the numbers of a vector
         reward or of a nest of rewards are summed.
       lengths: Environment steps, int64 `[num_episodes]`.
-      num_cut: How many of these episodes did not end within the limit of steps. They
-        count with their returns and lengths until then.
-      iteration: The iteration of the `train.Run` that evaluated, 0 for the untrained
+      num_cut: The number of these episodes that did not end within the limit of steps.
+        They count with their returns and lengths up to the limit.
+      iteration: The iteration at which a `train.Run` evaluated, 0 for the untrained
         policy; None outside of a run.
-      environment_steps: The environment steps of this run so far; None outside of it.
+      environment_steps: The environment steps of this run so far; None outside of a
+        run.
     """
 
     returns: np.ndarray
@@ -70,7 +71,7 @@ class _State(NamedTuple):
       time_step: The current time step, `[B, ...]`.
       policy_state: The current state of the policy.
       sums: Return and length of the running episodes, each `[B]`.
-      ended: How many episodes of each environment have ended, int32 `[B]`.
+      ended: The number of episodes of each environment that have ended, int32 `[B]`.
       episodes: Returns and lengths of these episodes, each `[B, max(quota)]`.
     """
 
@@ -95,7 +96,7 @@ class Evaluator:
     random choices depend on `seed` alone and are the same in every run. Give the
     evaluator an environment of its own: a run resets it at the start and leaves it in
     the middle of an episode. The evaluator does not seed the environment; seed it
-    before each run for equal starts.
+    before each run if all runs should start alike.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Evaluator:
         self._environment = environment
         self._policy = policy
         each, more = divmod(num_episodes, environment.batch_size)
-        # How many episodes each environment contributes, [B].
+        # The number of episodes that each environment contributes, [B].
         self._quota = each + (np.arange(environment.batch_size) < more)
         if seed is None:
             seed = seeds.next_seed(seeds.make_generator())
@@ -147,10 +148,10 @@ class Evaluator:
         """Runs the episodes with the policy's current variables.
 
         Args:
-          max_steps: The largest number of steps of each environment. If it is reached,
-            a warning says so, the running episodes count with their returns so far, and
-            the episodes that have not begun are left out. None sets no limit, except
-            that a `train.Run` sets one for its evaluations.
+          max_steps: The largest number of steps of each environment. If the limit is
+            reached, there is a warning, the running episodes count with their returns
+            so far, and the episodes that have not begun are left out. None sets no
+            limit, except that a `train.Run` sets one for its evaluations.
 
         Raises:
           KeyboardInterrupt: Ctrl-C was pressed.
@@ -197,7 +198,7 @@ class Evaluator:
         return state
 
     def _result(self, state: _State, field: str) -> EvaluationResult:
-        """Returns the finished episodes, and those that the limit of steps has cut."""
+        """Returns the finished episodes, and the episodes cut by the limit of steps."""
         ended = np.minimum(state.ended, self._quota)
         is_running = ~(state.time_step.is_first() | state.time_step.is_last()).numpy()
         is_cut = (ended < self._quota) & is_running
@@ -261,7 +262,8 @@ class Evaluator:
             next_time_step = self._environment.step(action_step.action)
             reward = episode_sums.total_reward(next_time_step.reward, tf.float32)
             increments = reward, tf.ones_like(ended)
-            # A boundary adds to a sum that is stored already and starts again next.
+            # A boundary adds to a sum that has been stored already, and that restarts
+            # at the next step.
             sums = tf.nest.map_structure(
                 lambda total, increment: (
                     increment

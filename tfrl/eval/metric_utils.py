@@ -44,7 +44,7 @@ def compute(
       metrics: `PyMetric`s.
       environment: A `PyEnvironment`.
       policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
-      num_episodes: How many episodes to run.
+      num_episodes: The number of episodes to run.
 
     Returns:
       Each metric's result by its name.
@@ -75,7 +75,7 @@ def compute_summaries(
       metrics: `PyMetric`s.
       environment: A `PyEnvironment`.
       policy: A `PyPolicy`, or a TFPolicy in a `PyTFEagerPolicy`.
-      num_episodes: How many episodes to run.
+      num_episodes: The number of episodes to run.
       global_step: The step of the summaries and of the log; summaries need one, given
         here or by `tf.summary.experimental.set_step`.
       tf_summaries: Whether to write summaries to the default writer.
@@ -109,14 +109,14 @@ def eager_compute(
     """Computes `TFStepMetric`s of a TF policy in a TF environment, like `compute`.
 
     Successive calls with the same objects trace the loop only once. The first
-    `num_episodes` episodes that end count, so in a batch of environments short episodes
-    are favoured, as in TF-Agents; `Evaluator` favours none.
+    `num_episodes` episodes that end count, so a batch of environments favours short
+    episodes, as in TF-Agents; `Evaluator` does not.
 
     Args:
       metrics: `TFStepMetric`s.
       environment: A `TFEnvironment`.
       policy: A `TFPolicy`.
-      num_episodes: How many episodes to run.
+      num_episodes: The number of episodes to run.
       train_step: The step of the summaries; None writes no summaries.
       summary_writer: The writer of the summaries; None writes no summaries.
       summary_prefix: The first part of the summaries' tags.

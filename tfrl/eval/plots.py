@@ -27,7 +27,7 @@ def plot_performance_profiles(
       axes: The axes to draw on.
       thresholds: The scores `[N]` at which the profiles were computed, in ascending
         order.
-      profiles: By the name of an agent, the `stratified_bootstrap` of its
+      profiles: Maps the name of an agent to the `stratified_bootstrap` of its
         `performance_profile`, `[N]`.
 
     Raises:
@@ -38,7 +38,7 @@ def plot_performance_profiles(
         if np.shape(profile.value) != thresholds.shape:
             raise ValueError(
                 f"profiles[{name!r}]: got shape {np.shape(profile.value)}, expected "
-                f"{thresholds.shape}, that of thresholds; compute it at these "
+                f"{thresholds.shape}, the shape of thresholds; compute it at these "
                 "thresholds."
             )
         (line,) = axes.plot(
@@ -65,8 +65,8 @@ def plot_probability_of_improvement(
 
     Args:
       axes: The axes to draw on.
-      improvements: By a label such as "SAC over TD3", the `stratified_bootstrap` of
-        their `probability_of_improvement`; the first is drawn at the top.
+      improvements: Maps a label such as "SAC over TD3" to the `stratified_bootstrap` of
+        the `probability_of_improvement`; the first entry is drawn at the top.
     """
     for row, improvement in enumerate(improvements.values()):
         ends = [improvement.lower, improvement.upper]

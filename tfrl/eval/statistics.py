@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-_BLOCK = 100  # The resamples of one call of a statistic; they bound its memory.
+_BLOCK = 100  # Resamples in one call of a statistic, which limit its memory.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Summary:
 
 
 def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
-    """Summarizes `scores`, one for each seed; see `bootstrap_interval` for the rest."""
+    """Summarizes scores; for the arguments see `bootstrap_interval`."""
     scores = _checked(scores)
     lower, median, upper = np.quantile(scores, [0.25, 0.5, 0.75])
     return Summary(
@@ -81,7 +81,7 @@ def bootstrap_interval(
       statistic: A function, called with an array `[num_resamples, len(scores)]` and
         `axis=-1`.
       confidence: The share of the resamples' statistics inside the interval.
-      num_resamples: How often to draw `len(scores)` scores with replacement.
+      num_resamples: The number of times to draw `len(scores)` scores with replacement.
       seed: The seed of the draws.
 
     Returns:
@@ -100,8 +100,8 @@ def bootstrap_interval(
 def performance_profile(scores: Any, thresholds: Any) -> np.ndarray:
     """Returns the fraction of the runs whose score is above each threshold.
 
-    The run-score distribution of Agarwal et al. (2021), section 4.2. Tasks count alike,
-    so normalize the scores of different tasks before.
+    The run-score distribution of Agarwal et al. (2021), section 4.2. All tasks count
+    alike, so normalize the scores of different tasks first.
 
     Args:
       scores: Scores `[..., num_runs, num_tasks]`.
@@ -129,7 +129,7 @@ def probability_of_improvement(scores_x: Any, scores_y: Any) -> Any:
 
     The mean over the tasks of `P(X > Y) + P(X = Y) / 2`, which is the statistic U of
     Mann and Whitney, divided by the number of pairs of runs (Agarwal et al., 2021,
-    section 4.3). Only the order of the scores counts, not how far they are apart.
+    section 4.3). Only the order of the scores counts, not their differences.
 
     Args:
       scores_x: Scores `[..., num_runs_x, num_tasks]`.
@@ -182,10 +182,11 @@ def stratified_bootstrap(
     independently, with replacement (Agarwal et al., 2021, section 4.1).
 
     Few runs make the interval too short. In simulations of two agents on one task, with
-    a probability of improvement of 0.86, intervals of 95 % held it in 79 % of the cases
-    with 5 runs of each agent, and in 90 % with 10. An interval without width is no
-    certainty: a single run has one, and so has the probability of improvement where
-    every run of one agent scores higher than all runs of the other.
+    a probability of improvement of 0.86, intervals of 95 % contained this value in 79 %
+    of the cases with 5 runs of each agent, and in 90 % with 10. An interval of width 0
+    does not mean certainty: a single run has such an interval, and so has the
+    probability of improvement if every run of one agent scores higher than all runs of
+    the other.
 
     Args:
       statistic: A function of as many arrays as `scores` has, such as
@@ -194,7 +195,7 @@ def stratified_bootstrap(
         `[B, ...]`.
       *scores: Scores, each `[num_runs, num_tasks]`.
       confidence: The share of the resamples' statistics inside the interval.
-      num_resamples: How often to draw.
+      num_resamples: The number of resamples.
       seed: The seed of the draws.
 
     Raises:
@@ -248,8 +249,8 @@ def _by_run_and_task(name: str, scores: Any, ndim: int | None = None) -> np.ndar
     if missing := np.isnan(scores).sum():
         raise ValueError(
             f"{name}: got {missing} NaN among {scores.size} scores, expected numbers; "
-            "score a failed run by what its policy does, as without it the agent would "
-            "look better than it is."
+            "score a failed run by its policy's returns, since without this run the "
+            "agent would look better than it is."
         )
     return scores
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 
 class EvaluationInterruptedError(BaseException):
-    """Stops an evaluation; not an Exception, so that user code does not catch it."""
+    """Stops an evaluation. It is no Exception, so that user code does not catch it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Supervision:
     Attributes:
       max_steps: The largest number of steps of each environment; None leaves the choice
         to the evaluator.
-      field: The name of that number for the user.
+      field: The name of `max_steps` for the user.
       between_calls: A function that is called about twice a second with the numbers of
         finished episodes, of all episodes, and of steps of each environment. It may
         raise an `EvaluationInterruptedError`.

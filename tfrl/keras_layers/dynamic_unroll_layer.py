@@ -1,4 +1,4 @@
-"""DynamicUnroll: applies a recurrent cell to sequences that hold several episodes."""
+"""`DynamicUnroll` applies a recurrent cell to sequences that hold several episodes."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class DynamicUnroll(keras.layers.Layer):
     def _returns_list(self, step_shape: Any) -> bool:
         """Whether a cell with a single state needs the state in a list.
 
-        Keras passes such cells a list with one element, and many cells accept only
-        that. The cells of Keras itself accept both.
+        Keras passes such cells a list with one element, and many cells accept only such
+        a list. The cells of Keras itself accept both.
         """
 
         def new_state() -> Any:
@@ -140,7 +140,7 @@ class DynamicUnroll(keras.layers.Layer):
             `[B]`.
           initial_state: `[B, ...]`; the cell's initial state if None or `()`.
           reset_mask: Bool `[B, T]` (`[B]` for a single step), True where the state is
-            reset before the step. Leaving it out is a little faster.
+            reset before the step. Without it, the call is a little faster.
           training: Whether dropout in the cell is on. All steps share one dropout mask.
 
         Raises:

@@ -1,4 +1,4 @@
-"""InnerReshape: reshapes the dimensions after any number of outer dimensions."""
+"""`InnerReshape` reshapes the dimensions after any number of outer dimensions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class InnerReshape(keras.layers.Layer):
         """Creates the layer.
 
         Args:
-          current_shape: The inner shape of the inputs; None is any size.
+          current_shape: The inner shape of the inputs; a dimension of None may have any
+            size.
           new_shape: The inner shape of the outputs, with one -1 (or None) at most.
           **kwargs: Passed to `keras.layers.Layer`.
 

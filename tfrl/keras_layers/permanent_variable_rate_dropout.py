@@ -1,4 +1,4 @@
-"""Dropout that can stay on outside training and whose rate can change."""
+"""Dropout that can stay on outside of training, and whose rate can change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PermanentVariableRateDropout(keras.layers.Layer):
           rate: The share of units to drop, or a function that returns the share.
           permanent: Whether to drop units at inference too.
           noise_shape: The shape of the mask, which is broadcast to the inputs. A
-            dimension of None has the inputs' size. By default the shape is that of
+            dimension of None has the inputs' size. By default the mask has the shape of
             the inputs.
           seed: The seed of the masks; None draws a seed.
           **kwargs: Passed to `keras.layers.Layer`.

@@ -1,4 +1,4 @@
-"""RNNWrapper: gives a recurrent Keras layer a state with its cell's structure."""
+"""`RNNWrapper` gives a recurrent Keras layer a state with its cell's structure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RNNWrapper(keras.layers.Layer):
         kwargs.setdefault("dtype", layer.dtype_policy)
         super().__init__(**kwargs)
         self.layer = layer
-        # Shares the cell, so it adds no variables.
+        # It shares the cell, so it adds no variables.
         self._unroll = dynamic_unroll_layer.DynamicUnroll(layer.cell)
 
     @property

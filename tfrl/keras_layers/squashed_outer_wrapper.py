@@ -1,4 +1,4 @@
-"""SquashedOuterWrapper: applies a layer to inputs with several batch dimensions."""
+"""`SquashedOuterWrapper` applies a layer to inputs with several batch dimensions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class SquashedOuterWrapper(keras.layers.Layer):
 
         Args:
           wrapped: A Keras layer with one input and one output.
-          inner_rank: The number of dimensions of its input after the batch dimension.
+          inner_rank: The number of dimensions of the layer's input after the batch
+            dimension.
           **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:

@@ -27,14 +27,14 @@ class StackedDense(keras.layers.Layer):
 
         Args:
           num_layers: The number of dense layers.
-          units: The number of outputs of each of them.
+          units: The number of outputs of each layer.
           activation: The activation, or its Keras name.
-          kernel_initializers: The initialiser of each layer's kernel, a list; or one
-            for all, which should have no seed.
+          kernel_initializers: A list of initialisers, one for each layer's kernel; or
+            one initialiser for all kernels, which should have no seed.
           **kwargs: Passed to `keras.layers.Layer`.
 
         Raises:
-          ValueError: If there is not one initialiser a layer.
+          ValueError: If the number of initialisers differs from the number of layers.
         """
         super().__init__(**kwargs)
         if not isinstance(kernel_initializers, list | tuple):
@@ -56,7 +56,8 @@ class StackedDense(keras.layers.Layer):
         size = input_shape[-1]
 
         def initialize(shape: tuple[int, ...], dtype: Any = None) -> Any:
-            # One by one, so that the initialisers see the shape of one kernel.
+            # The kernels are made one by one, so that each initialiser gets the shape
+            # of one kernel.
             kernels = [init(shape[1:], dtype) for init in self.kernel_initializers]
             return keras.ops.stack(kernels)
 

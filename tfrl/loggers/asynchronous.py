@@ -1,4 +1,4 @@
-"""Writes on a thread of its own."""
+"""Writes values on a separate thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrl.utils import number_checks
 
 
 class AsyncLogger:
-    """Hands values to a thread that writes them, so that the caller need not wait.
+    """Passes values to a thread that writes them, so that the caller need not wait.
 
     A write waits while the queue is full. Before `close` returns, all values are
     written; the end of the program closes the logger, too. The next call of `write` or
@@ -24,7 +24,7 @@ class AsyncLogger:
 
         Args:
           to: The logger to write to.
-          queue_size: How many sets of values may wait for the thread.
+          queue_size: The number of sets of values that may wait for the thread.
 
         Raises:
           ValueError: If `queue_size` is below 1.
@@ -46,7 +46,7 @@ class AsyncLogger:
         atexit.register(self.close)
 
     def write(self, values: base.Values) -> None:
-        """Hands a copy of `values` to the thread.
+        """Passes a copy of `values` to the thread.
 
         Raises:
           ValueError: If the logger is closed.
@@ -69,7 +69,7 @@ class AsyncLogger:
         if not self._is_closed:
             self._is_closed = True
             atexit.unregister(self.close)
-            if self._thread.is_alive():  # Not in a fork.
+            if self._thread.is_alive():  # A forked process lacks the thread.
                 self._queue.put(None)
                 self._thread.join()
             self._to.close()
@@ -81,7 +81,7 @@ class AsyncLogger:
             if self._error is None:
                 try:
                     self._to.write(values)
-                except BaseException as error:  # Without it, the thread would end.
+                except BaseException as error:  # It would end the thread.
                     self._error = error
 
     def _raise_error(self) -> None:

@@ -18,7 +18,7 @@ LoggingData = Values
 
 @runtime_checkable
 class Logger(Protocol):
-    """Anything with `write` and `close`."""
+    """An object that records values, with the methods `write` and `close`."""
 
     def write(self, values: Values) -> None:
         """Records one set of values."""
@@ -54,7 +54,7 @@ def step_of(values: Values, steps_key: str) -> Any:
 def to_plain(value: Any) -> Any:
     """Turns tensors and arrays of one element into Python's numbers and text.
 
-    Longer ones become NumPy arrays; other values are returned as they are.
+    Longer tensors become NumPy arrays; other values are returned as they are.
     """
     value = _to_array(value)
     if getattr(value, "size", None) == 1:

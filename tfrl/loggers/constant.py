@@ -19,7 +19,7 @@ class ConstantLogger:
         self._to = to
 
     def write(self, values: base.Values) -> None:
-        """Writes the constants and `values`, which take precedence."""
+        """Writes the constants and `values`; values replace constants of equal name."""
         self._to.write({**self._constants, **values})
 
     def close(self) -> None:

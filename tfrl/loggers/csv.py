@@ -21,9 +21,9 @@ class CSVLogger:
     The keys of the first write become the columns, sorted. A later write leaves a
     column empty if it lacks the key. For further keys, columns are added at the right,
     empty in the earlier rows; this rewrites the file. If the file exists already, rows
-    are appended under its header. Rows are handed to the operating system immediately,
-    so a killed process loses at most the row being written, whose remains are removed
-    when the file is opened again.
+    are appended under its header. Rows are passed to the operating system immediately,
+    so a killed process loses at most the row being written. The remains of such a row
+    are removed when the file is opened again.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CSVLogger:
             are dropped.
           add_uid: Whether a directory's file is below `system.paths.unique_id()`, so
             that each run has its own file.
-          flush_every: The number of rows after which they are handed to the operating
+          flush_every: The number of rows after which rows are passed to the operating
             system.
           logdir: An older name of `directory_or_file`.
           sort_columns: Whether columns are sorted; if not, they keep the order of the
@@ -85,7 +85,7 @@ class CSVLogger:
 
     @property
     def file_path(self) -> str:
-        """The path of the file; of an open file, its name."""
+        """The path of the file; the name of the file if it was given open."""
         if self._path is None:
             return str(getattr(self._file, "name", ""))
         return str(self._path)
@@ -105,14 +105,14 @@ class CSVLogger:
         csv.writer(rows).writerow(
             [base.to_plain(values.get(field, "")) for field in self._fields]
         )
-        # Whole lines in one write, so that only the last can be cut off.
+        # Whole lines are written at once, so that only the last line can be cut off.
         self._file.write(rows.getvalue())
         self._num_rows += 1
         if self._num_rows % self._flush_every == 0:
             self.flush()
 
     def flush(self) -> None:
-        """Hands the rows written to the operating system."""
+        """Passes the written rows to the operating system."""
         self._file.flush()
 
     def close(self) -> None:
@@ -182,18 +182,18 @@ def drop_rows_after(path: str | os.PathLike[str], column: str, last: float) -> i
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Returns the rows of a CSV file with its header, without an incomplete last row.
+    """Returns a CSV file's rows, including its header, without an incomplete last row.
 
-    Warns if more than a line is left out, because a quoted field does not end.
+    Warns if more than one line is left out because a quoted field does not end.
 
     Raises:
-      ValueError: If it is not a file of text.
+      ValueError: If the file is not a text file.
     """
     return _read_whole_rows(path)[0]
 
 
 def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int]:
-    """Returns the rows that an interrupted write did not cut, and their bytes."""
+    """Returns the rows that were written completely, and their bytes."""
     try:
         content = pathlib.Path(path).read_bytes()
         text = content[: content.rfind(b"\n") + 1].decode()
@@ -216,7 +216,7 @@ def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int
 
 
 def _split_rows(text: str) -> tuple[list[list[str]], int]:
-    """Returns the rows of whole lines, and where the last whole row ends."""
+    """Returns the rows of whole lines, and the position after the last whole row."""
     lines = io.StringIO(text, newline="")
     rows: list[list[str]] = []
     end, has_ended = 0, False
@@ -227,7 +227,7 @@ def _split_rows(text: str) -> tuple[list[list[str]], int]:
         has_ended = True
 
     for row in csv.reader(read()):
-        if has_ended:  # The reader asked for more, to end a quoted field.
+        if has_ended:  # The reader needs more lines to end a quoted field.
             break
         rows.append(row)
         end = lines.tell()
@@ -258,7 +258,7 @@ def _for_appending(file: TextIO) -> TextIO:
 def _warn_of_dropped(keys: Iterable[Any]) -> None:
     warnings.warn(
         f"values: got the further keys {list(keys)}, which are dropped, because the "
-        "columns of an open file stay those of the first write; give the CSVLogger the "
+        "first write determines the columns of an open file; give the CSVLogger the "
         "path of the file.",
         RuntimeWarning,
         stacklevel=4,
@@ -266,7 +266,7 @@ def _warn_of_dropped(keys: Iterable[Any]) -> None:
 
 
 def _replace_rows(path: pathlib.Path, rows: Iterable[Iterable[Any]]) -> None:
-    """Replaces a file as a whole by one with these rows."""
+    """Replaces a file as a whole by a file with these rows."""
     replacement = path.with_name(path.name + ".new")
     with replacement.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)

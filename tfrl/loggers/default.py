@@ -1,4 +1,4 @@
-"""The logger that components make if they are given none."""
+"""The logger that components make if no logger is given."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ def make_default_logger(
         `~/tfrl/<unique_id>/logs/<label>/logs.csv`.
       save_data: Whether there is a CSV file.
       time_delta: The least number of seconds between two writes that are passed on.
-      asynchronous: Whether a thread writes, which the end of the program waits for.
+      asynchronous: Whether a separate thread writes; the program waits for this thread
+        at its end.
       print_fn: A function that is called with each line; None takes `print`.
       serialize_fn: A function whose result is written instead of the values.
-      steps_key: Accepted because Acme has it, where it has no effect either.
+      steps_key: Has no effect; it is accepted because Acme has this argument, where it
+        has no effect either.
     """
     del steps_key
     to: list[base.Logger] = [terminal.TerminalLogger(label, print_fn or print)]

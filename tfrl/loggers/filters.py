@@ -121,7 +121,7 @@ class StepFilter(_Filter):
 
 
 class GatedFilter(_Filter):
-    """Passes on writes that a function of their number chooses."""
+    """Passes on the writes that a function of the number of writes chooses."""
 
     def __init__(self, to: base.Logger, gating_fn: Callable[[int], bool]) -> None:
         """Creates the filter.
@@ -142,7 +142,7 @@ class GatedFilter(_Filter):
 
     @classmethod
     def logarithmic(cls, to: base.Logger, n: int = 10) -> GatedFilter:
-        """Returns a filter that passes writes ever more rarely.
+        """Returns a filter that passes writes more and more rarely.
 
         With `n` of 10 it passes the writes 0, 1, 2, ..., 9, 10, 20, ..., 90, 100, 200
         and so on.

@@ -36,7 +36,7 @@ class TFSummaryLogger:
         self._writes = 0
 
     def write(self, values: base.Values) -> None:
-        """Writes the scalars and hands them to the operating system.
+        """Writes the scalars, and passes them to the operating system.
 
         Raises:
           ValueError: If `steps_key` is not among the keys.
@@ -45,7 +45,8 @@ class TFSummaryLogger:
         if self._steps_key is not None:
             step = int(base.step_of(values, self._steps_key))
         plain = {key: base.to_plain(value) for key, value in values.items()}
-        # One summary of all values takes a fraction of the time of one for each.
+        # One summary of all values takes a fraction of the time of a summary for each
+        # value.
         summary = summary_pb2.Summary()
         for key, value in plain.items():
             if key != self._steps_key and isinstance(value, numbers.Real):
@@ -70,7 +71,8 @@ class TFSummaryLogger:
 
     def _write_summary(self, summary: Any, step: int) -> None:
         with self._writer.as_default():
-            # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+            # TensorFlow keeps each Python number that becomes a tensor, but not NumPy's
+            # numbers.
             self._write_raw(summary.SerializeToString(), step=np.int64(step))
         self._writer.flush()
 

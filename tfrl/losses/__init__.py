@@ -1,11 +1,11 @@
 """The mathematics of the algorithms: pure functions on tensors.
 
-Names say the time step, as in rlax: `v_tm1` is the value of the state at time `t - 1`,
-`r_t` and `discount_t` are received on the way to the state at time `t`, and `v_t` is
-the value of the state at time `t`. The discount of each step is an input (gamma times
-the environment's discount), and is 0 at a termination. Shapes are `[B]` or, time-major,
-`[T, B]`. Only `aggregate_losses` reduces over the batch. `discounting` has TF-Agents'
-helpers for rows `[B, T]`.
+Names contain the time step, as in rlax: `v_tm1` is the value of the state at time `t -
+1`, `r_t` and `discount_t` are received on the way to the state at time `t`, and `v_t`
+is the value of the state at time `t`. The discount of each step is an input (gamma
+times the environment's discount), and is 0 at a termination. Shapes are `[B]` or,
+time-major, `[T, B]`. Only `aggregate_losses` reduces over the batch. `discounting` has
+TF-Agents' helpers for rows `[B, T]`.
 
 >>> import tensorflow as tf
 >>> from tfrl import losses

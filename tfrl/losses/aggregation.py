@@ -32,8 +32,8 @@ def aggregate_losses(
       sample_weight: The weights of the losses: a scalar, `[B]` or `[B, T, ...]`,
         expanded on the right. A weight of zero removes a loss even if it is not finite.
       global_batch_size: The divisor of the sum over the batch; `B` if None. In the
-        replicas of a `tf.distribute` strategy an agent takes the mean of their
-        gradients, so neither is divided by the number of replicas.
+        replicas of a `tf.distribute` strategy an agent takes the mean of the gradients,
+        so a replica does not divide by the number of replicas.
       regularization_loss: A scalar or a list, which is summed up.
 
     Raises:
@@ -78,8 +78,8 @@ def masked_mean(
 
     Args:
       values: A tensor of floats.
-      mask: Booleans of the same shape. Where it is false, a value does not count, even
-        if it is not finite. Without any true one, the result is 0.
+      mask: Booleans of the same shape. Where the mask is false, a value does not count,
+        even if it is not finite. If no value counts, the result is 0.
       reduce_sum: See `standardize`.
 
     Raises:

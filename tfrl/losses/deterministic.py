@@ -27,7 +27,7 @@ def deterministic_policy_gradient(
 
     Silver et al., "Deterministic policy gradient algorithms", 2014, equation 9;
     Lillicrap et al., "Continuous control with deep reinforcement learning", 2016,
-    equation 6. Without clipping it is the gradient of `-q(s, a)`.
+    equation 6. Without clipping this is the gradient of `-q(s, a)`.
 
     Args:
       q: The critic's values of the actions, `[B]` or `[B, T]`; no gradient flows into
@@ -40,8 +40,8 @@ def deterministic_policy_gradient(
         gradient instead.
 
     Raises:
-      ValueError: The shapes of `action` do not begin with the shape of `q`, or those of
-        `dqda` differ from them.
+      ValueError: The shapes of `action` do not begin with the shape of `q`, or the
+        shapes of `dqda` differ from the shapes of `action`.
     """
     check_scalars(dqda_clipping=dqda_clipping)
     loss = -tf.stop_gradient(tf.convert_to_tensor(q))
@@ -52,7 +52,7 @@ def deterministic_policy_gradient(
         inner = list(range(loss.shape.rank, a.shape.rank))
         if dqda_clipping is not None:
             gradient = _clipped(gradient, dqda_clipping, inner if clip_norm else None)
-        # The value is 0, the gradient is the policy's.
+        # The value is 0, and the gradient is the gradient of the policy.
         step = tf.stop_gradient(gradient) * (a - tf.stop_gradient(a))
         loss -= tf.cast(tf.reduce_sum(step, axis=inner), loss.dtype)
     return loss
@@ -65,9 +65,9 @@ def dpg(
     dqda_clipping: float | None = None,
     clip_norm: bool = False,
 ) -> tf.Tensor:
-    """Returns `|clip(dq/da)|^2 / 2`, with the gradient of the policy, as Acme has it.
+    """Returns `|clip(dq/da)|^2 / 2`, with the policy's gradient, as in Acme.
 
-    `deterministic_policy_gradient` has the same gradient, and a value that says more.
+    `deterministic_policy_gradient` has the same gradient, and a more informative value.
 
     Args:
       q_max: The critic's values of the actions, `[B]`.
@@ -106,7 +106,7 @@ def dpg(
 
 
 def _clipped(gradient: Any, limit: float, axes: list[int] | None) -> tf.Tensor:
-    """Clips each number, or with axes the L2 norm over them."""
+    """Clips each number, or the L2 norm over some axes."""
     if axes is None:
         return tf.clip_by_value(gradient, -limit, limit)
     norm = tf.sqrt(tf.reduce_sum(tf.square(gradient), axis=axes, keepdims=True))
@@ -120,7 +120,7 @@ def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:
     actor-critic methods", 2018, equation 10.
 
     Args:
-      values: A tensor of each critic, all of the same shape.
+      values: A tensor for each critic, all of the same shape.
 
     Raises:
       ValueError: The shapes differ.
@@ -137,8 +137,8 @@ def smoothed_action(
 ) -> tf.Tensor:
     """Returns `clip(action + clip(noise, -c, c), minimum, maximum)`.
 
-    Target policy smoothing: Fujimoto, van Hoof and Meger 2018, equation 14, and the
-    bounds of the actions, to which the authors' code clips.
+    This is target policy smoothing (Fujimoto, van Hoof and Meger 2018, equation 14),
+    with the clipping to the bounds of the actions from the authors' code.
 
     Args:
       action: The target actor's actions, `[B, ...]`.

@@ -50,7 +50,7 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
 def discounted_future_sum_masked(
     values: Any, gamma: Any, num_steps: Any, episode_lengths: Any
 ) -> tf.Tensor:
-    """Does `discounted_future_sum` with zeros after the end of each row's episode.
+    """Computes `discounted_future_sum` with zeros after the end of each row's episode.
 
     Args:
       values: Floats `[B, T]`.
@@ -62,14 +62,16 @@ def discounted_future_sum_masked(
       The sums `[B, T]`.
 
     Raises:
-      ValueError: As `discounted_future_sum`, or if there is not one length of each row.
+      ValueError: See `discounted_future_sum`; also if there is not one length for each
+        row.
     """
     values = _batch_major(values)
     check_same_shape(
         one_step_of_values=values.shape[:1], episode_lengths=episode_lengths
     )
     inside = tf.sequence_mask(episode_lengths, tf.shape(values)[1])
-    # Selected, not multiplied: values after an episode may be anything, such as NaN.
+    # The values are selected, not multiplied, because values after an episode may be
+    # anything, such as NaN.
     return discounted_future_sum(tf.where(inside, values, 0), gamma, num_steps)
 
 
@@ -89,7 +91,7 @@ def shift_values(
 
     Raises:
       ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is no scalar,
-        `num_steps` is a number below 0, or there is not one final value of each row.
+        `num_steps` is a number below 0, or there is not one final value for each row.
     """
     values = _batch_major(values)
     check_scalars(gamma=gamma, num_steps=num_steps)

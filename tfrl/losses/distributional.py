@@ -47,12 +47,12 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
     learning" (2018, arXiv:1802.08163), section 3.3.
 
     Args:
-      z_p: The atoms, `[..., M]`, in any order, with as many dimensions as `p`, to which
-        leading sizes of 1 broadcast.
+      z_p: The atoms, `[..., M]`, in any order, with as many dimensions as `p`. Leading
+        dimensions of size 1 broadcast to `p`.
       p: Their probabilities, `[..., M]`.
-      z_q: The new atoms, `[N]`, or `[..., N]` whose leading dimensions broadcast with
-        `z_p`'s. They rise strictly along the last axis; their distances may
-        differ.
+      z_q: The new atoms, `[N]`, or `[..., N]` with leading dimensions that broadcast
+        with the leading dimensions of `z_p`. The new atoms rise strictly along the last
+        axis; their distances may differ.
 
     Returns:
       The probabilities of the new atoms, `[..., N]`.
@@ -84,15 +84,16 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
 def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
     """Returns the probabilities of `r_t + d_t Z`, projected onto the atoms of `Z`.
 
-    Bellemare, Dabney and Munos 2017, algorithm 1. No gradient flows through them.
+    Bellemare, Dabney and Munos 2017, algorithm 1. No gradient flows through the
+    probabilities.
 
     Args:
       r_t: Rewards, `[...]`.
       d_t: Discounts like `r_t`, 0 where the next state is terminal. Where the discount
         is 0, the logits do not count, even if they are not finite.
       q_t: The distribution of the values of the next states, with `logits` `[..., N]`.
-        `r_t` and `d_t` have as many dimensions as its leading ones, to which sizes of 1
-        broadcast.
+        `r_t` and `d_t` have as many dimensions as the logits have leading dimensions;
+        dimensions of size 1 broadcast to them.
 
     Returns:
       `[..., N]`.
@@ -104,7 +105,7 @@ def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
 
 
 def _target(r_t: Any, d_t: Any, q_t: DiscreteValued, z_q: tf.Tensor) -> tf.Tensor:
-    """Does `categorical_target` for the atoms `z_q`."""
+    """Computes `categorical_target` for the atoms `z_q`."""
     r_t, d_t = tf.convert_to_tensor(r_t), tf.convert_to_tensor(d_t)
     logits = tf.convert_to_tensor(q_t.logits)
     values = tf.convert_to_tensor(q_t.values)
@@ -115,7 +116,7 @@ def _target(r_t: Any, d_t: Any, q_t: DiscreteValued, z_q: tf.Tensor) -> tf.Tenso
     check_broadcast(one_logit_of_q_t=logits.shape[:-1], r_t=r_t, d_t=d_t)
     d_t = d_t[..., tf.newaxis]
     z_t = r_t[..., tf.newaxis] + d_t * values
-    # The atoms are all the same where the discount is 0.
+    # Where the discount is 0, all atoms are equal.
     logits = masked(logits, tf.not_equal(d_t, 0))
     return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(logits), z_q))
 

@@ -10,7 +10,7 @@ from tfrl.losses.shapes import check_same_shape, check_scalars
 
 
 def huber(inputs: Any, quadratic_linear_boundary: float = 1.0) -> tf.Tensor:
-    """Returns `huber_loss(inputs, quadratic_linear_boundary)`, as Acme spells it.
+    """Returns `huber_loss(inputs, quadratic_linear_boundary)`; Acme's name of it.
 
     Raises:
       ValueError: The boundary is negative, or no scalar.

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 def masked(values: Any, mask: tf.Tensor) -> tf.Tensor:
-    """Returns `values` where `mask` is true, and 0 elsewhere, also for NaN there.
+    """Returns `values` where `mask` is true, and 0 elsewhere, even for NaN.
 
     Result and gradient are the same as with `tf.where(mask, values, 0)`, whose kernel
     takes several times as long for small tensors.

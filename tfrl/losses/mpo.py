@@ -2,9 +2,9 @@
 
 Abdolmaleki et al., "Maximum a posteriori policy optimisation" (2018, arXiv:1806.06920);
 Abdolmaleki et al., "Relative entropy regularized policy iteration" (2018,
-arXiv:1812.02256), for KL constraints of the mean and of the standard deviation apart;
-Abdolmaleki et al., "A distributional view on multi-objective policy optimization"
-(2020, arXiv:2005.07513), for several objectives.
+arXiv:1812.02256), for separate KL constraints of the mean and of the standard
+deviation; Abdolmaleki et al., "A distributional view on multi-objective policy
+optimization" (2020, arXiv:2005.07513), for several objectives.
 
 `N` actions of each of `B` states are drawn from the target policy. They are weighted by
 their values, and the online policy is fitted to the weighted actions, where it may move
@@ -37,18 +37,18 @@ def dual_of(log_dual: Any) -> tf.Tensor:
 def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
     """Returns `softmax(values / temperature)` over the actions, without a gradient.
 
-    arXiv:1806.06920, equation 4: the policy that improves on the target policy, as
-    weights of its samples.
+    The weights turn samples of the target policy into an improved policy
+    (arXiv:1806.06920, equation 4).
 
     Args:
-      values: The values of the actions, `[N, B]`, or `[N, B, K]` of `K` objectives.
+      values: The values of the actions, `[N, B]`, or `[N, B, K]` for `K` objectives.
       temperature: The temperature, `[]`, or `[K]`.
 
     Returns:
       Weights of the shape of `values`, whose sums over the first axis are 1.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     values = tf.convert_to_tensor(values)
     _check_of_objectives(values, temperature=temperature)
@@ -58,8 +58,8 @@ def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
 def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tensor:
     """Returns `T (epsilon + log mean_n exp(values_n / T))`, a loss of `T` alone.
 
-    It is the dual function of the constraint that the weights differ from uniform ones
-    by a KL divergence of `epsilon` at most; arXiv:1806.06920, equation 8.
+    This is the dual function of a constraint: the KL divergence of the weights from
+    uniform weights is at most `epsilon` (arXiv:1806.06920, equation 8).
 
     Args:
       values: The values of the actions, `[N, B]`, or `[N, B, K]`.
@@ -70,7 +70,7 @@ def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tens
       `[B]`, or `[B, K]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     values = tf.stop_gradient(tf.convert_to_tensor(values))
     _check_of_objectives(values, temperature=temperature, epsilon=epsilon)
@@ -80,7 +80,7 @@ def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tens
 
 
 def weights_kl(weights: Any) -> tf.Tensor:
-    """Returns `sum_n w_n log(N w_n)`, the divergence of weights from uniform ones.
+    """Returns `sum_n w_n log(N w_n)`, the divergence of weights from uniform weights.
 
     Args:
       weights: Weights of actions, `[N, B]`, or `[N, B, K]`.
@@ -89,7 +89,7 @@ def weights_kl(weights: Any) -> tf.Tensor:
       `[B]`, or `[B, K]`.
 
     Raises:
-      ValueError: The rank is another one.
+      ValueError: The rank is wrong.
     """
     weights = tf.convert_to_tensor(weights)
     check_ranks((2, 3), weights=weights)
@@ -107,7 +107,7 @@ def out_of_bounds_value(actions: Any) -> tf.Tensor:
       `[N, B]`, 0 for actions inside of the range.
 
     Raises:
-      ValueError: The rank is another one.
+      ValueError: The rank is wrong.
     """
     actions = tf.convert_to_tensor(actions)
     check_ranks((3,), actions=actions)
@@ -132,7 +132,7 @@ def weighted_cross_entropy(
       `[B]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     actions, weights = tf.convert_to_tensor(actions), tf.convert_to_tensor(weights)
     mean, stddev = tf.convert_to_tensor(mean), tf.convert_to_tensor(stddev)
@@ -155,11 +155,11 @@ def kl_of_means(target_mean: Any, target_stddev: Any, online_mean: Any) -> tf.Te
 
     Args:
       target_mean: The means `m'` of the target policy, `[B, D]`.
-      target_stddev: Its standard deviations `s'`, `[B, D]`.
+      target_stddev: The standard deviations `s'` of the target policy, `[B, D]`.
       online_mean: The means `m` of the online policy, `[B, D]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     check_same_shape(
         target_mean=target_mean, target_stddev=target_stddev, online_mean=online_mean
@@ -177,7 +177,7 @@ def kl_of_stddevs(target_stddev: Any, online_stddev: Any) -> tf.Tensor:
       online_stddev: The standard deviations `s` of the online policy, `[B, D]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     check_same_shape(target_stddev=target_stddev, online_stddev=online_stddev)
     ratio = tf.convert_to_tensor(target_stddev) / online_stddev
@@ -192,7 +192,7 @@ def kl_penalty(kl: Any, alpha: Any) -> tf.Tensor:
       alpha: The dual variables of their constraints, `[D]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     _check_of_dimensions(kl, alpha)
     return tf.reduce_sum(tf.stop_gradient(alpha) * kl, axis=-1)
@@ -209,7 +209,7 @@ def kl_dual_loss(kl: Any, alpha: Any, epsilon: Any) -> tf.Tensor:
       epsilon: The largest divergence, `[]`.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     _check_of_dimensions(kl, alpha)
     check_scalars(epsilon=epsilon)

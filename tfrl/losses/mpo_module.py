@@ -1,7 +1,7 @@
 """`MPO` and `MultiObjectiveMPO`: the losses of MPO, with their dual variables.
 
-The mathematics is in `mpo`. These two are modules, since the dual variables are trained
-by the losses and belong to nothing else.
+The mathematics is in `mpo`. The two classes are modules, because they own the dual
+variables, which the losses train.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import tensorflow as tf
 from tfrl.losses import mpo
 from tfrl.losses.shapes import check_ranks, check_same_shape
 
-# The least logarithm of a dual variable, to which steps of an optimizer are clipped.
+# The least logarithm of a dual variable, to which it is clipped after an optimizer's
+# step.
 _LEAST_LOG = -18.0
 
 
@@ -27,7 +28,7 @@ class KLConstraint:
 
     Attributes:
       name: The objective's name.
-      value: The largest KL divergence of the weights from uniform ones.
+      value: The largest KL divergence of the weights from uniform weights.
     """
 
     name: str
@@ -38,13 +39,13 @@ class KLConstraint:
 
 
 class MPOTerms(NamedTuple):
-    """What the loss of the dual variables depends on, without gradients.
+    """The inputs of the loss of the dual variables, without gradients.
 
     Attributes:
       values: The values of the actions for each objective, `[N, B, K]`.
-      weights: The weights that follow from them, `[N, B, K]`.
-      kl_mean: The divergences of the means, `[B, D]`; `[B, 1]`, their sums, without
-        constraints of each dimension.
+      weights: The weights of the actions, computed from `values`, `[N, B, K]`.
+      kl_mean: The divergences of the means, `[B, D]`; or their sums, `[B, 1]`, if
+        dimensions have no constraints of their own.
       kl_stddev: The divergences of the standard deviations, of the same shape.
       stddev: The standard deviations of the online policy, `[B, D]`.
     """
@@ -60,8 +61,8 @@ class DecoupledMPO(tf.Module, abc.ABC):
     """Base class of `MPO` and `MultiObjectiveMPO`.
 
     A call returns the mean of all losses, with gradients for the online policy and for
-    the dual variables. `policy_loss` and `dual_loss` are its two parts,
-    for each state, and change nothing.
+    the dual variables. `policy_loss` and `dual_loss` return the two parts of it for
+    each state, and change no variables.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
         per_dim_constraining: bool,
         name: str,
     ) -> None:
-        """Keeps the constraints; see `MPO`. `epsilons` has one for each objective."""
+        """Keeps the constraints; see `MPO`. `epsilons` has one per objective."""
         super().__init__(name=name)
         _check_epsilon("epsilon_mean", epsilon_mean)
         _check_epsilon("epsilon_stddev", epsilon_stddev)
@@ -108,17 +109,17 @@ class DecoupledMPO(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def _temperature_loss(self, losses: tf.Tensor) -> tf.Tensor:
-        """Returns the loss `[B]` of the losses `[B, K]` of the temperatures."""
+        """Combines the losses `[B, K]` of the temperatures into one loss `[B]`."""
 
     @property
     @abc.abstractmethod
     def _prefixes(self) -> list[str]:
-        """What the names of each objective's statistics begin with."""
+        """The prefixes of the names of each objective's statistics."""
 
     def create_variables(
         self, num_dimensions: int, dtype: tf.DType = tf.float32
     ) -> None:
-        """Makes the dual variables, unless they exist; the first call does so, too.
+        """Makes the dual variables, unless they exist; the first call makes them, too.
 
         Args:
           num_dimensions: The number `D` of numbers in an action.
@@ -140,9 +141,9 @@ class DecoupledMPO(tf.Module, abc.ABC):
             )
 
     def project(self) -> None:
-        """Clips the logarithms of the dual variables to -18, after an update of them.
+        """Clips the logarithms of the dual variables to -18 or more after an update.
 
-        At that value they still have a gradient, and return soon.
+        At -18 they still have a gradient, so they can rise again soon.
         """
         for variable in self._duals():
             variable.assign(tf.maximum(variable, _LEAST_LOG))
@@ -160,9 +161,11 @@ class DecoupledMPO(tf.Module, abc.ABC):
           online_action_distribution: The online policy's normal distributions: a
             `MultivariateNormalDiag` or an `Independent` of a `Normal`, `[B]` of events
             `[D]`, or a `Normal` `[B, D]`.
-          target_action_distribution: Those of the target policy.
+          target_action_distribution: The target policy's normal distributions, of the
+            same form.
           actions: Actions drawn from the target policy, `[N, B, D]`.
-          q_values: Their values, `[N, B]`; of `K` objectives, `[N, B, K]`.
+          q_values: The values of the actions, `[N, B]`, or `[N, B, K]` for `K`
+            objectives.
 
         Returns:
           The loss, a scalar, and scalars to log; see `statistics`.
@@ -188,7 +191,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
     ) -> tuple[tf.Tensor, MPOTerms]:
         """Returns the loss `[B]` of the online policy, and the terms of `dual_loss`.
 
-        Takes the arguments of a call. Gradients flow into the online policy alone.
+        The arguments are as for a call. Gradients flow into the online policy alone.
 
         Raises:
           ValueError: The shapes do not fit.
@@ -228,7 +231,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
         """Returns the loss `[B]` of the dual variables.
 
         Args:
-          terms: What `policy_loss` returned.
+          terms: The terms that `policy_loss` returned.
         """
         alpha_mean, alpha_stddev = self._alphas()
         return (
@@ -241,17 +244,17 @@ class DecoupledMPO(tf.Module, abc.ABC):
         """Returns scalars to log, means over the states.
 
         Args:
-          terms: What `policy_loss` returned.
+          terms: The terms that `policy_loss` returned.
 
         Returns:
-          The dual variables `dual_alpha_mean`, `dual_alpha_stddev` and, of each
-          objective, `dual_temperature`; `loss_alpha` and `loss_temperature`; by how
-          much the constraints are used, in units of the largest divergences:
-          `kl_q_rel` of each objective's weights, `kl_mean_rel` and `kl_stddev_rel` of
-          the policy, with `_min` and `_max` over the dimensions; the values of each
-          objective, `q_min`, `q_mean` and `q_max`; and the standard deviations,
-          `pi_stddev_min`, `pi_stddev_max` and their quotient `pi_stddev_cond`. A second
-          objective of `MPO`, the penalty, has the prefix `penalty_`; the objectives of
+          The dual variables `dual_alpha_mean`, `dual_alpha_stddev` and, for each
+          objective, `dual_temperature`; `loss_alpha` and `loss_temperature`; the
+          divergences divided by the largest allowed divergences: `kl_q_rel` of each
+          objective's weights, `kl_mean_rel` and `kl_stddev_rel` of the policy, with
+          `_min` and `_max` over the dimensions; the values of each objective, `q_min`,
+          `q_mean` and `q_max`; and the standard deviations, `pi_stddev_min`,
+          `pi_stddev_max` and their quotient `pi_stddev_cond`. A second objective of
+          `MPO`, the penalty, has the prefix `penalty_`; the objectives of
           `MultiObjectiveMPO` have their names as prefixes.
         """
         alphas = self._alphas()
@@ -308,18 +311,18 @@ class DecoupledMPO(tf.Module, abc.ABC):
         )
 
     def _constrained(self, kl: tf.Tensor) -> tf.Tensor:
-        """Returns the divergences that have a constraint each, `[B, D]` or `[B, 1]`."""
+        """Returns the divergences that are constrained, `[B, D]` or `[B, 1]`."""
         if self._per_dim_constraining:
             return kl
         return tf.reduce_sum(kl, axis=-1, keepdims=True)
 
 
 class MPO(DecoupledMPO):
-    """The losses of MPO, with KL constraints of means and standard deviations apart.
+    """The losses of MPO, with separate KL constraints of means and standard deviations.
 
     Abdolmaleki et al. 2018 (arXiv:1812.02256). Actions outside of [-1, 1] are penalised
     as a second objective of MPO (Abdolmaleki et al. 2020, arXiv:2005.07513), which
-    keeps a policy with unbounded means in the range that counts.
+    keeps a policy with unbounded means inside this range.
     """
 
     def __init__(
@@ -338,16 +341,20 @@ class MPO(DecoupledMPO):
         """Keeps the constraints. A dual variable is `softplus(log) + 1e-8`.
 
         Args:
-          epsilon: The largest KL divergence of the actions' weights from uniform ones.
-          epsilon_mean: The largest divergence by a change of the mean.
-          epsilon_stddev: The largest divergence by a change of the standard deviation.
+          epsilon: The largest KL divergence of the actions' weights from uniform
+            weights.
+          epsilon_mean: The largest divergence that a change of the mean may cause.
+          epsilon_stddev: The largest divergence that a change of the standard deviation
+            may cause.
           init_log_temperature: The initial `log` of the temperatures.
-          init_log_alpha_mean: That of the dual variables of the means.
-          init_log_alpha_stddev: That of the dual variables of the standard deviations.
+          init_log_alpha_mean: The initial `log` of the dual variables of the means.
+          init_log_alpha_stddev: The initial `log` of the dual variables of the standard
+            deviations.
           per_dim_constraining: Whether each dimension of the actions has constraints of
-            its own; otherwise the sums over the dimensions have.
+            its own; otherwise the sums over the dimensions are constrained.
           action_penalization: Whether actions outside of [-1, 1] are penalised.
-          epsilon_penalty: The largest divergence of the weights that the penalty gives.
+          epsilon_penalty: The largest KL divergence of the penalty's weights from
+            uniform weights.
           name: The module's name.
 
         Raises:
@@ -386,7 +393,7 @@ class MultiObjectiveMPO(DecoupledMPO):
     """The losses of MPO for several objectives, each with a temperature of its own.
 
     The policy is fitted to the sum of the objectives' weights, so that the scale of an
-    objective's values does not count, only its constraint. Abdolmaleki et al. 2020
+    objective's values has no effect, only its constraint has. Abdolmaleki et al. 2020
     (arXiv:2005.07513).
     """
 
@@ -468,7 +475,7 @@ def _mean_and_stddev(distribution: Any) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the means and standard deviations `[B, D]` of normal distributions.
 
     Raises:
-      TypeError: The distributions are of another kind, or their numbers not
+      TypeError: The distributions are of another kind, or their numbers are not
         independent.
     """
     import tensorflow_probability as tfp

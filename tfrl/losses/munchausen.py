@@ -1,7 +1,7 @@
 """Munchausen reinforcement learning: rewards and values of a soft policy.
 
-The policy is pi(.|s) = softmax(Q(s, .) / temperature), with Q of the target network.
-Vieillard, Pietquin and Geist, "Munchausen reinforcement learning" (2020,
+The policy is pi(.|s) = softmax(Q(s, .) / temperature), where Q comes from the target
+network. Vieillard, Pietquin and Geist, "Munchausen reinforcement learning" (2020,
 arXiv:2007.14430).
 """
 
@@ -18,7 +18,7 @@ from tfrl.losses.td import action_value
 def munchausen_bonus(
     q_tm1: Any, a_tm1: Any, alpha: float, temperature: float, lowest: float
 ) -> tf.Tensor:
-    """Returns what is added to the rewards, without gradient.
+    """Returns the bonus to add to the rewards, without gradient.
 
         alpha * clip(temperature * log pi(a_tm1|s_tm1), lowest, 0)
 
@@ -50,12 +50,12 @@ def munchausen_value(q_t: Any, judge: Any, temperature: float) -> tf.Tensor:
 
         sum over a of pi(a|s) (Q(s, a) - temperature * log pi(a|s))
 
-    Vieillard et al. 2020, equation 1; of quantiles, equation 4.
+    Vieillard et al. 2020, equation 1, or equation 4 for quantiles.
 
     Args:
       q_t: The values `[..., n]`, or quantiles of the returns of the actions
         `[..., n, m]`.
-      judge: The values `[..., n]` that the policy is made of, like `q_tm1` of
+      judge: The values `[..., n]` that define the policy, like `q_tm1` of
         `munchausen_bonus`.
       temperature: The temperature of the policy.
 
@@ -81,6 +81,7 @@ def munchausen_value(q_t: Any, judge: Any, temperature: float) -> tf.Tensor:
 
 
 def _log_policy(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
-    # From the best value, so that a division of the lowest number gives no NaN.
+    # The best value is subtracted first, so that dividing the lowest number gives no
+    # NaN.
     best = tf.reduce_max(q_values, axis=-1, keepdims=True)
     return tf.nn.log_softmax((q_values - best) / temperature)

@@ -29,9 +29,10 @@ def conservative_penalty(
     Args:
       data_q: The values of the recorded actions, `[B]`, or `[B, T]` for sequences.
       sampled_q: The values of `K` drawn actions of each state, `[K, B]` or `[K, B, T]`.
-      log_densities: The logarithms of the densities with which these were drawn, like
-        `sampled_q`.
-      temperature: The factor `T` of the equation; the larger, the closer to a maximum.
+      log_densities: The logarithms of the densities with which these actions were
+        drawn, like `sampled_q`.
+      temperature: The factor `T` of the equation; the larger it is, the closer the soft
+        maximum is to the maximum.
 
     Returns:
       The penalties, like `data_q`.
@@ -53,8 +54,8 @@ def expectile_loss(error: Any, expectile: float) -> tf.Tensor:
     """Returns `|expectile - 1(error < 0)| error^2`, of the shape of `error`.
 
     With errors `target - prediction`, the best prediction is the expectile of the
-    targets: their mean for 0.5, and the closer to their maximum, the closer to 1.
-    Kostrikov et al. 2021, equation 1.
+    targets: their mean if `expectile` is 0.5, and nearly their maximum if `expectile`
+    is close to 1. Kostrikov et al. 2021, equation 1.
 
     Args:
       error: Targets minus predictions.

@@ -1,4 +1,4 @@
-"""Computes the losses of Proximal Policy Optimization, and what its log shows.
+"""Computes the losses of Proximal Policy Optimization, and measures for its log.
 
 Schulman et al., "Proximal policy optimization algorithms" (2017, arXiv:1707.06347).
 
@@ -30,7 +30,7 @@ def clipped_surrogate(
       clip_range: The number or scalar `c`; None does not clip.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     log_ratio, advantages = as_sequences(log_ratio=log_ratio, advantages=advantages)
     check_scalars(clip_range=clip_range)
@@ -44,12 +44,13 @@ def clipped_surrogate(
 def clipped_value_loss(
     values: Any, returns: Any, old_values: Any = None, clip_range: Any = None
 ) -> tf.Tensor:
-    """Returns the larger squared error of two predictions of a return, without a half.
+    """Returns the larger squared error of a prediction and its clipped version.
 
         max((G - V)^2, (G - V_old - clip(V - V_old, -c, c))^2)
 
     As in OpenAI's Baselines; Engstrom et al., "Implementation matters in deep policy
-    gradients" (2020, arXiv:2005.12729), section 3. Without a range it is `(G - V)^2`.
+    gradients" (2020, arXiv:2005.12729), section 3. There is no factor of a half.
+    Without a range the result is `(G - V)^2`.
 
     Args:
       values: The predictions `V`, `[B]` or `[B, T]`.
@@ -59,7 +60,7 @@ def clipped_value_loss(
       clip_range: The number or scalar `c`; None does not clip.
 
     Raises:
-      ValueError: A shape is another one.
+      ValueError: A shape is wrong.
     """
     values, returns = as_sequences(values=values, returns=returns)
     check_scalars(clip_range=clip_range)
@@ -79,7 +80,7 @@ def kl_cutoff_penalty(mean_kl: Any, cutoff: Any, coefficient: Any) -> tf.Tensor:
 
     Args:
       mean_kl: The mean KL divergence of the old and the new policy, `[]`.
-      cutoff: The divergence from which on there is a penalty, `[]`.
+      cutoff: The divergence above which there is a penalty, `[]`.
       coefficient: The weight of the penalty, `[]`.
     """
     check_scalars(mean_kl=mean_kl, cutoff=cutoff, coefficient=coefficient)
@@ -93,11 +94,12 @@ def adapted_kl_beta(
     """Returns the weight of the KL penalty for the next update, a scalar.
 
     It is `beta / 1.5` if the divergence is below `target (1 - tolerance)`, `1.5 beta`
-    if it is above `target (1 + tolerance)`, else `beta`, and is kept in [1e-15, 1e17].
-    Schulman et al. 2017, section 4, has a tolerance of about a half, and the factor 2.
+    if it is above `target (1 + tolerance)`, else `beta`, and it is kept in [1e-15,
+    1e17]. Schulman et al. 2017, section 4, have a tolerance of about a half, and the
+    factor 2.
 
     Args:
-      beta: The weight so far, `[]`.
+      beta: The current weight, `[]`.
       mean_kl: The mean KL divergence after the update, `[]`.
       target: The divergence to reach, `[]`.
       tolerance: A number in [0, 1).
@@ -124,7 +126,7 @@ def approx_kl(log_ratio: Any) -> tf.Tensor:
 
 
 def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
-    """Returns the share of steps whose ratio is outside `1 - c` to `1 + c`, `[]`.
+    """Returns the share of steps whose ratio is outside of [1 - c, 1 + c], `[]`.
 
     Args:
       log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
@@ -138,10 +140,10 @@ def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
 
 
 def explained_variance(values: Any, returns: Any, mask: Any) -> tf.Tensor:
-    """Returns `1 - Var(G - V) / Var(G)`, the share that predictions explain, `[]`.
+    """Returns `1 - Var(G - V) / Var(G)`, the explained variance, `[]`.
 
-    It is 1 for perfect predictions, 0 for constant ones, and negative for worse ones;
-    also 0 if all returns are equal.
+    It is 1 for perfect predictions, 0 for constant predictions, and negative for worse
+    predictions. If all returns are equal, it is 0, too.
 
     Args:
       values: The predictions `V`, `[B]` or `[B, T]`.

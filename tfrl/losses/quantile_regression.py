@@ -33,7 +33,7 @@ def quantile(
         sum_i mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / huber_param
 
     with `u_ij = r_t + d_t q_t_j - q_tm1_i`. Dabney et al. 2018, equation 10 and
-    algorithm 1. With `huber_param = 0` it is the loss of equation 8, with `|u_ij|`
+    algorithm 1. With `huber_param = 0` this is the loss of equation 8, with `|u_ij|`
     instead of the Huber loss.
 
     Args:
@@ -44,7 +44,7 @@ def quantile(
       d_t: Discounts, `[B]`, 0 where the next state is terminal.
       q_t: Quantiles, or samples of equal weight, of the values of the next states (the
         target network's), `[B, M]`; no gradient flows into them.
-      huber_param: Where the Huber loss becomes linear.
+      huber_param: The error at which the Huber loss becomes linear.
 
     Returns:
       The losses, `[B]`.
@@ -72,13 +72,13 @@ def quantile_huber_loss(
         mean_j |tau_i - 1(u_ij < 0)| huber(u_ij) / delta
 
     with `u_ij = target_j - prediction_i`. Dabney et al. 2018, equation 10; with `delta`
-    0 it is equation 8, with `|u_ij|` instead of the Huber loss.
+    0 this is equation 8, with `|u_ij|` instead of the Huber loss.
 
     Args:
       predictions: Quantiles `[..., N]`, of rising probability.
       targets: Samples or quantiles `[..., M]`, whose leading dimensions broadcast to
-        the predictions'; no gradient flows into them.
-      delta: Where the Huber loss becomes linear.
+        the leading dimensions of the predictions; no gradient flows into them.
+      delta: The error at which the Huber loss becomes linear.
       levels: The probabilities `tau_i`, `[N]` or `[..., N]`; `(i + 1/2) / N` if None.
 
     Returns:
@@ -102,7 +102,7 @@ def quantile_huber_loss(
         tau = tau[..., tf.newaxis]
         errors = targets[..., tf.newaxis, :] - predictions[..., tf.newaxis]
         clipped = tf.clip_by_value(errors, -delta, delta)
-        # The Huber loss is clipped * (errors - clipped / 2), and its slope clipped.
+        # The Huber loss is clipped * (errors - clipped / 2), and its slope is clipped.
         unit = clipped / delta if delta else tf.sign(errors)
         slopes = tf.where(errors < 0, 1 - tau, tau) * unit
         loss = _mean_of_pairs(slopes * (errors - 0.5 * clipped), predictions)
@@ -129,8 +129,8 @@ def _levels(predictions: tf.Tensor) -> tf.Tensor:
 def _mean_of_pairs(pairs: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     """Returns the means over the last axis, in the shape of `like`.
 
-    XLA adds up the last axis one number after the other, but a product with a vector
-    many at a time.
+    XLA adds up the last axis one number after the other, but computes a product with a
+    vector many numbers at a time.
     """
     number = pairs.shape[-1]
     rows = tf.reshape(pairs, [-1, number])

@@ -1,9 +1,9 @@
-"""Computes the errors of Retrace, the values of actions from another policy's steps.
+"""Computes the errors of Retrace, which evaluates actions from another policy's steps.
 
 Munos et al., "Safe and efficient off-policy reinforcement learning" (2016,
 arXiv:1606.02647). Sequences are time-major and follow `losses.returns`: step `t` leaves
 a state by the action whose value is predicted, receives `r_t[t]` and `discount_t[t]`,
-and reaches the state in which the policy `mu` that acted takes its next action.
+and reaches the state of the next action. The policy `mu` has taken the actions.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def retrace(
     it is expected SARSA.
 
     Args:
-      q_tm1: Predicted action values of the states that are left, `[T, A]` or
-        `[T, B, A]`. Gradients flow into them alone.
+      q_tm1: Predicted action values of the states before each step, `[T, A]` or `[T, B,
+        A]`. Gradients flow into them alone.
       q_t: Action values of the states reached (the target network's), like `q_tm1`; at
-        a truncation, those of the last observation.
+        a truncation, the action values of the last observation.
       a_tm1: Actions taken, 0-based integers `[T]` or `[T, B]`.
       a_t: Actions taken in the states reached, like `a_tm1`. They do not count in the
-        last step and where `continues_t` is 0, but are in range there, too.
+        last step and where `continues_t` is 0, but must be in range there, too.
       r_t: Rewards, like `a_tm1`.
       discount_t: Discounts, like `a_tm1`, 0 where the next state is terminal. Where the
         discount is 0, `q_t` does not count, even if it is not finite.

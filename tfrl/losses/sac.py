@@ -57,7 +57,7 @@ def expected_soft_value(q: Any, log_probs: Any, alpha: Any) -> tf.Tensor:
     check_scalars(alpha=alpha)
     probs = tf.exp(log_probs)
     possible = probs > 0
-    # Masked before the product, so that no gradient is NaN.
+    # The values are masked before the product, so that no gradient is NaN.
     finite = tf.where(possible, log_probs, 0.0)
     return tf.reduce_sum(probs * tf.where(possible, q - alpha * finite, 0.0), axis=-1)
 
@@ -71,8 +71,8 @@ def entropy_of(log_probs: Any) -> tf.Tensor:
 def sac_actor_loss(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
     """Returns `alpha log_prob - q`, whose gradient flows through the actions.
 
-    Haarnoja et al. 2018, equation 9; with the arguments of `soft_value`. For
-    discrete actions it is `-expected_soft_value`.
+    Haarnoja et al. 2018, equation 9; The arguments are as for `soft_value`. For
+    discrete actions the loss is `-expected_soft_value`.
     """
     return -soft_value(q, log_prob, tf.stop_gradient(alpha))
 
@@ -108,12 +108,12 @@ def minimum_of_subset(q: Any, noise: Any, size: int) -> tf.Tensor:
 
     Args:
       q: The values of `N` critics, `[N, ...]`.
-      noise: `N` independent uniform numbers. Those of the critics in the subset are the
-        largest.
+      noise: `N` independent uniform numbers. The critics with the largest numbers form
+        the subset.
       size: The size of the subset, from 1 to `N`.
 
     Raises:
-      ValueError: There is not one number of each critic.
+      ValueError: There is not one number for each critic.
     """
     q = tf.convert_to_tensor(q)
     check_same_shape(critics_of_q=q.shape[:1], noise=noise)
@@ -128,17 +128,17 @@ def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
     Args:
       quantiles: The `M` quantiles of each of `N` critics, `[N, B, M]`.
       num_dropped: The number of quantiles to leave out for each critic, 0 to `M - 1`;
-        the `N * num_dropped` largest of the mixture are dropped.
+        the `N * num_dropped` largest quantiles of the mixture are dropped.
 
     Returns:
       `[B, N * (M - num_dropped)]`.
 
     Raises:
-      ValueError: The rank is another one.
+      ValueError: The rank is wrong.
     """
     quantiles = tf.convert_to_tensor(quantiles)
     check_ranks((3,), quantiles=quantiles)
     num_critics, _, num_quantiles = quantiles.shape
     mixture = tf.concat(tf.unstack(quantiles, axis=0), axis=-1)
-    # Compiled for a CPU, tf.sort takes half as long again.
+    # If it is compiled for a CPU, tf.sort takes 1.5 times as long.
     return -tf.math.top_k(-mixture, num_critics * (num_quantiles - num_dropped)).values

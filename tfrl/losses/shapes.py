@@ -1,8 +1,8 @@
 """Checks of the shapes of a loss's arguments.
 
-They look at static shapes alone, while Python runs or a function is traced, and add no
-operation that a graph would have to run. A size that is not known there is not checked.
-An argument is a tensor, a variable, an array, a number, or a `tf.TensorShape`.
+The checks use static shapes alone, while Python runs or a function is traced, and add
+no operation to a graph. A size that is not known statically is not checked. An argument
+is a tensor, a variable, an array, a number, or a `tf.TensorShape`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 def shape_of(value: Any) -> tf.TensorShape:
-    """Returns what is known of the shape of an argument; of a shape, itself."""
+    """Returns the static shape of an argument; a shape is returned as it is."""
     if isinstance(value, tf.TensorShape):
         return value
     if isinstance(value, float | int):
@@ -52,7 +52,7 @@ def check_same_shape(**tensors: Any) -> None:
 
 
 def check_scalars(**numbers: Any) -> None:
-    """Raises ValueError if a number is known to be no scalar; None is left out."""
+    """Raises ValueError if a number is known to be no scalar; None is not checked."""
     for name, number in numbers.items():
         if number is None:
             continue
@@ -65,7 +65,7 @@ def check_scalars(**numbers: Any) -> None:
 
 
 def check_scalar_or_same_shape(**tensors: Any) -> None:
-    """Does `check_same_shape` of the tensors that are no scalars."""
+    """Calls `check_same_shape` for the tensors that are no scalars."""
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
         if shape_of(tensor).rank != 0:

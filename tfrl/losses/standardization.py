@@ -15,16 +15,16 @@ def standardize(
     mask: tf.Tensor,
     reduce_sum: Callable[[tf.Tensor], tf.Tensor] = tf.reduce_sum,
 ) -> tf.Tensor:
-    """Standardises values by the mean and standard deviation of the unmasked ones.
+    """Standardises values by the mean and standard deviation of the unmasked values.
 
     Args:
       values: Floats of any shape, such as advantages `[B, T]`. Values where the mask is
         0 may be anything, including NaN.
       mask: 1.0 where a value counts, else 0.0, in the shape of `values`.
-      reduce_sum: A function that sums up a tensor, over all replicas, for example.
+      reduce_sum: A function that sums up a tensor, for example over all replicas.
 
     Returns:
-      `(values - mean) / (std + epsilon)`, also where the mask is 0.
+      `(values - mean) / (std + epsilon)`, even where the mask is 0.
 
     Raises:
       ValueError: The shapes differ.

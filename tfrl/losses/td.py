@@ -51,7 +51,7 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
       v_t: Values of the next states, like `v_tm1`; no gradient flows into them.
 
     Raises:
-      ValueError: As `td_target`.
+      ValueError: See `td_target`.
     """
     v_tm1, target = tf.convert_to_tensor(v_tm1), td_target(r_t, discount_t, v_t)
     check_same_shape(r_t=target, v_tm1=v_tm1)
@@ -59,10 +59,10 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
 
 
 def largest_error(errors: Any) -> tf.Tensor:
-    """Returns the one of several errors that is farthest from 0, element by element.
+    """Returns the error with the largest size among several, element by element.
 
-    The sizes of the result for two critics are the priorities in Fujimoto, Meger and
-    Precup, "An Equivalence between Loss Functions and Non-Uniform Sampling in
+    The absolute values of the result for two critics are the priorities in Fujimoto,
+    Meger and Precup, "An Equivalence between Loss Functions and Non-Uniform Sampling in
     Experience Replay", 2020.
 
     Args:
@@ -121,7 +121,7 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
     rank = a.shape.rank
     check_ranks((rank + 1, rank + 2), q=q)
     check_same_shape(outer_dimensions_of_q=q.shape[:rank], a=a)
-    # There are few actions: a product takes a third of the operations of a batched
+    # There are few actions, so a product takes a third of the operations of a batched
     # gather and its gradient.
     chosen = tf.one_hot(a, q.shape[rank], dtype=q.dtype)
     for _ in range(q.shape.rank - rank - 1):

@@ -17,7 +17,7 @@ from tfrl.losses.shapes import check_scalar_or_same_shape, check_scalars
 
 
 class VTraceReturns(NamedTuple):
-    """What `vtrace` returns, also leaky, without gradient; each `[T]` or `[T, B]`.
+    """The result of V-trace, without gradient; each field is `[T]` or `[T, B]`.
 
     Attributes:
       vs: The targets of the values.
@@ -101,11 +101,11 @@ def leaky_vtrace(
         alpha min(clip, rho_t) + (1 - alpha) rho_t
 
     Zahavy et al. 2020, the definition of leaky V-trace, with one weight for the ratios
-    of `delta_t` and of `c_t`. With `alpha` 1 it is `vtrace`, and with 0 importance
-    sampling.
+    of `delta_t` and of `c_t`. With `alpha` 1 this is `vtrace`, and with 0 it is
+    importance sampling.
 
     Args:
-      v_tm1: See `vtrace`, as for the other arguments.
+      v_tm1: See `vtrace`.
       r_t: See `vtrace`.
       discount_t: See `vtrace`.
       v_t: See `vtrace`.
@@ -117,7 +117,7 @@ def leaky_vtrace(
       continues_t: See `vtrace`.
 
     Raises:
-      ValueError: As `vtrace`, or `alpha` is no scalar.
+      ValueError: See `vtrace`; also if `alpha` is no scalar.
     """
     check_scalars(alpha=alpha)
 
@@ -158,7 +158,7 @@ def _returns(
     rho_t = tf.exp(log_rhos)
     mix = tf.cast(lambda_, r_t.dtype) * sequences.as_continues(continues_t, r_t)
     td_error = r_t + discount_t * v_t - v_tm1
-    # What the targets add to the values.
+    # The differences between the targets and the values.
     corrections = sequences.solve_backwards(
         clip(rho_t, clip_rho) * td_error, discount_t * mix * clip(rho_t, 1.0)
     )

@@ -1,12 +1,11 @@
 """Functions that make values smaller, their inverses, and R2D2's errors of such values.
 
-R2D2's function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network
-learns returns of any size without clipped rewards. Pohlen et al., "Observe and look
+R2D2's function is `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, so that one network can
+learn returns of any size without clipping rewards. Pohlen et al., "Observe and look
 further: achieving consistent performance on Atari" (2018, arXiv:1805.11593);
 Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning"
-(2019, R2D2).
-Another one is `sign(x) log(1 + |x|)`, Hafner et al., "Mastering diverse domains through
-world models" (2023, arXiv:2301.04104).
+(2019, R2D2). Another such function is `sign(x) log(1 + |x|)`, Hafner et al., "Mastering
+diverse domains through world models" (2023, arXiv:2301.04104).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
     check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
     size = tf.abs(x)
-    # sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
+    # This is sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
     root = size / (tf.sqrt(size + 1) + 1)
     return tf.sign(x) * root + eps * x
 
@@ -83,9 +82,10 @@ def transformed_n_step_loss(
 
     Args:
       qs: The predicted action values, `[T + 1, B, A]`.
-      targnet_qs: Those of the target network, `[T + 1, B, A]`; no gradient flows into
-        them.
-      actions: The actions, 0-based integers `[T + 1, B]`; the last ones do not count.
+      targnet_qs: The action values of the target network, `[T + 1, B, A]`; no gradient
+        flows into them.
+      actions: The actions, 0-based integers `[T + 1, B]`; the last actions do not
+        count.
       rewards: Rewards, `[T, B]`.
       pcontinues: Discounts, `[T, B]`.
       target_policy_probs: The target policy's probabilities of the actions,

@@ -1,7 +1,7 @@
-"""Running statistics over trajectories; every metric is an observer for drivers.
+"""Running statistics over trajectories. Every metric is an observer for drivers.
 
-The metrics of `tf_metrics` run in graphs and hold their state in variables; those of
-`py_metrics` run in Python. Both have classes of the same names, so they are reached
+The metrics of `tf_metrics` run in graphs and hold their state in variables; the metrics
+of `py_metrics` run in Python. Both have classes of the same names, so they are reached
 through their modules.
 
 >>> import numpy as np

@@ -90,7 +90,7 @@ class BatchedPyMetric(py_metric.PyStepMetric):
 
     @staticmethod
     def aggregate(metrics: Any) -> Any:
-        """Raises NotImplementedError: there is no batch of batched metrics."""
+        """Raises NotImplementedError: batched metrics cannot be batched again."""
         raise NotImplementedError(
             "BatchedPyMetric.aggregate: got batched metrics, expected metrics of "
             "single environments; make one BatchedPyMetric for the whole batch."

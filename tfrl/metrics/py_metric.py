@@ -46,14 +46,14 @@ class PyMetric(tf.train.experimental.PythonState):
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Forgets everything seen."""
+        """Resets the statistic."""
 
     @abc.abstractmethod
     def result(self) -> Any:
         """Returns the current value of the statistic."""
 
     def get_state(self) -> Any:
-        """Returns the state that `result` depends on, in a form that JSON can hold.
+        """Returns the state on which `result` depends, in a form that JSON can hold.
 
         A metric that keeps its whole state in `NumpyState` attributes need not override
         this method.

@@ -163,8 +163,8 @@ class _AccumulatingMetric(StreamingMetric):
         """Creates the metric.
 
         Args:
-          name: The name of the metric; None is the class's name without "Metric".
-          buffer_size: How many of the latest episodes the result covers.
+          name: The name of the metric; None takes the class's name without "Metric".
+          buffer_size: The number of latest episodes that the result covers.
           batch_size: The number of environments; None takes it from the first call.
         """
         self._running = numpy_storage.NumpyState()
@@ -213,7 +213,7 @@ class _Counter(py_metric.PyMetric):
     _default_name: str
 
     def __init__(self, name: str | None = None) -> None:
-        """Creates the metric; None is the class's name without "Metric"."""
+        """Creates the metric; by default the name is the class's without "Metric"."""
         super().__init__(self._default_name if name is None else name)
         self._count = 0
 
@@ -236,7 +236,7 @@ class EnvironmentSteps(_Counter, py_metric.PyStepMetric):
     _default_name = "EnvironmentSteps"
 
     def reset(self, environment_steps: int = 0) -> None:
-        """Starts again from `environment_steps`."""
+        """Sets the count to `environment_steps`."""
         self._count = int(environment_steps)
 
     def call(self, trajectory: traj.Trajectory) -> None:

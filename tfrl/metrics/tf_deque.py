@@ -37,8 +37,8 @@ class TFDeque(tf.Module):
         self._max_len = int(max_len)
         self._shape = tf.TensorShape(shape)
         self._dtype = tf.as_dtype(dtype)
-        # One spare row: skipped values are written there, so that the shapes of a write
-        # do not depend on data.
+        # There is one extra row for skipped values, so that the shapes of a write do
+        # not depend on data.
         self._buffer = stored_values.zeros(
             [self._max_len + 1, *self._shape], self._dtype, "buffer"
         )
@@ -87,9 +87,9 @@ class TFDeque(tf.Module):
             return tf.constant(True)
 
         if accelerators.in_graph():
-            append()  # An accelerator would have to wait for the condition.
+            append()  # The host would wait for the condition.
             return
-        # Most steps end no episode: then this costs one reduction and no write.
+        # Most steps end no episode. Then this branch costs one reduction and no write.
         tf.cond(tf.reduce_any(where), append, lambda: tf.constant(False))
 
     def _extend_at_once(self, values: tf.Tensor, where: tf.Tensor) -> None:
@@ -134,5 +134,5 @@ class TFDeque(tf.Module):
         return tf.where(held, self._rows(), tf.constant(default, self._dtype))
 
     def _rows(self) -> tf.Tensor:
-        """Returns the buffer, `[max_len + 1, ...]`, with the spare row."""
+        """Returns the buffer, `[max_len + 1, ...]`, including the extra row."""
         return stored_values.read(self._buffer, self._dtype)

@@ -15,7 +15,7 @@ from tfrl.utils import summaries
 class TFStepMetric(tf.Module, abc.ABC):
     """A running statistic over trajectories, held in `tf.Variable`s.
 
-    Subclasses write `call`, `result` and `reset` with TensorFlow operations. The
+    Subclasses implement `call`, `result` and `reset` with TensorFlow operations. The
     metric is called with one batched step at a time, so it serves as an observer of any
     driver. Its variables are tracked by `tf.train.Checkpoint`.
     """
@@ -72,7 +72,8 @@ class TFStepMetric(tf.Module, abc.ABC):
         """Writes summaries; returns whether each of them was written.
 
         Args:
-          train_step: The step of the summary `prefix/name`, which is left out if None.
+          train_step: The step of the summary `prefix/name`; with None, this summary is
+            not written.
           step_metrics: Metrics whose results serve as the step of further summaries,
             `prefix_vs_step_metric/name`. If this metric is among them, it is skipped.
         """
@@ -123,7 +124,7 @@ class TFMultiMetricStepMetric(TFStepMetric):
 
     @property
     def metric_names(self) -> tuple[str | None, ...]:
-        """The names that the constructor was given."""
+        """The names given to the constructor."""
         return self._metric_names
 
     def write_summaries(self, tag: str, step: Any) -> list[Any]:

@@ -26,7 +26,7 @@ class _Count(tf_metric.TFStepMetric):
     """Base of metrics that count some of the steps."""
 
     _default_name: str
-    # The attribute of the variable, which is also its key in checkpoints.
+    # The name of the variable's attribute, which is also its key in checkpoints.
     _variable_name: str
 
     def __init__(
@@ -38,7 +38,7 @@ class _Count(tf_metric.TFStepMetric):
         """Creates the metric.
 
         Args:
-          name: The name of the metric; None is the class's name.
+          name: The name of the metric; None takes the class's name.
           prefix: The prefix of the summary's name.
           dtype: The dtype of the count.
         """
@@ -105,11 +105,11 @@ class _EpisodeMetric(tf_metric.TFStepMetric):
         """Creates the metric.
 
         Args:
-          name: The name of the metric; None is the class's name without "Metric".
+          name: The name of the metric; None takes the class's name without "Metric".
           prefix: The prefix of the summary's name.
           dtype: The dtype of the result.
           batch_size: The number of environments.
-          buffer_size: How many of the latest episodes the result covers.
+          buffer_size: The number of latest episodes that the result covers.
         """
         name = self._default_name if name is None else name
         super().__init__(name=name, prefix=prefix)
@@ -133,7 +133,7 @@ class _ReturnMetric(_EpisodeMetric):
     """Base of metrics over the undiscounted returns of the latest episodes.
 
     A vector reward or a nest of rewards is summed to one number;
-    `AverageReturnMultiMetric` keeps its parts apart.
+    `AverageReturnMultiMetric` averages each number separately.
     """
 
     def _increment(self, trajectory: traj.Trajectory) -> tf.Tensor:
@@ -200,7 +200,7 @@ class ChosenActionHistogram(tf_metric.TFHistogramStepMetric):
         Args:
           name: The name of the metric.
           dtype: The dtype of the actions.
-          buffer_size: How many of the latest actions are kept.
+          buffer_size: The number of latest actions to keep.
         """
         super().__init__(name=name)
         self._dtype = tf.as_dtype(dtype)

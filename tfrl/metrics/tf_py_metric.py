@@ -15,7 +15,7 @@ class TFPyMetric(tf_metric.TFStepMetric):
     """Calls a Python metric, with NumPy values, from TensorFlow.
 
     The Python metric keeps the state, and a checkpoint of either metric holds it. Every
-    update leaves the graph: prefer the metrics of `tf_metrics` where they suffice.
+    update leaves the graph, so prefer the metrics of `tf_metrics` if they suffice.
     """
 
     def __init__(

@@ -209,7 +209,8 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
           dtype: The dtype of the encoder.
           discrete_projection_net: A function from the spec of a discrete action, and a
             `seed` if it has that argument, to the projection network of the action.
-          continuous_projection_net: The same for continuous actions.
+          continuous_projection_net: A function like `discrete_projection_net`, for
+            continuous actions.
           name: The network's name.
         """
         seeds = seeding.SeedStream(seed)

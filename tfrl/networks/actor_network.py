@@ -28,7 +28,7 @@ def fan_in_initializer() -> keras.initializers.Initializer:
 def last_layer_initializer() -> keras.initializers.Initializer:
     """Makes the initialiser of last layers: uniform within 0.003.
 
-    Lillicrap et al. 2016, arXiv:1509.02971, section 7. First actions and values are
+    Lillicrap et al. 2016, arXiv:1509.02971, section 7. The first actions and values are
     then close to the middle of their range.
     """
     return keras.initializers.RandomUniform(-0.003, 0.003)

@@ -1,4 +1,4 @@
-"""Acme's networks for Atari: DQN's, R2D2's and IMPALA's."""
+"""Acme's networks for Atari, for DQN, R2D2 and IMPALA."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class IMPALAAtariNetwork(_AtariNetwork):
         Args:
           num_actions: The number of actions.
           input_tensor_spec: The nest of specs of the observations; see `Network`.
-          name: The network's name; None is the class's name.
+          name: The network's name; None takes the class's name.
           seed: Seeds the initialisers; None follows `tf.random.set_seed`.
         """
         layers = [

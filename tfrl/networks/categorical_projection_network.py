@@ -18,8 +18,9 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
 
     The distribution has the dtype of the spec. If the minimum of the spec is not 0, the
     distribution is a `ShiftedCategorical`. Dimensions may have different numbers of
-    actions, as those of Gymnasium's `MultiDiscrete` have: all have as many logits as
-    the largest, and those beyond a dimension's own actions are the lowest finite ones.
+    actions, as in Gymnasium's `MultiDiscrete`. Every dimension then has as many logits
+    as the largest one, and the logits beyond its own actions have the lowest finite
+    value.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         num_actions = int(numbers.max())
         self._numbers = numbers
         self._output_shape = (*sample_spec.shape, num_actions)
-        # Which logits are actions; None if all are.
+        # Marks the logits that belong to actions; None if all do.
         self._valid = None
         if numbers.min() < num_actions:
             self._valid = np.arange(num_actions) < numbers[..., np.newaxis]
@@ -81,11 +82,11 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
           inputs: The hidden state, `outer_shape + [n]`.
           outer_rank: The number of outer dimensions of `inputs`.
           training: Not used.
-          mask: The mask of valid actions, `outer_shape + [num_actions]`, which serves
-            all dimensions of an action; `outer_shape + sample_spec.shape +
-            [num_actions]`; or the masks of all dimensions one after the other,
-            `outer_shape + [total]`, each as long as its dimension has actions, as
-            sb3-contrib has them. Invalid actions get the lowest finite logit.
+          mask: The mask of valid actions. A mask `outer_shape + [num_actions]` applies
+            to all dimensions of an action. A mask `outer_shape + sample_spec.shape +
+            [num_actions]` has a part for each dimension. A mask `outer_shape + [total]`
+            joins the masks of all dimensions, each as long as the dimension's number of
+            actions, as in sb3-contrib. Invalid actions get the lowest finite logit.
 
         Raises:
           ValueError: If `mask` has another shape.
@@ -112,7 +113,8 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
         if given[-1] == total != num_actions:
             ends = np.cumsum(self._numbers).reshape(self._numbers.shape)
             index = (ends - self._numbers)[..., np.newaxis] + np.arange(num_actions)
-            # Beyond a dimension's own actions, where no logit is valid, any entry does.
+            # Beyond a dimension's own actions no logit is valid, so any entry is right
+            # there.
             mask = tf.gather(
                 mask, np.minimum(index, ends[..., np.newaxis] - 1), axis=-1
             )

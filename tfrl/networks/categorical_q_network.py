@@ -22,7 +22,7 @@ class CategoricalQNetwork(q_network.QNetwork):
     """Maps observations `[B, ...]` to logits `[B, num_actions, num_atoms]`.
 
     The softmax over the atoms of an action is the distribution of its return; the agent
-    chooses the returns that the atoms stand for.
+    chooses the returns of the atoms.
     """
 
     def __init__(

@@ -19,8 +19,8 @@ def has_entries(nest: Any) -> bool:
 def check_nest(tensors: Any, specs: Any, where: str) -> Any:
     """Checks structure, dtypes and inner shapes; returns `tensors`, pruned if needed.
 
-    Arrays, numbers and lists of numbers whose dtype is another become tensors of the
-    spec's dtype: floats for floats, integers for integers and for floats.
+    Arrays, numbers and lists of numbers of another dtype become tensors of the spec's
+    dtype. Floats are converted to floats, and integers to integers or floats.
 
     Raises:
       ValueError: If something differs; the message gives its path in the nest.
@@ -69,7 +69,7 @@ def _fits(tensor: Any, spec: Any) -> bool:
 
 
 def _converted(value: Any, spec: Any) -> Any:
-    """Returns an array or number as a tensor of the spec's dtype, where that is safe.
+    """Converts an array or number to a tensor of the spec's dtype, if that is safe.
 
     A tensor is returned unchanged, as are numbers that the dtype cannot hold.
     """
@@ -92,7 +92,7 @@ def _converted(value: Any, spec: Any) -> Any:
 
 
 def _like(specs: Any, values: Any, where: str) -> Any:
-    """Drops dictionary keys that `specs` lack, and turns lists of numbers to arrays."""
+    """Drops dictionary keys that `specs` lacks; turns lists of numbers into arrays."""
     try:
         values = nest_utils.prune_extra_keys(specs, values)
         parts = tree.flatten_up_to(specs, values, check_types=False)
@@ -109,7 +109,7 @@ def _like(specs: Any, values: Any, where: str) -> Any:
 
 
 def _as_array(part: Any) -> Any:
-    # Tensors in a list may be the parts of a nest, so they are not stacked.
+    # Tensors in a list may be parts of a nest, so they are not stacked.
     if isinstance(part, list) and not nest_utils.has_tensors(part):
         return np.asarray(part)
     return part

@@ -36,10 +36,10 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
           layer_sizes: The number of units of each dense layer, at least one.
           w_init: The initialiser of the kernels; by default `initializers.uniform`.
           activation: The activation of the dense layers after the first.
-          activate_final: Whether the last layer has the activation, too. The first has
-            normalization and `tanh` in any case.
-          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
-            policy, of the layers inside, too.
+          activate_final: Whether the last layer has the activation, too. The first
+            layer has normalization and `tanh` in any case.
+          **kwargs: Passed to `keras.layers.Layer`. A `dtype`, or dtype policy, also
+            applies to the inner layers.
 
         Raises:
           ValueError: If there are no layers.
@@ -57,7 +57,7 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
             activate_final,
             self.dtype_policy,
         )
-        # The normalization stands before the first activation.
+        # The normalization comes before the first activation.
         first.activation = keras.activations.linear
         self._first = first
         self._norm = utils.layer_normalization(self.dtype_policy)
@@ -79,8 +79,8 @@ class LayerNormAndResidualMLP(recorded_layer.RecordedLayer):
         Args:
           hidden_size: The number of units of every dense layer.
           num_blocks: The number of blocks.
-          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
-            policy, of the layers inside, too.
+          **kwargs: Passed to `keras.layers.Layer`. A `dtype`, or dtype policy, also
+            applies to the inner layers.
         """
         super().__init__(**kwargs)
         dtype = self.dtype_policy
@@ -118,8 +118,8 @@ class NearZeroInitializedLinear(recorded_layer.RecordedLayer):
         Args:
           output_size: The number of units.
           scale: The variance of the kernel is `scale / fan_in`.
-          **kwargs: Passed to `keras.layers.Layer`. `dtype` is the dtype, or the dtype
-            policy, of the layers inside, too.
+          **kwargs: Passed to `keras.layers.Layer`. A `dtype`, or dtype policy, also
+            applies to the inner layers.
         """
         super().__init__(**kwargs)
         (self._dense,) = dense.layers(

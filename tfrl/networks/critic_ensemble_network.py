@@ -56,8 +56,9 @@ class CriticEnsembleNetwork(network.Network):
           num_critics: The number `N` of critics.
           num_quantiles: The number `M` of quantiles; None predicts values.
           fc_layer_params: The units of the dense layers of each critic.
-          dropout: The rate of the dropout after each of them; None or 0 has none.
-          layer_norm: Whether the outputs of each of them are normalised before the
+          dropout: The rate of the dropout after each dense layer; None or 0 for no
+            dropout.
+          layer_norm: Whether the outputs of each dense layer are normalised before the
             activation, without learned scales. With dropout 0.01 this is DroQ (Hiraoka
             et al. 2022, arXiv:2110.02034).
           activation_fn: The activation of the dense layers.
@@ -154,7 +155,7 @@ class CriticEnsembleNetwork(network.Network):
           inputs: A pair of observations and actions, nests of tensors `[B, ...]` or
             `[B, T, ...]`.
           step_type: Not used.
-          network_state: Returned as it is.
+          network_state: Returned unchanged.
           training: Whether dropout is on.
         """
         encoding, network_state = self._encoder(

@@ -107,13 +107,14 @@ class CriticNetwork(EncoderCriticNetwork):
           action_dropout_layer_params: The dropout of the actions' dense layers.
           joint_fc_layer_params: The units of the dense layers for both together.
           joint_dropout_layer_params: The dropout of these layers.
-          activation_fn: The activation of convolutions and dense layers but the last.
+          activation_fn: The activation of the convolutions and of all dense layers but
+            the last.
           output_activation_fn: The activation of the last layer.
           kernel_initializer: The initialiser of all kernels but the last; by default
             uniform within `1 / sqrt(fan_in)`.
           last_kernel_initializer: The initialiser of the last kernel; by default
             uniform within 0.003.
-          last_layer: A layer from `[B, n]` to `[B, 1]` instead of the last one, which
+          last_layer: A layer from `[B, n]` to `[B, 1]` that replaces the last layer; it
             is copied.
           name: The network's name.
           preprocessing_layers: The preprocessing of the observations; as for

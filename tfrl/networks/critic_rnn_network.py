@@ -59,7 +59,8 @@ class CriticRnnNetwork(critic_network.EncoderCriticNetwork):
             the recurrent layer.
           lstm_size: As for `LSTMEncodingNetwork`.
           output_fc_layer_params: As for `LSTMEncodingNetwork`.
-          activation_fn: The activation of convolutions and dense layers but the last.
+          activation_fn: The activation of the convolutions and of all dense layers but
+            the last.
           kernel_initializer: As for `CriticNetwork`.
           last_kernel_initializer: As for `CriticNetwork`.
           rnn_construction_fn: As for `LSTMEncodingNetwork`.

@@ -26,7 +26,7 @@ def layers(
       w_init: The initialiser of the kernels; each layer gets a copy. By
         default `initializers.truncated`.
       activation: The activation of the layers.
-      activate_final: Whether the last layer has it, too.
+      activate_final: Whether the last layer has the activation, too.
       dtype: The dtype of all layers, or their Keras dtype policy; None takes Keras's
         default.
     """
@@ -44,7 +44,7 @@ def layers(
 
 
 def units(size: Any) -> Any:
-    """Returns a number of units as Keras takes it, which refuses NumPy's integers."""
+    """Returns a number of units as a Python integer, because Keras refuses NumPy's."""
     return int(size) if isinstance(size, np.integer) else size
 
 

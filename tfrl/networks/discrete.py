@@ -28,7 +28,8 @@ class DiscreteFilteredQNetwork(recorded_layer.RecordedLayer):
         Args:
           g_network: A Keras layer, stateless Network or function that returns logits
             `[..., num_actions]` of the data's actions.
-          q_network: One that returns action values `[..., num_actions]`.
+          q_network: A layer, Network or function that returns action values `[...,
+            num_actions]`.
           threshold: A number in [0, 1]; 0 keeps all actions, 1 only the likeliest.
           **kwargs: Passed to `keras.layers.Layer`.
 

@@ -39,7 +39,7 @@ class DiscreteValuedHead(recorded_layer.RecordedLayer):
 
         Args:
           vmin: The smallest value, a number or an array.
-          vmax: The largest value; its shape and that of `vmin` broadcast to `S`.
+          vmax: The largest value; the shapes of `vmin` and `vmax` broadcast to `S`.
           num_atoms: The number of values, at least 2.
           w_init: The initialiser of the kernel; by default `initializers.truncated`.
           b_init: The initialiser of the bias.
@@ -115,7 +115,7 @@ class MultivariateNormalDiagHead(recorded_layer.RecordedLayer):
           min_scale: The smallest standard deviation.
           tanh_mean: Whether `tanh` maps the mean into [-1, 1].
           fixed_scale: Whether the standard deviation stays `init_scale`.
-          use_tfd_independent: Whether to return an `Independent` of `Normal`s in place
+          use_tfd_independent: Whether to return an `Independent` of `Normal`s instead
             of a `MultivariateNormalDiag`. MPO's losses per dimension need it.
           w_init: The initialiser of the kernels; by default
             `initializers.near_zero(1e-4)`.

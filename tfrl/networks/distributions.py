@@ -1,4 +1,4 @@
-"""The distribution of distributional critics, under the path that Acme gives it."""
+"""The distribution of distributional critics, at Acme's path."""
 
 from tfrl.distributions.discrete_valued import (
     DiscreteValuedDistribution as DiscreteValuedDistribution,

@@ -13,7 +13,7 @@ from tfrl.networks import dense, recorded_layer
 
 @keras.saving.register_keras_serializable("tfrl")
 class DuellingMLP(recorded_layer.RecordedLayer):
-    """Returns `V(x) + A(x, a) - mean over a of A(x, a)`, with an MLP each for V and A.
+    """Returns `V(x) + A(x, a) - mean over a of A(x, a)`; V and A are separate MLPs.
 
     See Wang et al., "Dueling network architectures for deep reinforcement learning",
     2016, equation 9.

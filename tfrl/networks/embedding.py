@@ -14,7 +14,7 @@ from tfrl.networks import recorded_layer, utils
 class OAREmbedding(recorded_layer.RecordedLayer):
     """Joins the torso's embedding, the action as one-hot vector, and `tanh(reward)`.
 
-    R2D2 and IMPALA show their networks the last action and reward in this way. The
+    R2D2 and IMPALA feed the last action and reward to their networks in this way. The
     inputs are a nest with the fields `observation`, `action` and `reward`.
     """
 

@@ -101,7 +101,7 @@ class EncodingNetwork(network.Network):
             conv_type=conv_type,
             dtype=dtype,
         )
-        # For `layers`; built, since it has no variables.
+        # It is listed in `layers`, and it is built, since it has no variables.
         self._flatten = keras.layers.Flatten(dtype=dtype)
         self._flatten.build((None,))
         self._dense_layers = utils.dense_layers(
@@ -177,7 +177,7 @@ class EncodingNetwork(network.Network):
             )
         except (ValueError, TypeError) as error:
             raise ValueError(
-                "preprocessing_layers: their nest does not lie over the one of "
+                "preprocessing_layers: their structure does not match "
                 f"input_tensor_spec {self.input_tensor_spec}, expected the same "
                 f"structure or a shallower one; rearrange them ({error})."
             ) from error

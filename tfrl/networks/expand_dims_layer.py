@@ -1,4 +1,4 @@
-"""ExpandDims: `tf.expand_dims` as a layer that leaves the batch dimension alone."""
+"""`ExpandDims`, a layer like `tf.expand_dims` that keeps the batch dimension first."""
 
 from __future__ import annotations
 

@@ -11,16 +11,16 @@ import keras
 
 from tfrl.networks import seeding
 
-# The standard deviation of a standard normal number cut off at two deviations.
+# The standard deviation of a standard normal number truncated at two deviations.
 _STDDEV_OF_TRUNCATED = 0.87962566103423978
 
 
 def truncated() -> keras.initializers.Initializer:
     """Returns the initialiser of kernels that Sonnet's layers use.
 
-    It draws normal numbers of standard deviation `1 / sqrt(fan_in)` and cuts them off
-    at two deviations. `keras.initializers.VarianceScaling` makes up for the variance
-    that is cut off; its scale undoes that here.
+    It draws normal numbers of standard deviation `1 / sqrt(fan_in)`, truncated at two
+    standard deviations. `keras.initializers.VarianceScaling` compensates for the
+    variance lost by the truncation; the scale here undoes this compensation.
     """
     return keras.initializers.VarianceScaling(
         scale=_STDDEV_OF_TRUNCATED**2, mode="fan_in", distribution="truncated_normal"
@@ -44,8 +44,9 @@ def near_zero(scale: float) -> keras.initializers.Initializer:
 def copies(initializer: Any, num: int) -> list[Any]:
     """Returns copies of an initialiser for `num` layers.
 
-    The copies of a seeded initialiser have seeds of their own, which its seed
-    determines. Those of others have none, so that `seeding.seed_layer` seeds them.
+    The copies of a seeded initialiser have different seeds, derived from its seed. The
+    copies of other initialisers have no seed, so that `seeding.seed_layer` can seed
+    them.
     """
     if isinstance(initializer, str | dict):
         initializer = keras.initializers.get(initializer)

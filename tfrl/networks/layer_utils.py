@@ -30,7 +30,7 @@ def print_summary(
       positions: The end of each column, as fractions of the width or in characters.
       print_fn: The function that prints a line; by default `print`.
       expand_nested: Whether to list layers inside layers too.
-      show_trainable: Whether to add a column that says which layers are trained.
+      show_trainable: Whether to add a column that shows which layers are trained.
       layer_range: The names of the first and the last layer to list, or regular
         expressions that match the names.
 

@@ -1,7 +1,8 @@
-"""Networks for environments that say which actions are legal.
+"""Networks for environments that mark the legal actions.
 
 The policies of this package take an `observation_and_action_constraint_splitter`, which
-does the same for every agent and network. These are Acme's forms of it.
+does the same for every agent and network. This module has Acme's networks for this
+purpose.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ _ILLEGAL = -1e9
 
 
 class MaskedSequential(network.Network):
-    """A `Sequential` whose action values are -1e9 for illegal actions, 0 at the end.
+    """A `Sequential` with action values of -1e9 for illegal actions, and 0 at the end.
 
-    The observation is a nest with the fields `observation`, `legal_actions`,
-    `[..., num_actions]`, 1 or True where legal, and `terminal`, `[...]` or `[..., 1]`.
+    The observation is a nest with three fields: `observation`; `legal_actions`, `[...,
+    num_actions]`, which is 1 or True for legal actions; and `terminal`, `[...]` or
+    `[..., 1]`.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class MaskedSequential(network.Network):
         self._stack = stack
 
     def copy(self, **kwargs: Any) -> MaskedSequential:
-        """Makes a new network of copies of the layers, without their weights."""
+        """Makes a new network from copies of the layers, without their weights."""
         if "layers" not in kwargs:
             kwargs["layers"] = self._stack.copy().layers
         copied: MaskedSequential = super().copy(**kwargs)
@@ -96,7 +98,7 @@ def epsilon_greedy(
         where the probabilities of the row are NaN.
     """
     has_legal = tf.reduce_all(tf.reduce_any(is_legal, axis=-1))
-    message = "is_legal: no action of a row is legal; expected one; mend the mask."
+    message = "is_legal: no action of a row is legal; expected one; correct the mask."
     with tf.control_dependencies([context.assert_true(has_legal, [message])]):
         is_legal = tf.identity(is_legal)
     dtype = action_values.dtype
@@ -123,8 +125,8 @@ class EpsilonGreedy(recorded_layer.RecordedLayer):
         Args:
           epsilon: The probability of a random action: a number, a scalar tensor or
             variable, or a function that returns one.
-          threshold: Actions with values at or below it are illegal, such as those that
-            `MaskedSequential` has masked.
+          threshold: Actions with values at or below the threshold are illegal, such as
+            the actions masked by `MaskedSequential`.
           **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(**kwargs)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfrl.networks import encoding_network, network, recurrence, seeding, utils
 from tfrl.typing import types
 
-# The `implementation` of Keras' LSTM cell that has one matrix product for all gates.
+# The `implementation` of Keras' LSTM cell with one matrix product for all gates.
 KERAS_LSTM_FUSED = 2
 
 
@@ -24,7 +24,7 @@ class LSTMEncodingNetwork(network.Network):
 
     The state `[B, ...]` has the structure of the cell's `state_size`: `[h, c]` for an
     LSTM, and a list of such pairs for several LSTM cells. Where `step_type` is FIRST,
-    also inside a sequence, the state is reset before the step.
+    even inside of a sequence, the state is reset before the step.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
 
     The wrapped network is applied to its part of the observation. With
     `passthrough_mask` its `call` gets the mask as the argument `mask`; otherwise the
-    mask is dropped. Output and state are the wrapped network's.
+    mask is dropped. The output and the state come from the wrapped network.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class MaskSplitterNetwork(network.DistributionNetwork):
           name: The network's name.
 
         Raises:
-          ValueError: If the specs do not fit the wrapped network's.
+          ValueError: If the specs do not fit the specs of the wrapped network.
         """
         if input_tensor_spec is not None:
             _check_input_spec(splitter_fn, input_tensor_spec, wrapped_network)

@@ -34,7 +34,7 @@ class Multihead(recorded_layer.RecordedLayer):
         self.network_heads = [utils.as_layer(head) for head in network_heads]
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """Returns the outputs `[..., N]`; of distributions, which do not stack, a list.
+        """Returns the stacked outputs `[..., N]`; distributions are returned as a list.
 
         Args:
           inputs: The input of each head.

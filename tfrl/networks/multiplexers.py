@@ -40,7 +40,7 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
           action_network: Takes the action, a nest of `[B, ...]`.
           **kwargs: Passed to `keras.layers.Layer`.
         """
-        # The networks see uint8 images and integer actions as they are.
+        # The networks get uint8 images and integer actions unchanged.
         super().__init__(**{"autocast": False, **kwargs})
         self.critic_network = utils.as_layer(critic_network)
         self.observation_network = utils.as_layer(observation_network)

@@ -68,8 +68,8 @@ class NestMap(network.Network):
             of their own; None follows `tf.random.set_seed`.
 
         Raises:
-          TypeError: If an entry of `nested_layers` is not a Keras layer, or the nest of
-            `input_spec` is another.
+          TypeError: If an entry of `nested_layers` is not a Keras layer, or
+            `input_spec` has another structure.
           ValueError: If there are no layers.
         """
         _check_layers(nested_layers)

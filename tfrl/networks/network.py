@@ -26,7 +26,7 @@ _FIRST = 0
 class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     """Base class of networks.
 
-    A subclass makes its layers in `__init__` and writes
+    A subclass makes its layers in `__init__` and implements
 
     ```python
     def call(self, observation, step_type=None, network_state=(), training=False):
@@ -34,10 +34,10 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         return output, network_state
     ```
 
-    where the signature may leave out `step_type` and `network_state` if `call` does not
-    use them. The output is a nest of tensors or of TFP distributions. Inputs and state
-    are checked against their specs; in a `tf.function` the checks run during tracing
-    and cost nothing afterwards. Extra dictionary keys in the inputs are dropped.
+    `call` may omit `step_type` and `network_state` if it does not use them. The output
+    is a nest of tensors or of TFP distributions. Inputs and state are checked against
+    their specs; in a `tf.function` the checks run during tracing and cost nothing
+    afterwards. Extra dictionary keys in the inputs are dropped.
 
     Layers may be made in `__init__` or `build`, not in `call`. `__init__` must not take
     `*args`, so that `copy` can repeat it.
@@ -299,9 +299,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         """Makes a new network with this one's constructor arguments, except `kwargs`.
 
         Weights are not copied. Layers of the network that were arguments are copied,
-        unless `kwargs` has others. A copy of a seeded network gets a new seed, derived
-        from the network's seed, so that twin critics differ but are the same in every
-        run. Pass `seed` to choose the seed of the copy.
+        unless `kwargs` replaces them. A copy of a seeded network gets a new seed,
+        derived from the network's seed, so that twin critics differ from each other,
+        but are the same in every run. Pass `seed` to choose the seed of the copy.
         """
         copied = {
             name: tree.map_structure(seeding.copy_layer, layers)
@@ -325,7 +325,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         return {}
 
     def get_initial_state(self, batch_size: Any = None) -> Any:
-        """Returns zeros `[batch_size, ...]` as the state; unbatched if it is None."""
+        """Returns a state of zeros `[batch_size, ...]`; unbatched for None."""
         return self._get_initial_state(batch_size)
 
     def _get_initial_state(self, batch_size: Any) -> Any:
@@ -357,7 +357,8 @@ class DistributionNetwork(Network):
 
         Args:
           input_tensor_spec: The nest of specs of the inputs.
-          state_spec: The nest of specs of the state; `()` without one.
+          state_spec: The nest of specs of the state; `()` for a network without a
+            state.
           output_spec: The nest of specs of the distributions.
           name: The name of the network.
         """
@@ -366,7 +367,7 @@ class DistributionNetwork(Network):
         )
         self._set_untracked("_output_spec", output_spec)
         # The argument `mask` of `call` is a mask of actions. Without this line Keras
-        # takes it for a Keras mask and warns that the mask gets lost.
+        # mistakes it for a Keras mask, and warns that the mask gets lost.
         self.supports_masking = True
 
     @property

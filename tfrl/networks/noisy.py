@@ -20,9 +20,9 @@ class NoisyDense(recorded_layer.RandomLayer):
         y = (W + S_W * (f(e) f(e')^T)) x + b + S_b * f(e'),   f(u) = sgn(u) sqrt(|u|)
 
     Each call with `training=True` draws the normal noise e (of the inputs) and e' (of
-    the units) once, for all examples. A call with `training=False` has none. Fortunato
-    et al., "Noisy networks for exploration" (2018, arXiv:1706.10295), equations 9 to
-    11, with the initial weights of its section 3.2.
+    the units) once, for all examples. A call with `training=False` has no noise.
+    Fortunato et al., "Noisy networks for exploration" (2018, arXiv:1706.10295),
+    equations 9 to 11, with the initial weights of its section 3.2.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class NoisyDense(recorded_layer.RandomLayer):
             kernel, bias = map(
                 tf.convert_to_tensor, (self._kernel_stddev, self._bias_stddev)
             )
-            # The product of the noise is applied to what it multiplies, `[..., n]`
-            # and `[..., units]`, which is less than `[n, units]`.
+            # The factors of the noise multiply inputs `[..., n]` and outputs `[...,
+            # units]`, which takes less work than a matrix `[n, units]`.
             noise = tf.tensordot(inputs * of_inputs, kernel, axes=1) + bias
             outputs += noise * of_units
         return self._activation(outputs)

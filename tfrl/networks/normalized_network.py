@@ -1,4 +1,4 @@
-"""NormalizedNetwork: normalizes the observations that another network sees."""
+"""NormalizedNetwork: normalizes the observations of another network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.utils import variables
 
 
 class NormalizedNetwork(network.DistributionNetwork):
-    """Applies a network to observations that a normalizer has scaled.
+    """Applies a network to normalized observations.
 
     Networks and their copies can share a normalizer. Its statistics are among the
     network's variables, so that saved policies hold them. They are not trained, and the
@@ -51,14 +51,14 @@ class NormalizedNetwork(network.DistributionNetwork):
         self._wrapped_network = wrapped_network
         self._normalizer = normalizer
         self._takes_action = takes_action
-        # Where the base class finds the variables that Keras does not.
+        # The base class finds here the variables that Keras does not find.
         is_module = isinstance(normalizer, tf.Module)
         statistics = variables.tracked_variables(normalizer) if is_module else []
         self._set_untracked("_statistics", statistics)
 
     @property
     def wrapped_network(self) -> network.Network:
-        """The network that sees normalized observations."""
+        """The network to which the normalized observations are given."""
         return self._wrapped_network
 
     @property

@@ -1,4 +1,4 @@
-"""PolicyValueHead: logits of a policy and a value, of one embedding."""
+"""PolicyValueHead: maps one embedding to the logits of a policy and a value."""
 
 from __future__ import annotations
 

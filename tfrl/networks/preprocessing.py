@@ -15,7 +15,8 @@ from tfrl.typing import types
 
 # The longest one-hot vector of an observation. A wider integer is a number.
 _MAX_ONE_HOT = 10_000
-# The largest image for dense layers. 100 units on a larger one have a million weights.
+# The largest image for dense layers. With a larger image, a layer of 100 units would
+# have a million weights.
 _MAX_IMAGE = 10_000
 
 
@@ -24,18 +25,18 @@ def default_preprocessing(
 ) -> tuple[types.NestedLayer | None, keras.layers.Layer | None]:
     """Makes layers that turn each observation into a vector, and their combiner.
 
-    They are the `preprocessing_layers` and the `preprocessing_combiner` of
-    `EncodingNetwork` and of the networks that contain one:
+    The results are the `preprocessing_layers` and the `preprocessing_combiner` for
+    `EncodingNetwork` and for networks that contain one:
 
-    - A bounded integer becomes a one-hot vector, and an array of them, for
-      a `MultiDiscrete` space, say, becomes one one-hot vector for each element, up to
-      10,000 numbers in all.
+    - A bounded integer becomes a one-hot vector. An array of bounded integers, such as
+      for a `MultiDiscrete` space, becomes a one-hot vector for each element. One-hot
+      vectors have up to 10,000 numbers in all.
     - A uint8 array of two or more dimensions is an image: it is scaled to [0, 1].
-    - All others are cast to floats: booleans, arrays of zeros and ones, arrays of
-      single bytes, and integers of more values.
+    - All other observations are cast to floats: booleans, arrays of zeros and ones,
+      arrays of single bytes, and integers with more values.
 
-    Each is flattened, and the parts of a nest are concatenated. A single floating
-    observation needs no layer.
+    Each observation is flattened, and the parts of a nest are concatenated. A single
+    floating observation needs no layer.
 
     Args:
       observation_spec: The nest of tensor specs of one observation.
@@ -60,8 +61,9 @@ def default_preprocessing(
 class OneHot(keras.layers.Layer):
     """Maps integers `[B, ...]` to floats `[B, n]`: a one-hot vector for each element.
 
-    The vectors of an array's elements follow each other, row by row. Each is as long
-    as its element has values. An integer outside its bounds becomes zeros.
+    The vectors of an array's elements follow each other, row by row. The length of each
+    vector is the number of values of its element. An integer outside its bounds becomes
+    zeros.
     """
 
     def __init__(self, minimum: Sequence[int], maximum: Sequence[int], **kwargs: Any):
@@ -79,7 +81,7 @@ class OneHot(keras.layers.Layer):
             np.arange(low, high + 1, dtype=np.int64)
             for low, high in zip(self.minimum, self.maximum, strict=True)
         ]
-        # Entry j of the output says whether element `_elements[j]` is `_values[j]`.
+        # Entry j of the output is 1 if element `_elements[j]` is `_values[j]`, else 0.
         self._values = np.concatenate(ranges)
         self._elements = np.repeat(np.arange(len(ranges)), [len(r) for r in ranges])
 

@@ -19,7 +19,7 @@ def validate_specs(action_spec: Any, observation_spec: Any = None) -> None:
     Raises:
       ValueError: If `action_spec` is anything else.
     """
-    del observation_spec  # Any observation spec is valid.
+    del observation_spec  # Every observation spec is valid.
     flat_action_spec = tf.nest.flatten(action_spec)
     if len(flat_action_spec) != 1:
         raise ValueError(
@@ -60,7 +60,7 @@ class QNetwork(network.Network):
     """Maps observations `[B, ...]` to action values, float `[B, num_actions]`.
 
     The network is an `EncodingNetwork` and a dense layer of `maximum - minimum + 1`
-    units, or the layers that the last three arguments ask for.
+    units, or a head with the layers that the last three arguments define.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class Quantiles(NamedTuple):
 
     Attributes:
       values: The quantiles, `[..., N, num_actions]`.
-      fractions: The fractions tau in [0, 1) that they belong to, `[..., N]`.
+      fractions: The fractions tau in [0, 1) of the quantiles, `[..., N]`.
     """
 
     values: tf.Tensor
@@ -37,7 +37,7 @@ def cosine_features(fractions: tf.Tensor, num_cosines: int) -> tf.Tensor:
 
     Args:
       fractions: The fractions tau, floats `[...]`.
-      num_cosines: The number of features of each.
+      num_cosines: The number of features of each fraction.
     """
     multiples = math.pi * tf.range(num_cosines, dtype=fractions.dtype)
     return tf.cos(fractions[..., tf.newaxis] * multiples)

@@ -94,7 +94,7 @@ class ImplicitQuantileNetwork(network.Network):
     and a head maps the product to the quantiles at tau. Dabney et al., "Implicit
     quantile networks for distributional reinforcement learning" (2018,
     arXiv:1806.06923), section 3.1. Without fractions, `call` takes `num_quantiles`
-    evenly spaced ones, `(i + 1/2) / N`, where the paper draws them: then a policy's
+    evenly spaced fractions, `(i + 1/2) / N`, while the paper draws them. So a policy's
     choice is not random, and the mean of the quantiles has no noise.
     """
 
@@ -129,7 +129,7 @@ class ImplicitQuantileNetwork(network.Network):
           conv_layer_params: As for `EncodingNetwork`.
           fc_layer_params: As for `EncodingNetwork`, before the product.
           quantile_layer_params: The units of the dense layers after the product; the
-            paper has one of 512.
+            paper has one layer of 512 units.
           activation_fn: As for `EncodingNetwork`.
           dtype: As for `QNetwork`.
           name: The network's name.
@@ -196,8 +196,8 @@ class ImplicitQuantileNetwork(network.Network):
         Args:
           observation: The nest of observations `[B(, T), ...]`.
           step_type: Not used.
-          network_state: Returned as it is.
-          training: Whether noisy layers have noise.
+          network_state: Returned unchanged.
+          training: Whether noisy layers draw noise.
           fractions: The fractions tau in [0, 1], `[B(, T), N]`; by default evenly
             spaced.
         """

@@ -1,4 +1,4 @@
-"""Base classes of layers made of others, and of layers that draw random numbers."""
+"""Base classes of layers made of other layers, and of layers that draw numbers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from tfrl.savers import input_specs
 class RecordedLayer(signatures.Recorded, keras.layers.Layer):
     """Base class of layers made of other layers; records its constructor's arguments.
 
-    The arguments are the layer's configuration, so that a subclass writes `__init__`,
-    `call` and nothing else, and can still be copied (for a target network, say) and
-    saved. An argument that is a layer or a list of layers must also be an attribute of
-    its name. Initialisers must not be attributes: `seeding.seed_layer` seeds those, and
-    a copy would repeat the numbers.
+    The arguments are the layer's configuration, so that a subclass that implements only
+    `__init__` and `call` can be copied (for a target network, say) and saved. An
+    argument that is a layer or a list of layers must also be an attribute of the same
+    name. Initialisers must not be attributes: `seeding.seed_layer` seeds such
+    attributes, and a copy would repeat the numbers.
     """
 
-    # Whether inputs are [B, ...]; `Sequential` then folds the time of [B, T, ...].
+    # Whether inputs are [B, ...]; if so, `Sequential` folds the time dimension of [B,
+    # T, ...].
     takes_one_outer_dim = False
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Applies the layer; the first call tells a `Snapshotter` of its inputs."""
+        """Applies the layer; the first call records its inputs for a `Snapshotter`."""
         was_built = self.built
         outputs = super().__call__(*inputs, **kwargs)
         if not was_built:
@@ -33,7 +34,7 @@ class RecordedLayer(signatures.Recorded, keras.layers.Layer):
         return outputs
 
     def build(self, *input_shapes: Any, **named_shapes: Any) -> None:
-        """Makes no variables, since the layers inside build themselves when called."""
+        """Makes no variables, since inner layers build themselves when called."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -51,19 +52,20 @@ class RecordedLayer(signatures.Recorded, keras.layers.Layer):
 class RandomLayer(RecordedLayer):
     """Base class of layers that draw random numbers.
 
-    A layer has no argument for a seed, and a random operation with a hidden state would
-    draw other numbers in a compiled graph than in a plain one. So a layer draws its
-    seeds from a `keras.random.SeedGenerator`, whose state is a variable that each call
-    advances, and its numbers are functions of a seed (`tfrl.utils.seeds`). They are
-    the same in plain and compiled graphs, and go on after a restored checkpoint.
+    A call of a layer has no argument for a seed, and a random operation with a hidden
+    state would draw different numbers in compiled and in plain graphs. So a layer draws
+    its seeds from a `keras.random.SeedGenerator`, whose state is a variable that each
+    call advances, and its numbers are functions of a seed (`tfrl.utils.seeds`). The
+    numbers are the same in plain and compiled graphs, and the sequence continues after
+    a checkpoint is restored.
     """
 
     def __init__(self, seed: int | None = None, **kwargs: Any):
         """Creates the layer.
 
         Args:
-          seed: The seed of the numbers; None draws one, or leaves it to the seed of
-            the network that holds the layer, such as `Sequential`.
+          seed: The seed of the numbers; None draws a seed, or derives it from the seed
+            of the network that holds the layer, such as `Sequential`.
           **kwargs: Passed to `keras.layers.Layer`.
         """
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Layers that bring actions into the bounds of their spec."""
+"""Layers that map actions into the bounds of their spec."""
 
 from __future__ import annotations
 

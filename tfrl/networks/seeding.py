@@ -20,7 +20,7 @@ from tfrl.compilation import internals
 
 
 class SeedStream:
-    """Generates independent integer seeds that one seed determines.
+    """Generates independent integer seeds from one seed.
 
     With `seed=None` the stream follows `tf.random.set_seed`. If that was not called,
     the stream starts from the system's entropy.
@@ -30,7 +30,7 @@ class SeedStream:
         """Creates the stream.
 
         Args:
-          seed: The seed that determines the generated seeds; None draws it.
+          seed: The seed that determines the generated seeds; None draws a seed.
         """
         if seed is None:
             with tf.init_scope():
@@ -48,9 +48,9 @@ def stream_of(seed_stream_class: Any, seed: int | None, salt: str) -> Callable[[
     """Returns a function that draws seeds by a class like `tfp.util.SeedStream`.
 
     Args:
-      seed_stream_class: The class; None is `SeedStream`.
-      seed: The seed that determines the drawn ones.
-      salt: Other salts give other seeds, if the class is given.
+      seed_stream_class: The class; None takes `SeedStream`.
+      seed: The seed that determines the drawn seeds.
+      salt: Different salts give different seeds, if the class is given.
     """
     own = SeedStream(seed)
     if seed_stream_class is None:
@@ -71,7 +71,7 @@ def clone_initializer(initializer: Any, seed: int | None = None) -> Any:
       initializer: An initialiser, or a name, configuration or function that
         `keras.initializers.get` takes.
       seed: The seed of the copy; None keeps the initialiser's own seed. If the
-        initialiser has a seed, the copy's seed is a mix of both, so that the numbers
+        initialiser has a seed, the copy's seed combines both seeds, so that the numbers
         depend on the initialiser's seed and still differ between layers.
     """
     if isinstance(initializer, str | dict):
@@ -130,8 +130,8 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     """Creates an unbuilt layer with the arguments of `layer`, without its weights.
 
     Raises:
-      TypeError: If `layer` is not a Keras layer, or does not tell the arguments of its
-        constructor.
+      TypeError: If `layer` is not a Keras layer, or its constructor's arguments are not
+        known.
     """
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
@@ -144,7 +144,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         # A sequential or functional model. Other models are copied like layers below.
         return keras.models.clone_model(layer, clone_function=copy_layer)
     if isinstance(layer, keras.layers.Lambda):
-        # Copied without its configuration, whose byte code loses the closure.
+        # It is copied without its configuration, whose byte code loses the closure.
         return type(layer)(
             layer.function,
             output_shape=internals.lambda_output_shape(layer),
@@ -183,7 +183,7 @@ _ARGUMENTS_OF_KERAS = ("name", "trainable", "dtype")
 
 
 def _config(layer: keras.layers.Layer) -> dict[str, Any]:
-    """Returns the arguments for a copy of a layer, as its class takes them.
+    """Returns the arguments with which a layer's class makes a copy.
 
     Raises:
       TypeError: If the arguments are unknown.
@@ -208,7 +208,7 @@ def _config(layer: keras.layers.Layer) -> dict[str, Any]:
 
 
 def _own_parameters(layer: keras.layers.Layer) -> tuple[list[str], bool]:
-    """Returns the names of a constructor's own parameters, and if it takes any."""
+    """Returns the constructor's own parameters, and whether it has `**kwargs`."""
     parameters = inspect.signature(type(layer)).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     own = [

@@ -172,7 +172,7 @@ def _list_as_tuple(state: Any) -> Any:
 
 
 def _least_outer_dims(layer: keras.layers.Layer) -> int:
-    """Returns how many outer dimensions a layer's inputs need: 2 with a time."""
+    """Returns the number of outer dimensions of a layer's inputs: 2 with time."""
     if isinstance(layer, keras.layers.TimeDistributed):
         return 1 + _least_outer_dims(layer.layer)
     if isinstance(layer, keras.Sequential):
@@ -186,8 +186,8 @@ def _apply_layer(
     """Applies a Keras layer or model.
 
     Layers accept any number of outer dimensions, but a model with declared inputs
-    accepts only one, and so do layers that flatten their inputs. For these a sequence
-    `[B, T, ...]` is folded.
+    accepts only one, and so do layers that flatten their inputs. For such layers a
+    sequence `[B, T, ...]` is folded.
     """
     if getattr(layer, "takes_one_outer_dim", False):
         extra = outer_rank - 1

@@ -26,8 +26,8 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
     With the hidden state `z [n]`, learned deviations `std [n, A]` and a matrix `E` of
     standard normal numbers, the noise is `z (std * E)`; its component `j` has the
     variance `sum_i z_i^2 std_ij^2`. Losses use this distribution. A
-    `StateDependentNoisePolicy` keeps `E` for several steps, in which the action is a
-    smooth function of the state.
+    `StateDependentNoisePolicy` keeps `E` for several steps, during which the action is
+    a smooth function of the state.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
           sample_spec: The bounded float spec of the actions, of one dimension or more.
           initial_log_std: The initial logarithm of all deviations.
           learn_features: Whether gradients flow through the variance into the hidden
-            state; by default it is a constant there, as in the authors' code.
+            state; by default no gradient flows, as in the authors' code.
           scale_distribution: Whether samples are squashed into the bounds by a tanh:
             the distribution is then a `SquashToSpecNormal`.
           name: The network's name.

@@ -1,4 +1,4 @@
-"""Layers that follow a head and turn its distribution into actions."""
+"""Layers that turn the distribution of a head into actions."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class StochasticSamplingHead(DistributionLayer, recorded_layer.RandomLayer):
 class ApproximateMode(DistributionLayer):
     """Gives a transformed distribution a mode: the transformed mode.
 
-    That is not the point of the largest density, unless the transformation is linear,
-    but what squashed policies usually take as the greedy action. Other distributions
-    are returned unchanged.
+    The transformed mode is not the point of the largest density, unless the
+    transformation is linear, but squashed policies usually take it as the greedy
+    action. Other distributions are returned unchanged.
     """
 
     def call(self, inputs: Any) -> Any:
@@ -95,8 +95,9 @@ class ExpQWeightedPolicy(recorded_layer.RandomLayer):
         Args:
           actor_network: A Keras layer, stateless Network or function that maps
             observations to a distribution of actions, or to random actions.
-          critic_network: One that maps `(observation, action)` to values `[B]` or
-            `[B, 1]`, or to a distribution of values, whose mean counts.
+          critic_network: A layer, Network or function that maps `(observation, action)`
+            to values `[B]` or `[B, 1]`, or to a distribution of values, whose mean is
+            taken.
           beta: The temperature, above 0.
           num_action_samples: The number of actions to choose from.
           seed: The seed of the actions; see `RandomLayer`.

@@ -106,7 +106,7 @@ def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:
-    """Returns how many dimensions `tensors` have in front of the `specs`' own."""
+    """Returns the number of dimensions of `tensors` in front of the `specs`' own."""
     tensor = tf.nest.flatten(tensors)[0]
     spec = tf.nest.flatten(specs)[0]
     return int(tensor.shape.rank - spec.shape.rank)
@@ -283,7 +283,7 @@ def dense_layers(
 ) -> list[keras.layers.Layer]:
     """Makes the dense layers, and the dropout layers that follow some of them.
 
-    With `layer_norm`, a normalization stands between each dense layer and its
+    With `layer_norm`, there is a normalization between each dense layer and its
     activation.
     """
     units = list(fc_layer_params or ())
@@ -320,7 +320,7 @@ def dense_layers(
 
 
 def layer_normalization(dtype: Any) -> keras.layers.Layer:
-    """Makes a layer normalization with the epsilon that Sonnet and PyTorch have."""
+    """Makes a layer normalization with the epsilon of Sonnet and PyTorch."""
     return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype)
 
 

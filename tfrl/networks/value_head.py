@@ -21,7 +21,7 @@ class ValueHead(keras.layers.Layer):
         V(x) + A(x, a) - mean over a' of A(x, a')
 
     for each of the m numbers (Wang et al., "Dueling network architectures for deep
-    reinforcement learning", 2016, arXiv:1511.06581, equation 9; of distributions,
+    reinforcement learning", 2016, arXiv:1511.06581, equation 9; for distributions,
     Hessel et al., "Rainbow", 2018, arXiv:1710.02298).
     """
 
@@ -44,7 +44,7 @@ class ValueHead(keras.layers.Layer):
           numbers_per_action: The number m of outputs of each action, such as the atoms
             or the quantiles of its return; None returns values `[B, n]`.
           dueling_layer_params: The units of the hidden layers of each stack of a
-            dueling head, `()` for two linear ones; None makes no dueling head.
+            dueling head, `()` for two linear layers; None makes no dueling head.
           noisy_stddev: The first scale of the noise in the weights of all layers of the
             head, 0.5 in the paper; see `NoisyDense`. None makes plain layers.
           hidden_activation: The activation of hidden layers.

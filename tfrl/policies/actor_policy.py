@@ -48,7 +48,7 @@ class ActorPolicy(tf_policy.TFPolicy):
           clip: Whether `action` clips to the bounds of `action_spec`.
           training: Whether the network is called in training mode.
           observation_and_action_constraint_splitter: See `TFPolicy`; the network is
-            given the mask as the argument `mask`. Only for one discrete action spec,
+            given the mask as the argument `mask`. It needs one discrete action spec,
             which may have several choices.
           name: The module's name.
           emit_log_probability: See `TFPolicy`. An action that the network gives without

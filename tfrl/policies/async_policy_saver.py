@@ -29,10 +29,10 @@ class AsyncPolicySaver(forwarding.Forwards):
           policy_saver: The saver that writes the policy.
 
         Raises:
-          RuntimeError: Raised by the next call of a method below if a save in the
-            background failed, with the exception of the save as the cause. Later saves
-            work again.
-          ValueError: Raised by `save` and `save_checkpoint` if the saver is closed.
+          RuntimeError: The next call of a method below raises it if a save in the
+            background failed; its cause is the exception of the save. Later saves work
+            again.
+          ValueError: `save` and `save_checkpoint` raise it if the saver is closed.
         """
         self._policy_saver = policy_saver
         self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix="policy_saver")
@@ -97,5 +97,6 @@ class AsyncPolicySaver(forwarding.Forwards):
         if failure is not None:
             raise RuntimeError(
                 f"AsyncPolicySaver: the save to {self._export_dir} failed with "
-                f"{type(failure).__name__}: {failure}; mend that and save again."
+                f"{type(failure).__name__}: {failure}; remove the cause, and save "
+                "again."
             ) from failure

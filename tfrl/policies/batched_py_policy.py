@@ -1,4 +1,4 @@
-"""A policy on batches of arrays, made of one policy for each entry of the batch."""
+"""A policy on batches of arrays, with one policy for each entry of the batch."""
 
 from __future__ import annotations
 

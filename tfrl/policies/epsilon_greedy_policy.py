@@ -28,12 +28,12 @@ _MAX_ACTIONS_BY_FLOAT = 2**16
 class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
     """Takes a random valid action with probability epsilon, else the greedy one.
 
-    The choice is independent for each entry of the batch. The policy state is
-    the greedy policy's. For one discrete choice, `distribution` returns the categorical
-    distribution of the actions, whose `probs_parameter()` are their probabilities,
-    `[B, num_actions]`. The log-probability in `info` is a sum: the log-probability
-    that the greedy or the random policy gives the action, and `log(1 - epsilon)` or
-    `log(epsilon)` for the choice between the two.
+    The choice is independent for each entry of the batch. The policy state is the state
+    of the greedy policy. For one discrete choice, `distribution` returns the
+    categorical distribution of the actions, whose `probs_parameter()` are their
+    probabilities, `[B, num_actions]`. The log-probability in `info` is a sum: the
+    log-probability that the greedy or the random policy gives the action, and `log(1 -
+    epsilon)` or `log(epsilon)` for the choice between the two.
     """
 
     def __init__(

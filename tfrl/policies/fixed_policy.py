@@ -117,14 +117,14 @@ class FixedPolicy(tf_policy.TFPolicy):
 
 
 def _with_log_probability(info: Any, info_spec: Any) -> Any:
-    """Returns `info` with zeros for a log-probability that only its spec has."""
+    """Adds a log-probability of zero to `info` if only its spec has one."""
     specs = policy_step.get_log_probability(info_spec, ())
     given = policy_step.get_log_probability(info, ())
     num_specs = _num_entries(specs)
     if num_specs == 0 or _num_entries(given) > 0:
         return info
     if _num_entries(info) == 0 and _num_entries(info_spec) == num_specs:
-        info = info_spec  # For its structure; nothing else is in it.
+        info = info_spec  # Gives the structure; it has no other contents.
     zeros = tf.nest.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), specs
     )
@@ -138,7 +138,8 @@ def _num_entries(nest: Any) -> int:
 def _as_arrays(actions: Any, action_spec: Any) -> Any:
     """Returns `actions` as arrays of the dtypes and shapes of the spec."""
     try:
-        # Maps only down to the specs: a single action may be a list of numbers.
+        # The mapping stops at the specs, because a single action may be a list of
+        # numbers.
         arrays = tree.map_structure_up_to(action_spec, np.asarray, actions)
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -15,7 +15,7 @@ class GaussianPolicy(noise_policy.NoisePolicy):
     """Adds independent noise from `N(0, scale^2)` to another policy's actions.
 
     This is the exploration of TD3 (Fujimoto et al. 2018, arXiv:1802.09477, section
-    6.1). State and `info` are the wrapped policy's, so a log-probability in `info`
+    6.1). State and `info` come from the wrapped policy, so a log-probability in `info`
     belongs to the action without noise.
     """
 

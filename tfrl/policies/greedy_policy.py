@@ -65,7 +65,7 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
 
 
 def __getattr__(name: str) -> Any:
-    # TF-Agents has this class in this module. It is defined in another one, so that
+    # TF-Agents has this class in this module. It is defined in another module, so that
     # acting greedily does not import TFP.
     if name == "DeterministicWithLogProb":
         from tfrl.policies import deterministic

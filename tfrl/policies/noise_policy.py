@@ -16,7 +16,7 @@ from tfrl.utils import actions, nest_utils, seeds
 
 
 class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
-    """Adds noise to another policy's actions; a subclass writes `_draw_noise`."""
+    """Adds noise to another policy's actions; a subclass implements `_draw_noise`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
     def _draw_noise(
         self, like: Sequence[tf.Tensor], noise_seeds: Sequence[tf.Tensor]
     ) -> list[tf.Tensor]:
-        """Returns noise `[B, ...]` for each of the actions, drawn by its seed."""
+        """Draws noise `[B, ...]` for each of the actions, each with its own seed."""
 
     def _greedy_action(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor

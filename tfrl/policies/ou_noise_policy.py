@@ -19,18 +19,17 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     """Adds Ornstein-Uhlenbeck noise to another policy's actions.
 
     This is the exploration of DDPG (Lillicrap et al. 2016, arXiv:1509.02971, section
-    7): each call of `action` sets the noise `x` to
-    `(1 - ou_damping) x + N(0, ou_stddev^2)`. If the batch size is known when `action`
-    runs or is traced, each entry of the batch has its own noise; otherwise all entries
-    share the same noise. The noise continues from one episode to the next. State and
-    `info` are the wrapped policy's, so a log-probability in `info` belongs to the
-    action without noise.
+    7): each call of `action` sets the noise `x` to `(1 - ou_damping) x + N(0,
+    ou_stddev^2)`. If the batch size is known when `action` runs or is traced, each
+    entry of the batch has its own noise; otherwise all entries share the same noise.
+    The noise continues from one episode to the next. State and `info` come from the
+    wrapped policy, so a log-probability in `info` belongs to the action without noise.
 
     The noise is kept in variables, not in the policy state, so that it stays correlated
-    in a loop that does not pass the policy state on. The first action makes them, or
-    `prepare`, which the training loops call. Therefore two calls with the same
-    seed return different actions, but two new policies with the same seed act alike. A
-    checkpoint of the policy holds the noise.
+    in a loop that does not pass the policy state on. The first action makes these
+    variables, or `prepare`, which the training loops call. Therefore two calls with the
+    same seed return different actions, but two new policies with the same seed act
+    alike. A checkpoint of the policy holds the noise.
     """
 
     def __init__(
@@ -73,7 +72,8 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
         self._ou_stddev = ou_stddev
         self._ou_damping = ou_damping
         self._reset_at_episode_start = reset_at_episode_start
-        # The processes by batch shape, which is not known before the first action.
+        # Maps batch shapes, which are not known before the first action, to noise
+        # processes.
         self._processes: dict[str, list[ou_process.OUProcess]] = {}
 
     def prepare(self, batch_size: int | None) -> None:

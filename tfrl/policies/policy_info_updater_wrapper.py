@@ -1,4 +1,4 @@
-"""A policy that adds side information to `info`, such as the version of a model."""
+"""A policy that adds entries to `info`, such as the version of a model."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class PolicySaver:
         """Writes the SavedModel to `export_dir`, and then the file with the specs.
 
         Raises:
-          ValueError: TensorFlow would take `export_dir` for a pattern.
+          ValueError: TensorFlow would interpret `export_dir` as a pattern.
         """
         paths.refuse_patterns("export_dir", export_dir)
         export_dir = os.fspath(export_dir)
@@ -262,7 +262,7 @@ class PolicySaver:
         `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded policy.
 
         Raises:
-          ValueError: TensorFlow would take `export_dir` for a pattern.
+          ValueError: TensorFlow would interpret `export_dir` as a pattern.
         """
         paths.refuse_patterns("export_dir", export_dir)
         prefix = os.path.join(
@@ -311,7 +311,7 @@ class PolicySaver:
                 batch_size = tf.shape(tf.nest.flatten(observation)[0])[0]
                 episode_start = tf.fill([batch_size], True)
                 state = policy.get_initial_state(batch_size)
-            # It calls the trace of `action`.
+            # `predict` calls the trace of `action`.
             return prediction.predict_tensors(
                 self._policy, policy.time_step_spec, observation, state, episode_start
             )

@@ -1,4 +1,4 @@
-"""Chooses actions for raw observations, arrays in and arrays out."""
+"""Chooses actions for raw observations; takes and returns arrays."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tfrl.typing import types
 
 
 class Acting(Protocol):
-    """A policy, live or saved."""
+    """The interface of a policy, live or saved."""
 
     def action(self, time_step: ts.TimeStep, policy_state: Any) -> Any:
         """Returns a `PolicyStep` for a batch of time steps."""
 
     def get_initial_state(self, batch_size: Any) -> Any:
-        """Returns the initial state of so many episodes."""
+        """Returns the initial state of `batch_size` episodes."""
 
 
 def predict(
@@ -36,12 +36,12 @@ def predict(
     """Returns actions and the next state; see `TFPolicy.predict`.
 
     Args:
-      policy: The policy that chooses, for a batch.
+      policy: The policy, which takes batches.
       time_step_spec: The specs of its time steps.
-      observation: See there.
-      state: See there.
-      episode_start: See there.
-      convert: Makes what the policy takes from an array or a tensor.
+      observation: See `TFPolicy.predict`.
+      state: See `TFPolicy.predict`.
+      episode_start: See `TFPolicy.predict`.
+      convert: Converts an array or a tensor to an input of the policy.
     """
     spec = tensor_spec.from_spec(time_step_spec)
     arrays = _conform(observation, spec.observation)
@@ -71,11 +71,11 @@ def predict_tensors(
     """Returns actions and the next state, as batched tensors; for graphs.
 
     Args:
-      policy: The policy that chooses.
+      policy: The policy.
       time_step_spec: The specs of its time steps.
       observation: Tensors `[B, ...]`.
       state: The state, `[B, ...]`.
-      episode_start: Where an episode begins, bool `[B]`.
+      episode_start: Whether an episode begins, bool `[B]`.
     """
     step: policy_step.PolicyStep = policy.action(
         _time_step(time_step_spec, observation, episode_start), state
@@ -86,7 +86,7 @@ def predict_tensors(
 def _time_step(
     spec: ts.TimeStep, observation: types.NestedTensor, episode_start: tf.Tensor
 ) -> ts.TimeStep:
-    """Returns time steps whose rewards no policy reads."""
+    """Returns time steps for a policy, with rewards that policies do not read."""
     outer = tf.shape(episode_start)
     return ts.TimeStep(
         tf.where(episode_start, ts.StepType.FIRST, ts.StepType.MID),
@@ -104,7 +104,7 @@ def _batched(nest: Any) -> Any:
 
 
 def _starts(episode_start: Any, batch_size: int) -> np.ndarray:
-    """Returns where an episode begins, bool `[B]`."""
+    """Returns whether an episode begins, bool `[B]`."""
     starts = np.asarray(episode_start)
     if starts.dtype != np.bool_ or starts.shape not in ((), (1,), (batch_size,)):
         raise ValueError(
@@ -118,8 +118,8 @@ def _conform(observation: Any, spec: Any) -> Any:
     """Returns the observations as arrays of the specs' dtypes.
 
     Raises:
-      TypeError: A dtype cannot become that of its spec.
-      ValueError: The structure, or a shape, is another one.
+      TypeError: A value cannot be cast to the dtype of its spec.
+      ValueError: The structure, or a shape, differs from the specs.
     """
     try:
         leaves = tree.flatten_up_to(spec, observation, check_types=False)

@@ -17,8 +17,8 @@ from tfrl.utils import number_checks
 class EpsilonGreedyPolicy(py_policy.PyPolicy):
     """Takes a random action with probability epsilon, else another policy's action.
 
-    The choice is independent for each entry of a batch. The policy state is
-    `greedy_policy`'s. A stateless `greedy_policy` is not called if every entry
+    The choice is independent for each entry of a batch. The policy state is the state
+    of `greedy_policy`. A stateless `greedy_policy` is not called if every entry
     explores.
     """
 
@@ -34,7 +34,8 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         """Creates the policy.
 
         Args:
-          greedy_policy: The policy on arrays whose action is taken otherwise.
+          greedy_policy: The policy on arrays whose action is taken if the random one is
+            not.
           epsilon: The probability of a random action, in [0, 1].
           random_policy: The policy that chooses the random actions; by default a
             `RandomPyPolicy` that respects the mask of `greedy_policy`'s splitter.
@@ -107,7 +108,8 @@ class EpsilonGreedyPolicy(py_policy.PyPolicy):
         random = self._random_policy.action(time_step, seed=random_seed)
         if np.all(explores) and not tree.flatten(self._policy_state_spec):
             return random._replace(state=policy_state)
-        # Called for all entries, since the state of those that explore advances too.
+        # It is called for all entries, since the state of exploring entries advances,
+        # too.
         greedy = self._greedy_policy.action(time_step, policy_state, greedy_seed)
         return policy_step.PolicyStep(
             _choose(explores, random.action, greedy.action),

@@ -19,7 +19,7 @@ from tfrl.utils import hooks
 
 
 class PyPolicy(hooks.RefusesOverrides, abc.ABC):
-    """Maps time steps of arrays to actions; a subclass writes `_action`."""
+    """Maps time steps of arrays to actions; a subclass implements `_action`."""
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_setup_specs": "give the constructor other specs",
@@ -70,7 +70,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         Args:
           time_step: Arrays that match `time_step_spec`, batched or not.
           policy_state: The state that the previous call returned.
-          seed: Determines all random numbers of this call; a policy may use none.
+          seed: The seed of all random numbers of this call, if the policy draws any.
 
         Raises:
           TypeError: The time step holds tensors.
@@ -85,7 +85,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
                 "tfrl.policies.tf_py_policy.TFPyPolicy."
             )
         if seed is None:
-            # Left out, so that a subclass may write an `_action` without a seed.
+            # It is left out, so that the `_action` of a subclass need not take a seed.
             return self._action(time_step, policy_state)
         return self._action(time_step, policy_state, seed=seed)
 
@@ -102,7 +102,7 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         )
 
     def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
-        """Returns what acts on batches, and what makes its inputs from arrays."""
+        """Returns a policy on batches, and a function that converts arrays for it."""
         return self, np.asarray
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:

@@ -19,7 +19,7 @@ from tfrl.utils import common, forwarding, nest_utils, seeds
 
 
 class PyTFEagerPolicyBase(py_policy.PyPolicy):
-    """Feeds arrays to a policy on tensors, adding and removing the batch dimension.
+    """Runs a policy on tensors with arrays; adds and removes the batch dimension.
 
     The policy state stays a nest of batched tensors, since the caller only passes it
     back to `action`.
@@ -75,7 +75,7 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         policy_state: types.NestedArray,
         seed: int | None = None,
     ) -> policy_step.PolicyStep:
-        # Converted to tensors, because each new array would cause a new trace.
+        # They are converted to tensors, because each new array would cause a new trace.
         as_tensor = _batched_tensor if self._batch_time_steps else tf.convert_to_tensor
         time_step = tf.nest.map_structure(as_tensor, time_step)
         if tf.nest.flatten(policy_state):

@@ -1,4 +1,4 @@
-"""The policy of a Q network: action values as logits, and their argmax.
+"""The policy of a Q network, which uses action values as logits.
 
 `GreedyPolicy` and `EpsilonGreedyPolicy` take the argmax of the values directly. Only
 `distribution` makes a TFP distribution, so greedy Q-learning never imports TFP.

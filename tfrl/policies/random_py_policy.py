@@ -42,8 +42,8 @@ class RandomPyPolicy(py_policy.PyPolicy):
           info_spec: See `PyPolicy`.
           seed: The seed of the random stream; None takes the system's entropy. If
             `action` is given a seed, it uses that seed instead of the stream.
-          outer_dims: The batch dimensions of the actions; by default those of each time
-            step's observation.
+          outer_dims: The batch dimensions of the actions; by default the batch
+            dimensions of each time step's observation.
           observation_and_action_constraint_splitter: See `PyPolicy`.
 
         Raises:
@@ -92,7 +92,8 @@ class RandomPyPolicy(py_policy.PyPolicy):
         return tuple(shape[: len(shape) - len(specs[0].shape)])
 
     def _masked_action(self, mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        # Each of several independent uniform numbers is equally likely the largest.
+        # Each of several independent uniform numbers is equally likely to be the
+        # largest.
         index = np.argmax(np.where(mask, rng.random(mask.shape), -1.0), axis=-1)
         action = (index + self._action_spec.minimum).astype(self._action_spec.dtype)
         outer_dims = mask.shape[:-1]

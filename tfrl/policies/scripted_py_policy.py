@@ -23,7 +23,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
     ```
 
     The policy state is `[index, count]`: the index of the current entry of the script,
-    and the number of its steps that are done. To restart the script in a new episode,
+    and the number of steps already taken in it. To restart the script in a new episode,
     pass `get_initial_state()`.
     """
 
@@ -44,7 +44,7 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
             whose `num_steps` is not positive are skipped.
 
         Raises:
-          ValueError: An action does not fit `action_spec`. Also raised by `action` when
+          ValueError: An action does not fit `action_spec`. `action` also raises it when
             the script is over.
         """
         super().__init__(

@@ -22,10 +22,10 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
     `StateDependentNoiseProjectionNetwork`: their noise is linear in features of the
     state, with a random matrix. This policy keeps the matrix (of standard normal
     numbers, which the network's current deviations multiply) until an episode ends or
-    `sample_freq` steps have passed. So actions are smooth, but the distribution of each
-    of them is still the wrapped policy's, and log-probabilities in `info` are by that
-    distribution. Raffin, Kober and Stulp, "Smooth exploration for robotic reinforcement
-    learning" (2021, arXiv:2005.05719), section 3.
+    `sample_freq` steps have passed. So the actions are smooth over time, but each
+    action still has the wrapped policy's distribution, which also gives the
+    log-probabilities in `info`. Raffin, Kober and Stulp, "Smooth exploration for
+    robotic reinforcement learning" (2021, arXiv:2005.05719), section 3.
 
     The policy state holds the matrix of each batch entry beside the state of the
     wrapped policy. A call without a policy state draws a new matrix.
@@ -42,7 +42,8 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
         """Creates the policy.
 
         Args:
-          wrapped_policy: A policy with such distributions.
+          wrapped_policy: A policy with distributions of a
+            `StateDependentNoiseProjectionNetwork`.
           sample_freq: The number of steps for which a matrix is kept; None keeps it for
             the whole episode.
           name: The module's name.
@@ -75,7 +76,7 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
         self, batch_size: int | tf.Tensor | None
     ) -> types.NestedTensor:
         zeros: Any = tf_policy.TFPolicy._get_initial_state(self, batch_size)
-        # The wrapped policy may begin with other numbers.
+        # The wrapped policy may start from other numbers.
         return {**zeros, "wrapped": super()._get_initial_state(batch_size)}
 
     def _greedy_action(
@@ -116,7 +117,7 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
 
 
 def _draw_like(nest: types.NestedTensor, seed: tf.Tensor) -> types.NestedTensor:
-    """Returns a nest of standard normal numbers with these shapes and dtypes."""
+    """Returns a nest of standard normal numbers with given shapes and dtypes."""
     flat = tf.nest.flatten(nest)
     drawn = [
         seeds.normal(own, tf.shape(tensor), tensor.dtype)
@@ -126,7 +127,7 @@ def _draw_like(nest: types.NestedTensor, seed: tf.Tensor) -> types.NestedTensor:
 
 
 def _normal_of(distribution: Any) -> Any:
-    """Returns the distribution before it is squashed, if it is."""
+    """Returns the normal distribution, without the squashing if there is any."""
     return getattr(distribution, "input_distribution", distribution)
 
 

@@ -1,4 +1,4 @@
-"""A policy that records its state, from which learners go on in mid-episode."""
+"""A policy that records its state, so that learners can start in mid-episode."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ POLICY_STATE = "policy_state"
 class StateRecordingPolicy(wrapper_policy.WrapperPolicy):
     """Acts like the wrapped policy, and adds the state before the action to `info`.
 
-    `PolicyStep.info` is a dictionary with the entry `policy_state`: the state that the
-    action was computed from, which is the initial state where an episode begins. Its
-    lists are tuples, since tf.data has no lists.
+    `PolicyStep.info` is a dictionary with the entry `policy_state`: the state from
+    which the action was computed, which is the initial state where an episode begins.
+    Lists in the state become tuples, since tf.data has no lists.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ def _with_state(info: Any, state: Any) -> dict[str, Any]:
 
 
 def _with_tuples(nest: Any) -> Any:
-    """Returns a nest with tuples in place of its lists."""
+    """Returns a nest with tuples instead of lists."""
 
     def as_tuple(part: Any) -> tuple[Any, ...] | None:
         return tuple(part) if isinstance(part, list) else None

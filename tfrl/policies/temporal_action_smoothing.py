@@ -18,7 +18,7 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
     The average begins at 0 in each episode, and each step sets it to
     `smoothing_coefficient * average + (1 - smoothing_coefficient) * action`. The policy
     state is the pair of the wrapped policy's state and the average, which has the specs
-    of the action. `info` is the wrapped policy's.
+    of the action. `info` comes from the wrapped policy.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
 
         Args:
           policy: A policy whose actions are all floats.
-          smoothing_coefficient: A number in [0, 1]; 0 leaves the actions as they are.
+          smoothing_coefficient: A number in [0, 1]; 0 does not change the actions.
           name: The module's name.
           seed: See `TFPolicy`.
 

@@ -1,8 +1,8 @@
 """`TFPolicy`, the base class of policies on tensors.
 
-The public methods call the protected methods that a subclass writes, and check
-structures, dtypes and shapes in Python. In a `tf.function` the checks run only while it
-is traced, so they add nothing to the graph.
+The public methods call the protected methods of a subclass, and check structures,
+dtypes and shapes in Python. In a `tf.function` the checks run only while it is traced,
+so they add nothing to the graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ conversion.spare_modules()
 class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     """Maps time steps to actions, or to distributions over actions.
 
-    A subclass writes `_distribution`, or `_action` if it has no distribution. The
+    A subclass implements `_distribution`, or `_action` if it has no distribution. The
     `seed` of `_action` is an integer tensor of shape `[2]`. A subclass may override
     `_variables` if some of its variables do not affect its actions, `_greedy_action` if
     there is a faster way to find the mode, and `_is_pure_tensorflow` so that eager
@@ -89,8 +89,8 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
             the pair (input of the network, mask of valid actions `[B, num_actions]`).
           validate_args: Whether inputs and outputs are checked against the specs.
           name: The module's name.
-          seed: Seed of the policy's own random stream, which `action` draws from when
-            it is given no seed; None follows `tf.random.set_seed`.
+          seed: Seed of the policy's own random stream, from which `action` draws if it
+            is given no seed; None follows `tf.random.set_seed`.
 
         Raises:
           ValueError: `time_step_spec` is not a `TimeStep`.
@@ -129,7 +129,8 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         self._validate_args = validate_args
         self._set_untracked("_traced_action", traced_action.TracedAction())
         if self._needs_seed:
-            # Made here, since a `tf.function` that calls `action` may make no variable.
+            # The stream is made here, since a `tf.function` that calls `action` may
+            # make no variable.
             with tf.init_scope():
                 self._generator = seeds.make_generator(seed)
 
@@ -189,7 +190,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         state: types.NestedArray | None = None,
         episode_start: Any = None,
     ) -> tuple[types.NestedArray, types.NestedArray]:
-        """Chooses actions for raw observations: arrays in, arrays out.
+        """Chooses actions for raw observations; takes and returns arrays.
 
         ```python
         observation, _ = env.reset()  # A Gymnasium environment.
@@ -200,15 +201,16 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
           observation: A nest of arrays that match the observation spec, one observation
             or a batch `[B, ...]`.
           state: The state that the previous call returned; None at the start.
-          episode_start: Where an episode begins, a bool or bools `[B]`, for policies
-            with a state; None for everywhere without a `state`, and nowhere with one.
+          episode_start: Whether an episode begins, a bool or bools `[B]`, for policies
+            with a state. None means that all episodes begin if `state` is None, and
+            that none begins otherwise.
 
         Returns:
           The action, and the next state (`()` if stateless): nests of arrays, with a
           batch dimension if the observations have one.
 
         Raises:
-          TypeError: A dtype cannot become that of its spec.
+          TypeError: A value cannot be cast to the dtype of its spec.
           ValueError: A structure or shape differs from its spec.
         """
         return prediction.predict(
@@ -255,8 +257,8 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         """Makes the variables that actions for a batch of this size need.
 
         Training loops call it, so that checkpoints restored before the first action
-        find all variables. Most policies have all from the start; a subclass that makes
-        some with its first action overrides this method.
+        find all variables. Most policies have all variables from the start; a subclass
+        that makes variables with its first action overrides this method.
 
         Args:
           batch_size: The number of time steps in a batch; None for single time steps.
@@ -452,7 +454,8 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     ) -> types.NestedTensor:
         is_first = time_step.is_first()
         if is_first.shape.rank == 2:
-            # For a sequence `[B, T]` the given state is that before the first step.
+            # For a sequence `[B, T]` the given state is the state before the first
+            # step.
             is_first = is_first[:, 0]
         initial_state = self.get_initial_state(_batch_size(time_step))
         return nest_utils.where(is_first, initial_state, policy_state)

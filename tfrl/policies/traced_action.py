@@ -36,11 +36,12 @@ class TracedAction:
     def function(self, policy: Any) -> Any:
         """Returns `policy._act` as a `tf.function`, which is made only once."""
         if self._policy is None or self._policy() is not policy:
-            # There is no function yet, or only that of the policy which this one is a
-            # copy of. The reference is weak, to avoid a reference cycle.
+            # There is no function yet, or this policy is a copy and has the function of
+            # the original. The reference is weak, to avoid a reference cycle.
             owner: Any = weakref.ref(policy)
             self._policy = owner
-            # A partial, so that TensorFlow counts the traces of each policy alone.
+            # It is a partial, so that TensorFlow counts the traces of each policy
+            # separately.
             self._function = common.function(functools.partial(_act, owner))
         return self._function
 

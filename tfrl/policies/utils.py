@@ -69,7 +69,7 @@ def check_zero_minimum(action_spec: tensor_spec.BoundedTensorSpec) -> None:
 
 
 def network_observation_spec(observation_spec: Any, splitter: Any) -> Any:
-    """Returns the specs of the network's part of the observation, or of all of it."""
+    """Returns the specs of the network's part of the observation, or of the whole."""
     return observation_spec if splitter is None else splitter(observation_spec)[0]
 
 
@@ -113,7 +113,7 @@ def random_valid_index(mask: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         without a valid action gives 0.
       seed: Integer tensor `[2]`.
     """
-    # Each of several independent uniform numbers is equally likely the largest.
+    # Each of several independent uniform numbers is equally likely to be the largest.
     numbers = seeds.uniform(seed, tf.shape(mask))
     valid = tf.where(tf.cast(mask, tf.bool), numbers, -1.0)
     return tf.argmax(valid, axis=-1, output_type=tf.int32)

@@ -12,10 +12,10 @@ from tfrl.typing import types
 
 
 class WrapperPolicy(tf_policy.TFPolicy):
-    """Base class of policies that wrap a policy and take over its specs and flags.
+    """Base class of policies that wrap a policy and have its specs and flags.
 
-    The variables and the initial state are the wrapped policy's, too. A subclass
-    writes `_action` or `_distribution`, as for any `TFPolicy`.
+    The wrapped policy also gives the variables and the initial state. A subclass
+    implements `_action` or `_distribution`, as for any `TFPolicy`.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 `TFUniformReplayBuffer` keeps everything in `tf.Variable`s and works inside a graph, and
 so does `TFPrioritizedReplayBuffer`, which samples frames with large TD errors more
-often. Their `row_format` says what they store of a frame: `FrameStacking` stores each
-frame of stacked observations once, and `Hindsight` relabels goals.
+often. Their `row_format` defines the stored form of a frame: `FrameStacking` stores
+each frame of stacked observations once, and `Hindsight` relabels goals.
 `EpisodicReplayBuffer` keeps whole episodes. `PyUniformReplayBuffer` keeps NumPy arrays,
 and `PyHashedReplayBuffer` stores an image that occurs in several stacks only once.
 

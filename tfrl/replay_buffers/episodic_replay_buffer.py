@@ -20,11 +20,11 @@ BufferInfo = replay_buffer.BufferInfo
 
 
 class Episodes(NamedTuple):
-    """Episodes that were read from a buffer, or are to be added to a buffer.
+    """Episodes that were read from a buffer, or that will be added to a buffer.
 
     Attributes:
       length: The numbers of frames, int64 `[N]`.
-      completed: 1 where the episode has ended, else 0; uint8 `[N]`.
+      completed: 1 for an episode that has ended, else 0; uint8 `[N]`.
       tensor_lists: TensorLists, variant `[N]`, in the structure of the data spec.
     """
 
@@ -34,7 +34,7 @@ class Episodes(NamedTuple):
 
 
 class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
-    """Stores episodes; samples whole ones, or windows of successive frames.
+    """Stores episodes; samples whole episodes, or windows of successive frames.
 
     Writers carry the numbers of the episodes that they write to: `create_episode_ids`
     returns the first ids, and every write returns the ids for the next write.
@@ -61,22 +61,22 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           data_spec: A nest of `tf.TensorSpec`s of one frame.
-          capacity: How many episodes are kept.
+          capacity: The number of episodes to keep.
           completed_only: Whether only episodes that have ended are sampled.
-          buffer_size: Accepted and not used: each element of a dataset draws its own
-            episode.
+          buffer_size: Has no effect: each element of a dataset draws its own episode.
           name_prefix: The prefix of the variables' names.
           device: The device of the variables; None leaves it to TensorFlow.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
-          begin_episode_fn: Takes the items being written and returns where a new
+          begin_episode_fn: Takes the items being written, and returns whether a new
             episode begins: bool `[]` or `[N]` for `add_batch` and `extend_episodes`,
             `[]` for `add_sequence`. By default `items.is_first()`.
-          end_episode_fn: The same for the ends of episodes; by default
-            `items.is_last()`.
+          end_episode_fn: A function like `begin_episode_fn` for the ends of episodes;
+            by default `items.is_last()`.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
-          dataset_window_shift: How far a deterministic pass moves from one window to
-            the next; None is `num_steps`, so that windows do not overlap.
+          dataset_window_shift: The number of frames from the start of one window to the
+            start of the next in a deterministic pass; None takes `num_steps`, so that
+            windows do not overlap.
 
         Raises:
           ValueError: If `capacity` is not positive, or a spec cannot be stored.
@@ -120,7 +120,7 @@ class EpisodicReplayBuffer(replay_buffer.ReplayBuffer):
         return self._name_prefix
 
     def create_episode_ids(self, num_episodes: Any = None) -> tf.Tensor:
-        """Returns the ids to write with first: int64 `[num_episodes]`, or `[]` if None.
+        """Returns the ids for the first write: int64 `[num_episodes]`, or `[]` if None.
 
         Raises:
           ValueError: If `num_episodes` is larger than the capacity.
@@ -326,9 +326,8 @@ class StatefulEpisodicReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           replay_buffer: The buffer that stores the episodes.
-          num_episodes: How many episodes are written at once, in general the
-            environment's batch size; None is for one episode, written by
-            `add_sequence`.
+          num_episodes: The number of episodes that are written at once, usually the
+            environment's batch size; None for one episode, written by `add_sequence`.
 
         Raises:
           TypeError: If `replay_buffer` is not an `EpisodicReplayBuffer`.

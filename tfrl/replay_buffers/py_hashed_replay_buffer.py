@@ -42,7 +42,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
 
     def add_frame(self, frame: np.ndarray) -> int:
         """Adds an array of any shape and dtype; returns its key, an int64."""
-        # A copy, since a view would keep the whole stack in memory.
+        # This is a copy, since a view would keep the whole stack in memory.
         frame = np.array(frame, order="C")
         digest = hashlib.blake2b(frame.tobytes(), digest_size=8).digest()
         key = int.from_bytes(digest, "little", signed=True)
@@ -60,7 +60,7 @@ class FrameBuffer(tf.train.experimental.PythonState):
         return np.array([self.add_frame(frame) for frame in slices], np.int64)
 
     def decompress(self, observation: np.ndarray, split_axis: int = -1) -> np.ndarray:
-        """Returns the array that `compress` was given for these keys.
+        """Returns the array from which `compress` made these keys.
 
         Args:
           observation: The keys, int64 `[..., n]`.
@@ -124,7 +124,7 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
     """A `PyUniformReplayBuffer` of trajectories that stores each image once.
 
     The observation is split along its last axis, as for the images `[84, 84, 4]` of
-    `FrameStack`, and equal slices are stored once, also if they come from different
+    `FrameStack`, and equal slices are stored once, even if they come from different
     frames.
     """
 
@@ -141,9 +141,10 @@ class PyHashedReplayBuffer(py_uniform_replay_buffer.PyUniformReplayBuffer):
         Args:
           data_spec: A `Trajectory` of `ArraySpec`s, whose observation is one array of
             at least one dimension.
-          capacity: How many frames are kept.
+          capacity: The number of frames to keep.
           log_interval: The number of writes from one log message to the next; the
-            message says how many different slices are stored. None logs nothing.
+            message gives the number of different slices that are stored. None logs
+            nothing.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:

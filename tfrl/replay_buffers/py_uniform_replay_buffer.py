@@ -19,9 +19,9 @@ from tfrl.utils import number_checks, numpy_storage, seeds
 class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
     """Stores frames one at a time; samples frames, or windows of successive frames.
 
-    Samples are items alone, without a `BufferInfo`. Writing and reading is thread-safe.
-    `tf.train.Checkpoint` saves the frames, the position of the next write and the state
-    of the random generator.
+    Samples consist of items, without a `BufferInfo`. Writing and reading is
+    thread-safe. `tf.train.Checkpoint` saves the frames, the position of the next write
+    and the state of the random generator.
 
     A subclass that stores frames in another form overrides `_encoded_data_spec`,
     `_encode`, `_decode` and `_on_delete`.
@@ -38,7 +38,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           data_spec: A nest of `ArraySpec`s of one frame.
-          capacity: How many frames are kept.
+          capacity: The number of frames to keep.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
 
         Raises:
@@ -220,7 +220,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
             self._state.cur_id = np.int64(0)
 
     def _read(self, frames: Any) -> Any:
-        """Returns frames by their numbers `[...]`, counted from the oldest frame."""
+        """Returns the frames with numbers `[...]`, counted from the oldest frame."""
         oldest = self._state.cur_id if self.size == self._capacity else 0
         return self._decode(self._storage.get((oldest + frames) % self._capacity))
 

@@ -20,9 +20,10 @@ class BufferInfo(NamedTuple):
     """Information about a sample beyond its items.
 
     Attributes:
-      ids: The running numbers of the frames, int64, shaped like one leaf of the items.
-      probabilities: How likely each item or sequence was to be drawn, float32 `[B]` or
-        `[]`; `()` where nothing was drawn at random.
+      ids: The consecutive numbers of the frames, int64, shaped like one leaf of the
+        items.
+      probabilities: The probability with which each item or sequence was drawn, float32
+        `[B]` or `[]`; `()` if nothing was drawn at random.
     """
 
     ids: Any
@@ -32,13 +33,14 @@ class BufferInfo(NamedTuple):
 class ReplayBuffer(tf.Module, tracking.Untracked):
     """Base of replay buffers, which store nests of tensors and sample them.
 
-    Subclasses override what they support: `_num_frames`, `_add_batch`, `_get_next`,
-    `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and `_clear`.
+    Subclasses override the methods that they support: `_num_frames`, `_add_batch`,
+    `_get_next`, `_as_dataset`, `_single_deterministic_pass_dataset`, `_gather_all` and
+    `_clear`.
 
-    A loop of `tfrl.train` asks a buffer what it can do: `supports_xla`,
-    `is_prioritized`, `draws_by_seed`, `works_in_graph`, `batch_size`, `max_length` and
-    `check_fits`.
-    This class answers for a plain buffer; subclasses override the answers that differ.
+    A loop of `tfrl.train` reads the abilities of a buffer from these attributes and
+    methods: `supports_xla`, `is_prioritized`, `draws_by_seed`, `works_in_graph`,
+    `batch_size`, `max_length` and `check_fits`. This class has the values of a plain
+    buffer; subclasses override the values that differ.
     """
 
     def __init__(
@@ -48,8 +50,8 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
         Args:
           data_spec: A nest of specs that describes one item.
-          capacity: How many items the buffer can hold.
-          stateful_dataset: Whether its datasets run operations that have state.
+          capacity: The number of items that the buffer can hold.
+          stateful_dataset: Whether the buffer's datasets run stateful operations.
         """
         super().__init__()
         self._set_untracked("_data_spec", data_spec)
@@ -63,12 +65,12 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def capacity(self) -> int:
-        """How many items the buffer can hold."""
+        """The number of items that the buffer can hold."""
         return self._capacity
 
     @property
     def stateful_dataset(self) -> bool:
-        """Whether the buffer's datasets run operations that have state."""
+        """Whether the buffer's datasets run stateful operations."""
         return self._stateful_dataset
 
     @property
@@ -82,7 +84,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def calls_python(self) -> bool:
-        """Whether a sample calls Python, which XLA's programs do on the CPU alone.
+        """Whether a sample calls Python, which programs of XLA can do on the CPU only.
 
         False unless a subclass says otherwise.
         """
@@ -90,11 +92,11 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def draws_by_seed(self) -> bool:
-        """Whether there is `sample(sample_batch_size, num_steps, seed)`.
+        """Whether the buffer has a method `sample(sample_batch_size, num_steps, seed)`.
 
         Such a draw depends only on the contents and the seed, and changes nothing, so a
-        log may look at a batch without an effect on training. False unless a subclass
-        says otherwise.
+        log may use a batch without an effect on training. False unless a subclass says
+        otherwise.
         """
         return False
 
@@ -119,12 +121,12 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def batch_size(self) -> int | None:
-        """How many items `add_batch` takes at once; None if it takes any number."""
+        """The number of items that `add_batch` takes at once; None for any number."""
         return None
 
     @property
     def max_length(self) -> int | None:
-        """How many frames of each environment are kept; None if there is no limit."""
+        """The number of frames of each environment that are kept; None for no limit."""
         return None
 
     def check_fits(self, num_steps: int | None) -> None:
@@ -149,7 +151,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         yield
 
     def num_frames(self) -> Any:
-        """Returns how many items the buffer holds now."""
+        """Returns the number of items in the buffer."""
         return self._num_frames()
 
     def add_batch(self, items: Any) -> Any:
@@ -169,10 +171,11 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         """Returns items drawn at random.
 
         Args:
-          sample_batch_size: How many items to draw (`B`); None draws one and leaves the
-            batch dimension out.
-          num_steps: How many successive frames make one item (`T`); None gives single
-            frames without a time dimension (whole episodes in an episodic buffer).
+          sample_batch_size: The number of items to draw (`B`); None draws one item
+            without a batch dimension.
+          num_steps: The number of successive frames in one item (`T`); None gives
+            single frames without a time dimension (whole episodes in an episodic
+            buffer).
           time_stacked: Whether the frames are stacked, `[B, T, ...]`; otherwise a tuple
             of `T` items `[B, ...]` is returned.
 
@@ -195,10 +198,11 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         """Returns a `tf.data.Dataset` of samples from the buffer.
 
         The dataset is endless and reads the buffer again for every element: each
-        `next(iterator)` sees everything that was written before it. This, and the
-        promise that the same seed gives the same samples, holds only if elements are
-        made one at a time. With `num_parallel_calls`, or after `.prefetch(...)`,
-        samples are drawn some steps earlier and in an order that depends on timing.
+        `next(iterator)` takes everything into account that was written before it. This
+        is true only if elements are made one at a time, and only then does the same
+        seed give the same samples. With `num_parallel_calls`, or after
+        `.prefetch(...)`, samples are drawn some steps earlier and in an order that
+        depends on timing.
 
         Inside a tf.function a dataset's reads are invisible to automatic control
         dependencies, so chain them to the writes. (The uniform and the prioritized
@@ -214,10 +218,10 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         An iterator cannot be checkpointed; make a new one from the restored buffer.
 
         Args:
-          sample_batch_size: How many items make one element; see `get_next`.
-          num_steps: How many successive frames make one item; see `get_next`.
-          num_parallel_calls: How many elements are made at the same time; None makes
-            them one after another.
+          sample_batch_size: The number of items in one element; see `get_next`.
+          num_steps: The number of successive frames in one item; see `get_next`.
+          num_parallel_calls: The number of elements that are made at the same time;
+            None makes them one after another.
           sequence_preprocess_fn: Applied to the items of each element.
           single_deterministic_pass: Whether to iterate once over the frames in the
             order in which they were written, instead of drawing at random without end.
@@ -229,7 +233,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
         Raises:
           ValueError: If an argument is not a positive number, or the data spec contains
-            lists, which tf.data takes for tensors.
+            lists, which tf.data would turn into tensors.
           NotImplementedError: If the buffer does not support an argument.
         """
         number_checks.check_sizes(
@@ -248,8 +252,8 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         dataset = make(
             sample_batch_size, num_steps, sequence_preprocess_fn, num_parallel_calls
         )
-        # By default tf.data injects prefetching and parallel calls: then elements are
-        # older than the last write, and out of order inside a graph.
+        # By default tf.data injects prefetching and parallel calls. Elements would then
+        # be older than the last write, and out of order inside a graph.
         options = tf.data.Options()
         options.autotune.enabled = False
         draw = None
@@ -267,7 +271,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
         Like `gather_all`, but the result has a fixed shape, which XLA needs.
 
         Args:
-          num_frames: How many frames of each environment to return.
+          num_frames: The number of frames of each environment to return.
 
         Returns:
           Tensors `[B, num_frames, ...]` in the structure of the data spec; frames that

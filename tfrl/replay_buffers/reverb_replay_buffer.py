@@ -41,7 +41,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     Frames are written by the observers of `reverb_utils`, which a `PyDriver` calls. To
     write batches, from a TensorFlow driver or a loop of `tfrl.train`, pass
-    `make_observer` to the buffer: then `add_batch` hands each row of a batch to an
+    `make_observer` to the buffer: then `add_batch` passes each row of a batch to an
     observer.
 
     When a `tf.train.Checkpoint` that holds the buffer is saved, the server writes a
@@ -72,24 +72,25 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         Args:
           data_spec: A nest of specs of one frame, without batch and time.
           table_name: The table to sample from.
-          sequence_length: How many frames every item has (`T`); None if the number
+          sequence_length: The number of frames of every item (`T`); None if the number
             varies.
           server_address: The server's address, as "host:port".
-          local_server: The server, if this process has started it. Either this or the
-            address must be given.
-          dataset_buffer_size: How many items a dataset may request ahead of their use;
-            None is three times the batch size.
-          max_cycle_length: Accepted for compatibility with TF-Agents, where it sets the
-            number of streams of a dataset; here one stream delivers whole batches.
+          local_server: The server, if this process has started it. Either
+            `local_server` or `server_address` must be given.
+          dataset_buffer_size: The number of items that a dataset may request ahead of
+            their use; None takes three times the batch size.
+          max_cycle_length: Has no effect. TF-Agents has it for the number of streams of
+            a dataset; here one stream delivers whole batches.
           num_workers_per_iterator: A factor for the number of items requested ahead; -1
             means 1. The items come in the order of the table's sampler in any case.
-          max_samples_per_stream: The most items in one request; -1 sets no limit.
-          rate_limiter_timeout_ms: How long to wait for the table's rate limiter before
-            a dataset ends; -1 waits without limit.
+          max_samples_per_stream: The largest number of items in one request; -1 for no
+            limit.
+          rate_limiter_timeout_ms: The number of milliseconds to wait for the table's
+            rate limiter before a dataset ends; -1 waits without limit.
           make_observer: A function that makes an observer from the client, such as a
             `ReverbAddTrajectoryObserver`, for `add_batch`. If None, `add_batch` raises
             NotImplementedError.
-          batch_size: How many rows the batches of `add_batch` have; each row has an
+          batch_size: The number of rows of the batches for `add_batch`; each row has an
             observer of its own.
           token: The token, if the server requires one; by default the environment
             variable TFRL_REPLAY_TOKEN.
@@ -168,7 +169,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def last_checkpoints(self) -> list[str | None]:
-        """The checkpoint that the server wrote last for this object; None without."""
+        """The last checkpoint that the server wrote for this object, or None."""
         return [self._contents.path]
 
     @property
@@ -182,7 +183,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return self._batch_size
 
     def table_infos(self) -> list[replay_service.reverb_types.TableInfo]:
-        """Returns what `get_table_info` does, as a buffer of several servers would."""
+        """Returns the result of `get_table_info`, like a buffer of several servers."""
         return [self.get_table_info()]
 
     def get_table_info(self) -> replay_service.reverb_types.TableInfo:
@@ -245,7 +246,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         return size
 
     def _add_batch(self, items: Any) -> tf.Tensor:
-        """Adds a batch; returns how many were added before it since `clear`, int64."""
+        """Adds a batch; returns the number of earlier batches since `clear`, int64."""
         if self._rows is None:
             raise NotImplementedError(
                 "ReverbReplayBuffer.add_batch: was made without make_observer; pass "
@@ -291,7 +292,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     def _clear(self) -> None:
         def clear() -> list[Any]:
-            # Writers that wait for the rate limiter can go on once the table is empty.
+            # Writers that wait for the rate limiter can continue once the table is
+            # empty.
             self._py_client.reset(self._table_name)
             if self._rows is not None:
                 self._rows.reset()
@@ -348,7 +350,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         )
         if sequence_preprocess_fn is not None or not tf.executing_eagerly():
             return self._make_dataset(*arguments)
-        # Tutorials make a dataset in every iteration, and each one takes tracing.
+        # Tutorials make a dataset in every iteration, and each dataset has to be
+        # traced.
         if arguments not in self._datasets:
             self._datasets[arguments] = self._make_dataset(*arguments)
         return self._datasets[arguments]
@@ -375,14 +378,16 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         if is_plain and steps is None:
             return reverb_dataset.batches(sequences, sample_batch_size)
         if is_plain and steps is not None and self._sequence_length is not None:
-            # The last pool may have fewer sequences, and still makes batches of pieces.
+            # The last pool may have fewer sequences, but it still gives batches of
+            # pieces.
             pools = reverb_dataset.batches(sequences, batch_size, drop_remainder=False)
             return reverb_dataset.mixed_pieces(pools, steps, sample_batch_size)
         pieces = reverb_dataset.preprocessed(
             sequences, sequence_preprocess_fn, num_parallel_calls
         )
         if steps is not None:
-            # Large enough that the pieces of a batch come from about as many sequences.
+            # This is large enough that the pieces of a batch come from about as many
+            # sequences.
             of_one = (self._sequence_length or 100 * steps) // steps
             pieces = reverb_dataset.pieces_in_order(pieces, steps)
             pieces = pieces.shuffle(of_one * batch_size)
@@ -427,7 +432,7 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
         )
 
     def _steps_to_cut(self, num_steps: int | None) -> int | None:
-        """Returns how many frames make a piece of a sequence; None keeps it whole."""
+        """Returns the number of frames in a piece of a sequence; None for no pieces."""
         length = self._sequence_length
         if num_steps is None or length is None or num_steps == length:
             return None if num_steps == length else num_steps

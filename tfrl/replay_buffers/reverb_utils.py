@@ -7,8 +7,8 @@ rows to them.
 
 An episode ends at its boundary, the frame that leads from LAST to the next FIRST. It
 also ends where two successive frames do not belong together, because a driver was
-restarted in mid-episode. No item crosses such a cut, except the items of
-`ReverbTrajectorySequenceObserver`, which may cross anything.
+restarted in mid-episode. No item crosses such a cut, except for the items of
+`ReverbTrajectorySequenceObserver`, which may cross all cuts and boundaries.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
     driver was restarted in the middle of it, is dropped with a warning. An episode that
     has ended, but whose boundary was not observed before the next episode or a `flush`,
     is written without the boundary. The frames of the running episode are kept until it
-    ends, or until `reset()`, which writes them as they are.
+    ends, or until `reset()`, which writes the frames so far.
 
     Batches of items with several lengths cannot be stacked: sample with
-    `sample_batch_size=1`, or pad them with `Dataset.padded_batch`.
+    `sample_batch_size=1`, or pad the items with `Dataset.padded_batch`.
     """
 
     def __init__(
@@ -55,16 +55,17 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
 
         Args:
           py_client: The client of the replay server.
-          table_name: The table to write to, or several, which share the frames.
+          table_name: The table, or several tables, to write to. Several tables share
+            the frames.
           max_sequence_length: The largest number of frames in an episode, including its
-            boundary; the writer keeps that many.
+            boundary; the writer keeps so many frames.
           priority: The priority of new items.
-          bypass_partial_episodes: Whether to drop and log a longer episode; if False,
-            it raises a ValueError.
+          bypass_partial_episodes: Whether to drop and log a longer episode; if False, a
+            longer episode raises a ValueError.
 
         Raises:
           ValueError: If `max_sequence_length` is not positive, the priority is not a
-            finite number from 0 up, or no table is given.
+            finite number of at least 0, or no table is given.
         """
         number_checks.check_sizes(max_sequence_length=max_sequence_length)
         self._bypass_partial_episodes = bypass_partial_episodes
@@ -96,7 +97,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         super().flush(timeout_ms)
 
     def reset(self, write_cached_steps: bool = True) -> None:
-        """Ends the episode here. Not needed between whole episodes.
+        """Ends the episode here; this is not needed between whole episodes.
 
         Args:
           write_cached_steps: Whether to write the frames of the running episode as an
@@ -113,7 +114,8 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
             self._append(trajectory)
 
     def _end_at_boundary(self) -> None:
-        # A boundary alone is not an episode: the episode was written without it before.
+        # A boundary alone is not an episode. The episode was written earlier, without
+        # the boundary.
         self.reset(write_cached_steps=self._cached_steps > 1)
 
     def _end_at_cut(self) -> None:
@@ -170,11 +172,12 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
 
         Args:
           py_client: The client of the replay server.
-          table_name: The table to write to, or several, which share the frames.
-          sequence_length: How many frames make an item (`T`).
-          stride_length: How many frames after an item the next item begins: with 1
-            there is an item for every window, with `sequence_length` items do not
-            overlap.
+          table_name: The table, or several tables, to write to. Several tables share
+            the frames.
+          sequence_length: The number of frames in an item (`T`).
+          stride_length: The number of frames from the start of one item to the start of
+            the next: with 1 there is an item for every window, and with
+            `sequence_length` items do not overlap.
           priority: The priority of new items.
           pad_end_of_episodes: Whether boundary frames of zeros are added at the end of
             an episode, so that an episode shorter than `sequence_length` makes an item.
@@ -185,7 +188,7 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
 
         Raises:
           ValueError: If a length is not positive, the priority is not a finite number
-            from 0 up, no table is given, or `tile_end_of_episodes` is set without
+            of at least 0, no table is given, or `tile_end_of_episodes` is set without
             `pad_end_of_episodes`.
         """
         number_checks.check_sizes(
@@ -204,7 +207,7 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
         super().__init__(py_client, table_name, sequence_length, priority)
 
     def reset(self, write_cached_steps: bool = True) -> None:
-        """Ends the episode here. Not needed between whole episodes.
+        """Ends the episode here; this is not needed between whole episodes.
 
         Args:
           write_cached_steps: Whether to pad the cached frames, as at the end of an
@@ -276,7 +279,7 @@ class ReverbTrajectorySequenceObserver(ReverbAddTrajectoryObserver):
         """Does nothing: the boundary is a frame like any other."""
 
     def _end_at_cut(self) -> None:
-        """Does nothing: samplers see a cut by the step types on both of its sides."""
+        """Does nothing: samplers recognise a cut by the step types on both sides."""
 
 
 def _padding_like(

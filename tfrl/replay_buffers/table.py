@@ -145,7 +145,7 @@ class Table(tf.Module, tracking.Untracked):
         """Whether rows are assigned as slices, which a GPU does in its own memory.
 
         To scatter integers, TensorFlow copies the whole variable from the GPU to the
-        host and back. On a CPU, a scatter is the faster of the two, for images by far.
+        host and back. On a CPU, a scatter is faster, much faster for images.
         """
         stands_for = variable_substitution.active() or ()
         return not any(
@@ -174,8 +174,8 @@ def _with_block(variable: tf.Variable, block: tf.Tensor, value: tf.Tensor) -> tf
     """Returns the table with one block replaced, so that XLA updates it in place.
 
     XLA would fuse a single update into the read that follows. Then the update and the
-    read both need the old table, so XLA copies the whole table at every write. XLA does
-    not do this with two updates, so the block is written twice.
+    read both need the old table, so XLA copies the whole table at every write. With two
+    updates XLA does not fuse them, so the block is written twice.
     """
     blocks = tf.reshape(variable, [-1, *value.shape])
     block = tf.cast(block, tf.int32)

@@ -28,9 +28,10 @@ class PrioritizedBufferInfo(NamedTuple):
     """Information about a sample beyond its items.
 
     Attributes:
-      ids: As in `BufferInfo`: the running numbers of the frames, int64, shaped like one
-        leaf of the items.
-      probabilities: How likely each window was to be drawn, float32 `[B]` or `[]`.
+      ids: The consecutive numbers of the frames, int64, shaped like one leaf of the
+        items, as in `BufferInfo`.
+      probabilities: The probability with which each window was drawn, float32 `[B]` or
+        `[]`.
       keys: The windows' keys for `update_priorities`, int64 `[B]` or `[]`.
       weights: The importance weights, float32 `[B]` or `[]`; the mean over many samples
         is about 1.
@@ -48,7 +49,8 @@ def importance_weights(
     """Returns the weights `min((1 / N * 1 / P(i))^beta, max_weight)`, float64 `[B]`.
 
     Args:
-      probabilities: How likely each example was to be drawn, P(i), float64 `[B]`.
+      probabilities: The probability P(i) with which each example was drawn, float64
+        `[B]`.
       number: The number N of examples that could be drawn, `[]` or `[B]`.
       importance_exponent: Beta, float64 `[]` or a number.
       max_weight: The largest weight.
@@ -71,14 +73,14 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         w_i = min((1 / N * 1 / P(i))^beta, max_weight)
 
     of the examples in the loss correct the bias of this sampling. N is the number of
-    those windows. The paper divides the weights of a sample by their maximum instead.
-    But the maximum is that of the least likely example, so the mean weight varies
-    several-fold from sample to sample, and the size of the updates with it. A new frame
-    gets the largest priority that any frame has had so far, so that every frame is
-    likely to be sampled once (algorithm 1, line 6). As in the paper, that number never
-    falls; only `clear` sets it back to 1. So one priority of 1e30 makes nearly every
-    draw one of frames that have not been drawn since they were added. Where errors can
-    be of any size, bound the priorities, as by `tf.minimum(errors, 10.0)`.
+    these windows. The paper divides the weights of a sample by their maximum instead.
+    But the maximum belongs to the least likely example, so the mean weight, and with it
+    the size of the updates, varies several-fold from sample to sample. A new frame gets
+    the largest priority that any frame has had so far, so that every frame is likely to
+    be sampled once (algorithm 1, line 6). As in the paper, this largest priority never
+    falls; only `clear` resets it to 1. So after one priority of 1e30, nearly every draw
+    takes a frame that has not been drawn since it was added. If errors can have any
+    size, bound the priorities, for example by `tf.minimum(errors, 10.0)`.
 
     A window is identified by its first frame, for any `num_steps`. Windows are drawn
     independently, with replacement and without strata, so a large sample can be split
@@ -118,32 +120,33 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
 
         Args:
           data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
-          batch_size: How many environments are written together (`B`).
-          max_length: How many frames of each environment are kept (`L`).
+          batch_size: The number of environments that are written together (`B`).
+          max_length: The number of frames of each environment that are kept (`L`).
           scope: The prefix of the variables' names.
           device: The device of the variables; None leaves it to TensorFlow.
           table_fn: A function that makes the storage from the spec and the number of
             rows.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
-          dataset_window_shift: How far a deterministic pass moves from one window to
-            the next; None is `num_steps`, so that windows do not overlap.
-          stateful_dataset: The value of the property of this name; it changes nothing
-            else, because all datasets read variables.
-          priority_exponent: Alpha, how much the priorities matter; 0 samples uniformly.
-          importance_exponent: Beta, how much of the bias the weights correct; 1
-            corrects all of it. A number, a tensor or variable, a callable without
+          dataset_window_shift: The number of frames from the start of one window to the
+            start of the next in a deterministic pass; None takes `num_steps`, so that
+            windows do not overlap.
+          stateful_dataset: The value of the property of the same name. It has no other
+            effect, because all datasets read variables.
+          priority_exponent: Alpha, the exponent of the priorities; 0 samples uniformly.
+          importance_exponent: Beta, the degree to which the weights correct the bias; 1
+            corrects it fully. A number, a tensor or variable, a callable without
             arguments that is evaluated for each sample, or a Keras schedule of `step`;
             the paper anneals from 0.4 to 1.
           epsilon: A number added to every updated priority, so that no priority is
             zero.
-          max_weight: The largest weight of an example, so that an unlikely one does not
-            rule an update.
+          max_weight: The largest weight of an example, so that an unlikely example does
+            not dominate an update.
           step: The variable that a schedule given as `importance_exponent` follows,
             such as an agent's `train_step_counter`.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
-          row_format: What is stored of a frame and made of stored rows, such as
-            `FrameStacking`; None stores frames as they are.
+          row_format: The conversion of frames to stored rows and back, such as
+            `FrameStacking`; None stores frames unchanged.
 
         Raises:
           ValueError: If a size or `max_weight` is not positive, an exponent or
@@ -265,8 +268,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     def _enter(self, new_id: tf.Tensor) -> tf.Tensor:
         keys = new_id * self._batch_size + tf.range(self._batch_size, dtype=tf.int64)
         value = tf.pow(self._max_priority.read_value(), self._alpha)
-        # The oldest frames leave the buffer: they are 0 before a range begins after
-        # them.
+        # The oldest frames leave the buffer. Their priorities become 0 before a range
+        # begins after them.
         oldest = keys - self._max_length * self._batch_size
         return self._tree.write(
             tf.concat([keys, oldest], axis=0),
@@ -295,7 +298,8 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         )
 
     def _clear(self) -> None:
-        # A frame's leaf is written before the frame can be drawn: no need to empty it.
+        # A frame's leaf is written before the frame can be drawn, so it need not be
+        # emptied.
         super()._clear()
         self._max_priority.assign(1.0)
 

@@ -32,7 +32,8 @@ class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         Like `gather_all`, but the result has a fixed shape, which XLA needs.
 
         Args:
-          num_frames: How many frames of each environment; at most `max_length`.
+          num_frames: The number of frames of each environment to return; at most
+            `max_length`.
 
         Returns:
           Tensors `[B, num_frames, ...]` in the structure of the data spec. A frame that

@@ -1,9 +1,9 @@
 """Checkpointers, which define where a server writes and finds its checkpoints.
 
 These objects only describe the place; the server process does the work. A checkpoint is
-a directory named after its time. When a new checkpoint is complete, those before the
-previous one are deleted. A server starts from the previous one, with a warning, if the
-newest one is damaged.
+a directory named after its time. When a new checkpoint is complete, the checkpoints
+before the previous one are deleted. A server starts from the previous checkpoint, with
+a warning, if the newest one is damaged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class DefaultCheckpointer(CheckpointerBase):
 
     Attributes:
       path: The directory that holds the checkpoints.
-      group: As the argument.
-      fallback_checkpoint_path: As the argument.
+      group: See the constructor.
+      fallback_checkpoint_path: See the constructor.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DefaultCheckpointer(CheckpointerBase):
         Args:
           path: The directory that holds the checkpoints. A server creates it when it
             starts.
-          group: Accepted for compatibility with Reverb; has no effect.
+          group: Has no effect; it is accepted for compatibility with Reverb.
           fallback_checkpoint_path: A checkpoint to start from while `path` holds none,
             such as a result of `Client.checkpoint`.
 
@@ -96,7 +96,7 @@ def default_checkpointer(group: str | None = None) -> CheckpointerBase:
     """Returns the default checkpointer of a server.
 
     Args:
-      group: Accepted for compatibility with Reverb; has no effect.
+      group: Has no effect; it is accepted for compatibility with Reverb.
     """
     del group
     return TempDirCheckpointer()

@@ -60,8 +60,8 @@ class Client:
             TFRL_REPLAY_TOKEN.
           tls_root_certificates: Root certificates (PEM) that verify the server's
             certificate; empty for the system's root certificates; by default the file
-            that the environment variable TFRL_REPLAY_TLS_CERTIFICATE names, and without
-            it an unencrypted connection.
+            that the environment variable TFRL_REPLAY_TLS_CERTIFICATE names. If there is
+            neither, the connection is not encrypted.
           timeout: The number of seconds to keep trying to reach the server.
 
         Raises:
@@ -384,7 +384,7 @@ class Client:
         return TrajectoryWriter(connect, num_keep_alive_refs, **options)
 
     def _structure(self, table: str) -> Any:
-        """Returns the structure of the table's signature, or None without one."""
+        """Returns the structure of the table's signature, or None."""
         tables = self._control.tables()
         if table not in tables:
             raise ValueError(
@@ -421,12 +421,12 @@ def _keys(keys: Any, name: str) -> np.ndarray:
         return np.fromiter(map(operator.index, keys), np.uint64, len(keys))
     except OverflowError:
         raise ValueError(
-            f"{name}: got a key that is negative or above 2**64 - 1, expected those of "
-            "`SampleInfo.key`."
+            f"{name}: got a key that is negative or above 2**64 - 1, expected keys "
+            "from `SampleInfo.key`."
         ) from None
     except TypeError as error:
         raise TypeError(
-            f"{name}: got keys that are not integers ({error}), expected those of "
+            f"{name}: got keys that are not integers ({error}), expected keys from "
             "`SampleInfo.key`."
         ) from None
 

@@ -1,4 +1,4 @@
-"""Rate limiters, which limit how far samples and inserts run ahead of each other.
+"""Rate limiters, which bound the lead of samples and inserts over each other.
 
 A rate limiter has four parameters. Let `inserts`, `samples` and `deletes` count the
 operations on the table since its creation or reset, and `difference = inserts *
@@ -184,7 +184,7 @@ def can_insert(limiter: RateLimiter, counts: Counts, n: int = 1) -> bool:
 
 
 def num_samples(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` samples, drawn one by one, are allowed.
+    """Returns the number of `n` samples, drawn one by one, that are allowed.
 
     The result assumes that the samples do not delete items.
     """
@@ -192,7 +192,7 @@ def num_samples(limiter: RateLimiter, counts: Counts, n: int) -> int:
 
 
 def num_inserts(limiter: RateLimiter, counts: Counts, n: int) -> int:
-    """Returns how many of `n` inserts, made one by one, are allowed.
+    """Returns the number of `n` inserts, made one by one, that are allowed.
 
     Evictions make no difference, because a full table stays above the minimum size.
     """
@@ -237,7 +237,7 @@ def check_satisfiable(
         raise ValueError(
             f"rate_limiter: got max_diff - min_diff {high - low}, expected at least "
             f"{least} with {ratio} samples_per_insert, because inserts and samples "
-            "would both stop for good; widen the range."
+            "would both stop forever; widen the range."
         )
 
 

@@ -1,4 +1,4 @@
-"""The types of samples: an item's data, and information about how it was drawn."""
+"""The types of samples: an item's data, and information about the draw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class SampleInfo(NamedTuple):
       probability: The probability of the item when it was drawn.
       table_size: The number of items in the table when the item was drawn.
       priority: The priority of the item.
-      times_sampled: How often the item has been drawn, including this time.
+      times_sampled: The number of times that the item has been drawn, including this
+        time.
     """
 
     key: Any

@@ -52,7 +52,7 @@ class Server:
         Args:
           tables: The tables.
           port: The port to listen on; None for any free port.
-          checkpointer: Says where checkpoints are kept, by default in a temporary
+          checkpointer: Determines where checkpoints are kept; by default in a temporary
             directory. The server starts from the latest checkpoint, if there is one.
           host: The interface to listen on. The default only admits clients on this
             host. Use "0.0.0.0" and a token for clients on other hosts.

@@ -47,10 +47,10 @@ sampler and remover: fifo, lifo, uniform, prioritized:EXPONENT, min_heap or max_
 (uniform and fifo);
 max_times_sampled (0, no limit);
 min_size, the number of items needed for sampling (1);
-samples_per_insert and error_buffer, by which writers and samplers wait for each other
-(they do not wait);
-kind: queue or stack, whose items are sampled once, instead of all keys but name and
-max_size. The flag can be repeated."""
+samples_per_insert and error_buffer, which make writers and samplers wait for each other
+(without samples_per_insert, they do not wait);
+kind: queue or stack. Each item of such a table is sampled once, and only the keys name
+and max_size go with kind. The flag can be repeated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,7 +29,7 @@ class KilledAtStartError(RuntimeError):
     """A signal has killed the process before it listened.
 
     Attributes:
-      how: Which one, in a phrase.
+      how: The signal, as a phrase such as "was killed by SIGKILL".
     """
 
     def __init__(self, text: str, how: str):
@@ -127,9 +127,10 @@ class ServerProcess:
             hint += ", so check whether the machine ran out of memory"
         return (
             f"The replay server on port {self.port} (process {self.pid}), which this "
-            f"process had started, has died with exit code {code}: {hint}. What its "
-            "tables held since the last checkpoint is lost. Run this program again; "
-            "with a DefaultCheckpointer the server continues from that checkpoint."
+            f"process had started, has died with exit code {code}: {hint}. All changes "
+            "of its tables since the last checkpoint are lost. Run this program "
+            "again; with a DefaultCheckpointer the server continues from that "
+            "checkpoint."
         )
 
     def stop(self) -> None:
@@ -139,7 +140,7 @@ class ServerProcess:
         self._stopped = True
         own_servers.remove(self.port, self.death)
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # Otherwise it takes this process for dead.
+        with contextlib.suppress(OSError):  # Else it assumes this process dead.
             self._process.stdin.write(_STOP)
             self._process.stdin.flush()
         self._close_pipes()
@@ -191,7 +192,7 @@ class ServerProcess:
 
     def _send(self, config: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # The exit code says more.
+        with contextlib.suppress(OSError):  # The exit code is more informative.
             self._process.stdin.write(json.dumps(config).encode() + b"\n")
             self._process.stdin.flush()
 

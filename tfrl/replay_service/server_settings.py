@@ -1,4 +1,4 @@
-"""Checks the settings of a server; errors name the setting that is wrong."""
+"""Checks the settings of a server. Errors name the setting that is wrong."""
 
 from __future__ import annotations
 
@@ -172,7 +172,8 @@ def read_tls(certificate: str | None, key: str | None) -> list[str] | None:
 def default_tls() -> tuple[bytes, bytes] | None:
     """Returns the certificate chain and the key that the environment names.
 
-    Returns None if it names no key: a client has the certificate alone.
+    Returns None if the environment names no key, as for a client, which needs only the
+    certificate.
 
     Raises:
       ValueError: See `read_tls`.
@@ -188,7 +189,7 @@ def check_tls(tls: tuple[bytes, bytes] | None) -> None:
     """Checks that a certificate chain and a private key are in the PEM format.
 
     Raises:
-      ValueError: If they are not.
+      ValueError: If one of them is not.
     """
     if tls is None:
         return

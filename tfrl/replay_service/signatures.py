@@ -14,7 +14,7 @@ def mismatch(
     signature: Sequence[Leaf],
     columns: Sequence[tuple[str, tuple[int, ...]]],
 ) -> str | None:
-    """Returns an error message, as Reverb's, if an item does not match a table.
+    """Returns an error message like Reverb's if an item does not match a table.
 
     Args:
       table: The name of the table.

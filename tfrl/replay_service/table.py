@@ -204,7 +204,7 @@ class Table:
         extensions: Sequence[TableExtensionBase] | None = None,
         signature: Any = None,
     ) -> Table:
-        """Returns a new, empty table with all arguments replaced that are not None.
+        """Returns a new, empty table; arguments that are not None replace its settings.
 
         Args:
           name: See the constructor.

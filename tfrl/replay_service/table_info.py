@@ -108,7 +108,7 @@ class TableInfo:
       rate_limiter_info: The rate limiter, with the number of inserts and samples so
         far.
       current_size: The number of items.
-      num_episodes: The number of episodes that the items come from.
+      num_episodes: The number of episodes from which the items come.
       num_deleted_episodes: The number of episodes whose last item has been deleted.
       num_unique_samples: The number of items that have been sampled at least once.
       num_deleted_items: The number of deleted items.
@@ -179,7 +179,7 @@ class TableInfo:
 
     @property
     def counts(self) -> rate_limiters.Counts:
-        """The counts that the rate limiter depends on."""
+        """The counts on which the rate limiter depends."""
         limiter = self.rate_limiter_info
         return rate_limiters.Counts(
             limiter.insert_stats.completed,

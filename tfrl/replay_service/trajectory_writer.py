@@ -41,14 +41,14 @@ class TrajectoryWriter:
                     )
             writer.end_episode()
 
-    A step is only sent if an item refers to it, and only once, no matter how many items
+    A step is only sent if an item refers to it, and only once, even if several items
     do. Items are sent in batches: when 64 items or 4 MiB of steps are waiting, when
     `flush`, `end_episode` or `close` is called, and 50 ms after they were created. Each
     item is inserted exactly once, in the order of `create_item`, even if the connection
     is lost and made again.
 
-    Only `flush` and `end_episode` wait for the server. A writer on which neither is
-    called keeps all items in memory that a table's rate limiter holds back.
+    Only `flush` and `end_episode` wait for the server. If neither is called, the writer
+    keeps all items in memory that a table's rate limiter holds back.
 
     Only one thread may use a writer. In a forked child process, the writer keeps its
     history but has no items; the parent process sends the items created so far.
@@ -94,7 +94,7 @@ class TrajectoryWriter:
     def __del__(self) -> None:
         """Sends the remaining items, and waits briefly for their confirmation."""
         stream = getattr(self, "_stream", None)
-        # In the end, the interpreter sets the names of modules to None.
+        # At the end of the process, the interpreter sets the names of modules to None.
         if stream is not None and sys is not None and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # No more threads can start.
                 background_flusher.close_after_writer(stream, _CLOSING)
@@ -137,7 +137,7 @@ class TrajectoryWriter:
         num_keep_alive_refs: int,
         max_chunk_length: int | None,
     ) -> None:
-        """Sets how many recent steps of one leaf the writer keeps.
+        """Sets the number of recent steps of one leaf that the writer keeps.
 
         Args:
           path: The path of the leaf.
@@ -205,8 +205,8 @@ class TrajectoryWriter:
           priority: The priority of each item, at least 0.
           trajectory: A nest of `TrajectoryColumn`s from `history`; see `create_item`.
           shifts: int64 `[n]`, `n >= 1`. The item of each shift has the steps of
-            `trajectory`, each of them replaced by the step that comes so many steps
-            later. Items are inserted in this order.
+            `trajectory`, each shifted by so many steps into the future. Items are
+            inserted in this order.
 
         Raises:
           TypeError: See `create_item`.
@@ -241,7 +241,7 @@ class TrajectoryWriter:
             stream.added(len(shifts))
 
     def create_item(self, table: str, priority: float, trajectory: Any) -> None:
-        """Creates an item and has it inserted into a table. Never waits.
+        """Creates an item, to be inserted into a table. Never waits.
 
         Args:
           table: The name of the table.

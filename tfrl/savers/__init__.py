@@ -1,8 +1,8 @@
-"""Saves checkpoints, restores them, and saves networks as programs of their own.
+"""Saves and restores checkpoints, and saves networks as independent programs.
 
 `Checkpointer` saves a dictionary of objects every few minutes, as Acme's does.
-`whole_checkpoints.Checkpointer`, which it uses, saves when it is told to, as TF-Agents'
-`utils.common.Checkpointer` does.
+`whole_checkpoints.Checkpointer`, which it uses, saves when its `save` is called, like
+TF-Agents' `utils.common.Checkpointer` does.
 
 >>> import tempfile
 >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Reads checkpoints whole and names their variables."""
+"""Reads checkpoints completely, and names their variables."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ VARIABLE_VALUE = sliced_variables.VARIABLE_VALUE
 def repair_state(directory: str) -> None:
     """Writes the state file `checkpoint` again if it is lost or damaged.
 
-    TensorFlow's manager of a directory reads which checkpoints there are from this file
-    and raises an error if it is damaged.
+    TensorFlow's manager of a directory reads the list of checkpoints from this file,
+    and raises an error if the file is damaged.
     """
     with contextlib.suppress(ValueError):
         if tf.train.get_checkpoint_state(directory) is not None:
@@ -46,7 +46,7 @@ def repair_state(directory: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.remove(state)
         return
-    # The order alone counts, but the manager forgets what has no time.
+    # Only the order matters, but the manager forgets checkpoints without a time.
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     for i, name in enumerate(names, start=1):
         lines.append(f'all_model_checkpoint_paths: "{name}"')
@@ -71,7 +71,7 @@ def read_whole(path: str) -> Any:
     reader = tf.train.load_checkpoint(path)
     for name in reader.get_variable_to_shape_map():
         for _ in sliced_variables.read_tensor(reader, path, name):
-            pass  # One slice at a time, for a large replay buffer.
+            pass  # A large replay buffer is read one slice at a time.
     return reader
 
 
@@ -94,11 +94,11 @@ def describe_failure(path: str, error: Exception) -> str:
 
 
 def named_variables(root: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the variables below `root` with the keys that a checkpoint gives them.
+    """Yields the variables below `root` with their keys in a checkpoint.
 
-    Keys are paths of attributes. The walk visits objects in the order in which
-    TensorFlow does when it saves, because a variable with several paths has the key of
-    the first.
+    Keys are paths of attributes. The walk visits objects in the same order as
+    TensorFlow does when it saves, because a variable with several paths has the first
+    path as its key.
 
     Args:
       root: The object to save, such as a `tf.train.Checkpoint`.
@@ -126,8 +126,8 @@ def trained_variables(root: Any) -> dict[str, Any]:
     """Returns the floating-point variables that training changes, by their keys.
 
     These are all trainable variables, and all variables of agents, Keras layers and
-    optimizers.
-    Others hold data, such as experience and metrics, in which infinity may be right.
+    optimizers. Other variables hold data, such as experience and metrics, in which
+    infinity may be right.
 
     Args:
       root: The object to save, such as a `tf.train.Checkpoint`.
@@ -171,7 +171,7 @@ def unsaved_weights(root: Any) -> dict[str, list[str]]:
     saved = {id(part) for part in parts}
     found: dict[str, list[str]] = {}
     named: set[int] = set()
-    # Inner layers come after the layers around them.
+    # Inner layers come after outer layers.
     for part in reversed(parts):
         if isinstance(part, keras.Layer):
             missing = [w for w in part.weights if id(w) not in saved | named]
@@ -182,7 +182,7 @@ def unsaved_weights(root: Any) -> dict[str, list[str]]:
 
 
 def not_finite(reader: Any, keys: Iterable[str]) -> list[str]:
-    """Returns those keys of a checkpoint whose tensors hold NaN or infinity."""
+    """Returns the keys of a checkpoint whose tensors hold NaN or infinity."""
     saved = reader.get_variable_to_shape_map()
     return [
         key
@@ -200,7 +200,7 @@ def compare(reader: Any, root: Any) -> tuple[list[str], list[str]]:
 
     Returns:
       A line for each variable that was saved with another shape or dtype, and a line
-      for each variable that was not saved although its part of `root` was.
+      for each variable that was not saved although its part of `root` was saved.
     """
     shapes = reader.get_variable_to_shape_map()
     dtypes = reader.get_variable_to_dtype_map()

@@ -52,24 +52,24 @@ class Checkpointer:
             `Saveable`s and `TFSaveable`s. A Keras layer without variables is saved once
             it has them.
           directory: The directory above `<unique_id>/checkpoints/<subdirectory>`.
-          subdirectory: The name of the checkpoints' own directory.
+          subdirectory: The name of the directory of the checkpoints.
           time_delta_minutes: The least number of minutes between two checkpoints.
           enable_checkpointing: Whether anything is saved and restored.
           add_uid: Whether `system.paths.unique_id()` is part of the directory. A
             process that is started again finds its checkpoints only if the identifier
             is the same: set the environment variable `TFRL_ID`, or pass False.
-          max_to_keep: How many of the newest checkpoints are kept.
-          checkpoint_ttl_seconds: Accepted because Acme has it, where it has no effect
-            either: nothing is deleted by age.
+          max_to_keep: The number of newest checkpoints to keep.
+          checkpoint_ttl_seconds: Has no effect: nothing is deleted by age. It is
+            accepted because Acme has this argument, where it has no effect either.
           keep_checkpoint_every_n_hours: The hours after which a further checkpoint is
-            kept for good; None keeps only the newest.
+            kept for ever; None keeps only the newest.
 
         Raises:
           CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes.
           ValueError: If there is a checkpoint, but a network in `objects_to_save` has
             no variables yet, or `time_delta_minutes` is negative, or TensorFlow would
-            take the directory for a pattern.
+            interpret the directory as a pattern.
         """
         del checkpoint_ttl_seconds
         paths.refuse_patterns("directory", directory)
@@ -130,7 +130,7 @@ class Checkpointer:
             self._checkpointer.initialize_or_restore()
 
     def _check_networks_built(self) -> None:
-        """Raises if a network would not get its weights from the checkpoint.
+        """Raises an error if a network would not get its weights from the checkpoint.
 
         TensorFlow restores the variables of a Keras layer when the layer is built. It
         cannot do so for a network, whose variables are not named by its attributes.

@@ -16,8 +16,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class CheckpointingRunner:
     """Calls `step` of an object, and saves the object every `time_delta_minutes`.
 
-    An object without `step`, which works on threads of its own, is only saved. Methods
-    and attributes that the runner lacks are looked up in the object.
+    An object without `step`, which works on its own threads, is only saved. Methods and
+    attributes that the runner lacks are looked up in the object.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class CheckpointingRunner:
         )
 
     def step(self) -> None:
-        """Calls the object's `step`, or waits a second, and saves when it is time."""
+        """Calls the object's `step`, or waits a second; saves a checkpoint if due."""
         if hasattr(self._wrapped, "step"):
             self._wrapped.step()
         else:
@@ -56,8 +56,8 @@ class CheckpointingRunner:
     def run(self, num_steps: int | None = None) -> None:
         """Calls `step` until SIGINT or SIGTERM arrives; then saves a checkpoint.
 
-        A second signal ends the program without saving. On other threads than the main
-        thread no signals are received.
+        A second signal ends the program without saving. Only the main thread receives
+        signals.
 
         Args:
           num_steps: The number of steps after which to save and return; None runs until
@@ -76,7 +76,8 @@ class CheckpointingRunner:
         return self._checkpointer.directory
 
     def __getattr__(self, name: str) -> Any:
-        # Not for the runner's own attributes, which are missing while it is copied.
+        # The runner's own attributes are not looked up; they are missing while it is
+        # copied.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._wrapped, name)

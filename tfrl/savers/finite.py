@@ -25,7 +25,8 @@ def all_finite(variables: Iterable[Any]) -> tf.Tensor:
     sums = [_zero_if_finite(v) for v in variables if can_be_checked(v)]
     if not sums:
         return tf.constant(True)
-    # One test of all variables: XLA takes some milliseconds to compile each test.
+    # All variables are tested at once, because XLA takes some milliseconds to compile
+    # each test.
     return tf.reduce_all(tf.math.is_finite(tf.stack(sums)))
 
 

@@ -1,7 +1,6 @@
-"""Remembers the specs of the inputs that layers were first called with.
+"""Remembers the specs of the inputs with which layers were first called.
 
-Keras keeps the shapes alone, and not those of a layer that is called with several
-inputs.
+Keras keeps only the shapes, and only for layers that are called with one input.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ def remember(layer: keras.Layer, inputs: tuple[Any, ...]) -> None:
 
     Args:
       layer: The layer.
-      inputs: Its positional arguments, nests of tensors or arrays `[B, ...]`. Nothing
-        is kept of a call with other arguments, such as distributions.
+      inputs: The layer's positional arguments, nests of tensors or arrays `[B, ...]`.
+        For other arguments, such as distributions, nothing is kept.
     """
     leaves = tf.nest.flatten(inputs)
     if leaves and all(hasattr(x, "shape") and hasattr(x, "dtype") for x in leaves):
@@ -31,7 +30,7 @@ def remember(layer: keras.Layer, inputs: tuple[Any, ...]) -> None:
 def recall(layer: keras.Layer) -> tuple[Any, ...] | None:
     """Returns a nest of specs `[None, ...]` for each input; None if none are known.
 
-    Floating ones have the layer's compute dtype, to which a layer casts its inputs.
+    Floating specs have the layer's compute dtype, to which a layer casts its inputs.
     """
     specs = _known.get(layer)
     if specs is None:

@@ -1,4 +1,4 @@
-"""Objects that give and take their state, in checkpoints."""
+"""Objects that return and restore their state, for checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.savers import serialization
 
 
 class Saveable(abc.ABC):
-    """An object that returns its state as a nest of arrays, and takes such a state."""
+    """An object that returns and restores its state as a nest of arrays."""
 
     @abc.abstractmethod
     def save(self) -> Any:
@@ -24,7 +24,7 @@ class Saveable(abc.ABC):
 
     @abc.abstractmethod
     def restore(self, state: Any) -> None:
-        """Takes a state that `save` returned."""
+        """Restores a state that `save` returned."""
 
 
 class TFSaveable(abc.ABC):
@@ -66,7 +66,7 @@ class SaveableAdapter(tf.train.experimental.PythonState):
 
 
 def as_trackable(thing: Any) -> Any:
-    """Returns what TensorFlow can save: `Saveable`s and `TFSaveable`s are wrapped."""
+    """Wraps `Saveable`s and `TFSaveable`s, so that TensorFlow can save them."""
     if isinstance(thing, Saveable):
         return SaveableAdapter(thing)
     if isinstance(thing, TFSaveable):

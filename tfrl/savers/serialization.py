@@ -63,7 +63,7 @@ def to_bytes(nest: Any) -> bytes:
         tuples, named tuples and mappings.
 
     Raises:
-      UnsupportedValueError: If it holds a value of another type.
+      UnsupportedValueError: If `nest` holds a value of another type.
     """
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps(_encode(nest, arrays, ()))

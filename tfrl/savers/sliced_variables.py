@@ -3,8 +3,8 @@
 TensorFlow copies each variable before it writes it, and reads it into new memory before
 it assigns it. A replay buffer of half of the machine's memory could not be saved. The
 variables named here are written and read in slices of rows, and only one slice is in
-memory at a time. A checkpoint has them under their usual keys and with their whole
-shapes, in one data file per slice.
+memory at a time. A checkpoint has the variables under their usual keys and with their
+whole shapes, in one data file per slice.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import tensorflow as tf
 
 from tfrl.compilation import internals
 
-# The most bytes of a slice; a variable of less than a quarter is not sliced.
+# The largest size of a slice in bytes; a variable of less than a quarter of it is not
+# sliced.
 SLICE_BYTES = 2**26
-# What TensorFlow appends to a variable's name to get its key in a checkpoint.
+# The suffix that turns a variable's name into its key in a TensorFlow checkpoint.
 VARIABLE_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
-# What is appended to the key of a sliced variable to get that of its rows in a slice.
+# The suffix that turns the key of a sliced variable into the key of the rows in a
+# slice.
 _ROWS = ".ROWS_OF_A_SLICE"
 _MARK = "_tfrl_in_slices"
 
@@ -30,7 +32,8 @@ _MARK = "_tfrl_in_slices"
 def save_in_slices(variable: tf.Variable) -> None:
     """Makes checkpoints write and read a variable in slices, if it is large.
 
-    If a private name of TensorFlow is missing, they write and read it whole.
+    If a private name of TensorFlow is missing, checkpoints write and read the variable
+    at once.
 
     Args:
       variable: A variable `[rows, ...]` of numbers, on any device.
@@ -38,7 +41,7 @@ def save_in_slices(variable: tf.Variable) -> None:
     if _bytes_of(variable.shape, variable.dtype) < SLICE_BYTES // 4:
         return
     if _register():
-        # Not by the attribute tracking of tf.Module.
+        # This bypasses the attribute tracking of tf.Module.
         object.__setattr__(variable, _MARK, True)
 
 
@@ -79,7 +82,7 @@ def _bytes_of(shape: Any, dtype: tf.DType) -> int:
 
 
 def _slice_text(shape: Any, start: int, size: int) -> str:
-    """Returns TensorFlow's text for a slice of rows: the shape, then what is taken."""
+    """Returns TensorFlow's text for a slice of rows: the shape, and then the slice."""
     shape = tf.TensorShape(shape).as_list()
     rest = "".join(":-" for _ in shape[1:])
     return f"{' '.join(map(str, shape))} {start},{size}{rest}"
@@ -87,7 +90,7 @@ def _slice_text(shape: Any, start: int, size: int) -> str:
 
 @functools.cache
 def _register() -> bool:
-    """Tells TensorFlow how to save the marked variables; returns whether it can."""
+    """Registers the functions that save marked variables; returns whether it could."""
     return internals.register_checkpoint_saver(
         "slices", lambda thing: getattr(thing, _MARK, False), _save, _restore
     )
@@ -97,11 +100,11 @@ def _save(trackables: Mapping[str, tf.Variable], file_prefix: Any) -> list[tf.Te
     """Writes each slice into a file of its own; returns the files' prefixes."""
     prefixes: list[tf.Tensor] = []
     for name, variable in trackables.items():
-        # As `internals.checkpoint_as_int32` says.
+        # See `internals.checkpoint_as_int32`.
         dtype = tf.int32 if variable.dtype == tf.uint32 else variable.dtype
         shape = variable.shape.as_list()
         rows = max(1, SLICE_BYTES * shape[0] // _bytes_of(shape, dtype))
-        # The first file says how many rows each slice has.
+        # The first file gives the number of rows of each slice.
         names, values, texts = [_key(name) + _ROWS], [tf.constant(rows, tf.int64)], [""]
         for start, size in _slices(shape[0], rows):
             with tf.device(variable.device):

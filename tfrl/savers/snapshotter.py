@@ -31,11 +31,11 @@ class Snapshotter:
     with `variables` and `trainable_variables`, in any program that has TensorFlow:
 
     - `loaded(inputs)` returns what the network returns for a batch of inputs. A network
-      of `tfrl.networks` without a state returns its output alone; one with a state is
-      called as `loaded(inputs, state)` and returns `(output, state)`, and
+      of `tfrl.networks` without a state returns its output alone; a network with a
+      state is called as `loaded(inputs, state)` and returns `(output, state)`, and
       `loaded.initial_state(batch_size)` returns its first state.
-    - In place of a distribution is a dictionary of tensors: the distribution's
-      parameters by name, and its `mean`, `mode` and `stddev` where it has them.
+    - A distribution becomes a dictionary of tensors: the distribution's parameters by
+      name, and its `mean`, `mode` and `stddev` if it has them.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Snapshotter:
         Args:
           objects_to_save: Networks and Keras layers by name. They need variables, which
             `tfrl.utils.tf2_utils.create_variables` makes; a layer without variables is
-            saved once it has them. Networks have the input spec that they were given;
-            other layers have the inputs `[B, ...]` with which they were built, floats
-            in their compute dtype.
+            saved once it has them. The inputs of networks have the networks' input
+            specs. The inputs of other layers have the shapes `[B, ...]` with which the
+            layers were built, with floats in the compute dtype.
           directory: The directory above `<unique_id>/snapshots/<name>`.
           time_delta_minutes: The least number of minutes between two snapshots.
           add_uid: Whether `system.paths.unique_id()` is part of the directory.
-          snapshot_ttl_seconds: Accepted because Acme has it, where it has no effect
-            either: nothing is deleted by age.
+          snapshot_ttl_seconds: Has no effect; it is accepted because Acme has this
+            argument, where it has no effect either: nothing is deleted by age.
 
         Raises:
-          ValueError: If `time_delta_minutes` is negative, or TensorFlow would take the
-            directory for a pattern.
+          ValueError: If `time_delta_minutes` is negative, or TensorFlow would interpret
+            the directory as a pattern.
           TypeError: If an object is not a Keras layer.
         """
         del snapshot_ttl_seconds
@@ -85,8 +85,8 @@ class Snapshotter:
     def save(self, force: bool = False) -> bool:
         """Saves snapshots if `time_delta_minutes` have passed since the last.
 
-        The first call saves always. A snapshot replaces the one before it when it is
-        complete.
+        The first call saves always. When a snapshot is complete, it replaces the
+        previous one.
 
         Args:
           force: Whether to save in any case.
@@ -96,8 +96,8 @@ class Snapshotter:
 
         Raises:
           ValueError: If the shape of a layer's inputs is not known.
-          CheckpointError: If weights are not finite. No snapshot was saved; those
-            before stay.
+          CheckpointError: If weights are not finite. No snapshot was saved; earlier
+            snapshots stay.
         """
         if not (force or self._throttle.is_due()):
             return False
@@ -115,9 +115,9 @@ class Snapshotter:
 
 
 class _Snapshot(tf.Module):
-    """What a SavedModel holds of a network: functions on tensors and the variables."""
+    """The contents of a network's SavedModel: functions on tensors, and variables."""
 
-    # In place of the properties of `tf.Module`, which SavedModels leave out.
+    # These replace the properties of `tf.Module`, which SavedModels leave out.
     variables: Any = ()
     trainable_variables: Any = ()
 
@@ -125,8 +125,8 @@ class _Snapshot(tf.Module):
         """Creates a snapshot without variables.
 
         Args:
-          call: A function, not a layer: this object would track a layer, and a
-            SavedModel would hold its variables twice.
+          call: A function. It must not be a layer, which this object would track, so
+            that the SavedModel would hold the variables twice.
         """
         super().__init__()
         self._call = call
@@ -188,7 +188,7 @@ def _batched(specs: Any) -> Any:
 
 
 def _as_tensors(output: Any) -> Any:
-    """Returns a tensor itself, and a distribution as a dictionary of tensors."""
+    """Returns a tensor unchanged, and a distribution as a dictionary of tensors."""
     import tensorflow_probability as tfp
 
     if not isinstance(output, tfp.distributions.Distribution):

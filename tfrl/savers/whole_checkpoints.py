@@ -1,4 +1,4 @@
-"""Saves checkpoints, and restores them whole or not at all.
+"""Saves checkpoints, and restores them completely or not at all.
 
 An interrupted save leaves no checkpoint, and weights that are not finite are not saved.
 A checkpoint that is damaged or holds such weights is skipped, with a loud warning, and
@@ -45,9 +45,9 @@ class Checkpointer:
 
         Args:
           ckpt_dir: The directory, created if missing.
-          max_to_keep: How many of the newest checkpoints are kept; None keeps all.
+          max_to_keep: The number of newest checkpoints to keep; None keeps all.
           keep_checkpoint_every_n_hours: The hours after which a further checkpoint is
-            kept for good; None keeps only the newest.
+            kept for ever; None keeps only the newest.
           **objects: The objects to save, by name: networks, optimizers, agents,
             buffers, variables, metrics, or anything else that TensorFlow can track.
             The trainable variables, and all variables of agents, Keras layers and
@@ -58,7 +58,7 @@ class Checkpointer:
           CheckpointError: If there are checkpoints, but none can be used, or their
             variables have other shapes or dtypes, or TensorFlow would leave out weights
             of a Keras layer.
-          ValueError: If TensorFlow would take the directory for a pattern.
+          ValueError: If TensorFlow would interpret the directory as a pattern.
         """
         paths.refuse_patterns("ckpt_dir", ckpt_dir)
         self._directory = os.fspath(ckpt_dir)
@@ -139,7 +139,8 @@ class Checkpointer:
         """
         self._check_all_saved()
         self.check_finite()
-        # By way of a tensor, because int() refuses the variables of several replicas.
+        # It goes through a tensor, because int() refuses the variables of several
+        # replicas.
         number = int(tf.convert_to_tensor(global_step))
         return self._manager.save(checkpoint_number=number)
 
@@ -152,10 +153,10 @@ class Checkpointer:
         if lines:
             raise CheckpointError(
                 f"checkpoint directory {self._directory!r}: these weights would be in "
-                f"no checkpoint:\n{shortened(lines)}\n"
-                "TensorFlow does not look into the lists and dictionaries of a Keras "
-                "layer; make each layer in them an attribute of its own, or derive "
-                "from tfrl.networks.Network in place of keras.Layer."
+                f"no checkpoint:\n{shortened(lines)}\nTensorFlow does not look into "
+                "the lists and dictionaries of a Keras layer; make each layer in them "
+                "an attribute of its own, or derive from tfrl.networks.Network "
+                "instead of keras.Layer."
             )
 
     def _not_finite(self) -> dict[str, Any]:
@@ -183,9 +184,9 @@ def restore_latest(
 ) -> str | None:
     """Restores the newest good checkpoint in `directory`.
 
-    A good checkpoint can be read whole, and the variables in it that training changes
-    are finite. Checkpoints are found by the names of their files, so a lost or damaged
-    `checkpoint` state file does no harm.
+    A good checkpoint can be read completely, and the variables in it that training
+    changes are finite. Checkpoints are found by the names of their files, so a lost or
+    damaged `checkpoint` state file has no effect.
 
     Args:
       checkpoint: The objects to restore.
@@ -196,8 +197,8 @@ def restore_latest(
       The restored path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: If it holds checkpoints, but none is good, or the variables of
-        the newest good one have other shapes or dtypes.
+      CheckpointError: If the directory holds checkpoints, but none is good, or the
+        variables of the newest good one have other shapes or dtypes.
     """
     checked = set(checkpoint_files.trained_variables(checkpoint)).difference(unchecked)
 
@@ -225,7 +226,8 @@ def use_latest(
       The path, or None if the directory holds no checkpoint.
 
     Raises:
-      CheckpointError: If it holds checkpoints, but none is good, or `use` raises it.
+      CheckpointError: If the directory holds checkpoints, but none is good, or `use`
+        raises it.
     """
     failures = []
     for path in checkpoint_names.newest_first(os.fspath(directory)):
@@ -266,7 +268,7 @@ def use_latest(
 def _check_same_variables(
     path: str, reader: Any, checkpoint: tf.train.Checkpoint
 ) -> None:
-    """Compares the variables with the saved ones.
+    """Compares the variables with the saved variables.
 
     Raises a CheckpointError if shapes or dtypes differ, and warns of variables that
     were not saved.
@@ -290,7 +292,7 @@ def _check_same_variables(
 
 
 def shortened(lines: list[str]) -> str:
-    """Returns the first lines, and how many more there are, as one text."""
+    """Returns the first lines, and the number of further lines, as one text."""
     more = len(lines) - _MOST_LINES
     if more > 0:
         lines = [*lines[:_MOST_LINES], f"  and {more} more"]

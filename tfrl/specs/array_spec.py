@@ -149,8 +149,9 @@ class BoundedArraySpec(ArraySpec):
         Args:
           shape: The dimensions.
           dtype: An integer, floating or boolean dtype.
-          minimum: The least values, broadcastable to `shape`; None for the dtype's. An
-            infinite bound of a floating dtype becomes its largest finite number.
+          minimum: The least values, broadcastable to `shape`; None for the dtype's
+            least value. An infinite bound of a floating dtype becomes its largest
+            finite number.
           maximum: The greatest values, in the same form.
           name: A name for messages and signatures.
 
@@ -269,7 +270,7 @@ def is_discrete(spec: Any) -> bool:
 
 
 def is_continuous(spec: Any) -> bool:
-    """Whether the dtype is a floating one, bfloat16 included."""
+    """Whether the dtype is a floating dtype, including bfloat16."""
     return bounds.is_floating(spec.dtype)
 
 
@@ -325,12 +326,12 @@ def check_arrays_nest(arrays: Any, spec: Any) -> bool:
 
 
 def assert_arrays_spec_nest(arrays: Any, spec: Any) -> None:
-    """Raises unless a nest of arrays conforms to a nest of specs.
+    """Raises an error unless a nest of arrays conforms to a nest of specs.
 
     Raises:
       TypeError: If the nests differ in their types, or `spec` holds anything but
         `ArraySpec`s.
-      ValueError: If the nests differ in structure, or an array breaks its spec.
+      ValueError: If the nests differ in structure, or an array does not match its spec.
     """
     tree.assert_same_structure(arrays, spec)
 

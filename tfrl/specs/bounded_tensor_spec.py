@@ -37,8 +37,9 @@ class BoundedTensorSpec(tf.TensorSpec):
         Args:
           shape: A shape, or any argument of `tf.TensorShape`.
           dtype: An integer, floating or boolean dtype.
-          minimum: The least values, broadcastable to `shape`; None for the dtype's. An
-            infinite bound of a floating dtype becomes its largest finite number.
+          minimum: The least values, broadcastable to `shape`; None for the dtype's
+            least value. An infinite bound of a floating dtype becomes its largest
+            finite number.
           maximum: The greatest values, in the same form.
           name: A name for messages; also the argument's name in signatures.
 
@@ -78,8 +79,8 @@ class BoundedTensorSpec(tf.TensorSpec):
         """Returns the most specific spec that covers this spec and `others`.
 
         The result is this spec if all are equal, else a spec without bounds; None if no
-        spec covers all of them. TensorFlow calls this method where tensors from two
-        places meet.
+        spec covers all of them. TensorFlow calls this method when it joins tensors from
+        two branches.
         """
         if all(self == other for other in others):
             return self

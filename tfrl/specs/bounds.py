@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-# The sum of squares of numbers that are finite in float32 is finite in it up to here.
+# If the sum of the squares is at most this, all numbers are finite in float32.
 _SMALL_SUM = 1e38
-_FEW = 32  # Up to here, Python adds faster than NumPy multiplies.
+_FEW = 32  # Up to this size, Python adds faster than NumPy multiplies.
 
 
 def is_finite_in_float32(array: np.ndarray) -> bool:
@@ -32,7 +32,7 @@ def finite_test(
 
 
 def make_finite_check(array: np.ndarray) -> Callable[[], bool]:
-    """Returns a function that says whether `array` is finite in float32 when called.
+    """Returns a function that checks whether `array` is finite in float32 at the call.
 
     Args:
       array: A floating array whose numbers will change.

@@ -25,7 +25,7 @@ class DistributionSpec:
           builder: A function that takes the parameters by name and returns the
             distribution.
           input_params_spec: The nest of specs of the parameters, by name. The
-            parameters are only checked if this is a dictionary.
+            parameters are only checked if the nest is a dictionary.
           sample_spec: The spec of the samples.
           **distribution_parameters: Additional arguments for every call of `builder`.
         """

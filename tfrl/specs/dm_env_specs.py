@@ -27,8 +27,8 @@ DiscreteArray = dm_specs.DiscreteArray
 def from_dm_env_spec(spec: Any) -> Any:
     """Returns the nest of array specs for a nest of dm_env specs.
 
-    Dtypes and names stay. A `StringArray` becomes an `ArraySpec` of objects. Array
-    specs of tfrl in the nest are not changed.
+    Dtypes and names do not change. A `StringArray` becomes an `ArraySpec` of objects.
+    Array specs of tfrl in the nest are not changed.
 
     Raises:
       ValueError: If something in the nest is not a spec.

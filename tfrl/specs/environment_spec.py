@@ -22,10 +22,10 @@ class EnvironmentSpec(NamedTuple):
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
     """Returns the specs of an environment of tfrl, dm_env or Gymnasium.
 
-    The specs of an environment of dm_env are its own, as in Acme. Gymnasium's are array
-    specs made from its spaces, with a float32 reward and discount as `suite_gym` has
-    them. A `PyEnvironment` has array specs, too, and a `TFEnvironment` tensor specs.
-    None of them has a batch dimension.
+    An environment of dm_env gives its own specs, as in Acme. For Gymnasium the result
+    is array specs made from the spaces, with a float32 reward and discount, as in
+    `suite_gym`. A `PyEnvironment` has array specs, too, and a `TFEnvironment` tensor
+    specs. None of them has a batch dimension.
 
     >>> import gymnasium
     >>> spec = make_environment_spec(gymnasium.make("CartPole-v1"))
@@ -35,7 +35,8 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
     Raises:
       TypeError: If the environment is of another kind.
     """
-    # Asked first, since dm_env's wrappers also have the attributes of what they wrap.
+    # This comes first, since dm_env's wrappers also have the attributes of the wrapped
+    # environments.
     is_dm_env = isinstance(environment, dm_env.Environment)
     if hasattr(environment, "time_step_spec") and not is_dm_env:
         step = environment.time_step_spec()
@@ -49,7 +50,7 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
     missing = [name for name in methods if not hasattr(environment, name)]
     if not missing:
         return EnvironmentSpec(*(getattr(environment, name)() for name in methods))
-    # Only here, so that environments of other kinds need no import of Gymnasium.
+    # This import is here, so that environments of other kinds do not import Gymnasium.
     import gymnasium
 
     if isinstance(environment, gymnasium.Env):

@@ -35,7 +35,7 @@ def load_spec(file_path: str) -> Any:
     `Trajectory(*load_spec(path))` converts the result to a `Trajectory`.
 
     Raises:
-      ValueError: If the file does not hold specs, because it is damaged, say.
+      ValueError: If the file does not hold specs, for example because it is damaged.
     """
     with tf.io.gfile.GFile(file_path, "rb") as file:
         content = file.read()

@@ -29,7 +29,8 @@ def spec_from_gym_space(
         of these.
       dtype_map: Maps classes of spaces to dtypes, such as `{gymnasium.spaces.Box:
         np.float32}`; None keeps the dtype of a space. Without an entry, `Box` and
-        `Discrete` keep theirs, and `MultiDiscrete` and `MultiBinary` become int32.
+        `Discrete` keep their dtypes, and `MultiDiscrete` and `MultiBinary` become
+        int32.
       simplify_box_bounds: Whether bounds that are the same for all elements become a
         single number, which makes the printed spec shorter.
       name: The name of the spec, or the prefix of the names in a nest.
@@ -156,7 +157,7 @@ def _(space: gymnasium.spaces.Dict, options: _Options) -> Any:
 
 
 def _fit(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Converts a bound of a box to `dtype`, which may be narrower than its own."""
+    """Converts a bound of a box to `dtype`, which may be narrower than its dtype."""
     return bounds.clip_to_dtype(bound, dtype).astype(dtype)
 
 

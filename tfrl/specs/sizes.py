@@ -25,7 +25,7 @@ def check_not_empty(specs: Any, argument: str) -> None:
             where = "/".join([argument, *map(str, path)])
             raise ValueError(
                 f"{where}: got the shape {shape}, an array without elements, expected "
-                "at least one element in each axis; mend the space or spec of the "
+                "at least one element in each axis; correct the space or spec of the "
                 "environment, or leave this part out of it with a wrapper."
             )
 

@@ -24,7 +24,7 @@ class Leaf(NamedTuple):
     """The spec of one tensor.
 
     Attributes:
-      shape: The dimensions, None for an unknown one; None if the rank is unknown.
+      shape: The dimensions, each None if unknown; None if the rank is unknown.
       dtype: The dtype's name, as in `dtype_names.dtype_name`.
       name: The name of the spec, or None.
       minimum: The inclusive lower bound, a number or nested lists; None without bounds.

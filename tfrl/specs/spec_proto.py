@@ -68,7 +68,7 @@ def from_pbtxt_file(spec_path: str) -> Any:
     """Reads a nest of tensor specs from a file that `to_pbtxt_file` wrote.
 
     Raises:
-      ValueError: If the file does not hold specs, because it is damaged, say.
+      ValueError: If the file does not hold specs, for example because it is damaged.
     """
     with tf.io.gfile.GFile(spec_path, "r") as file, explained(spec_path):
         return from_proto(text_format.Parse(file.read(), internals.structured_value()))

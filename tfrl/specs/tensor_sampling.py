@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from tfrl.specs.bounded_tensor_spec import BoundedTensorSpec
 
-# Given explicitly, because the default is several times slower under XLA on a CPU.
+# The algorithm is given, because the default is several times slower under XLA on a
+# CPU.
 _ALGORITHM = "philox"
 # The largest number of entries in a sampled sparse tensor.
 _NUM_SPARSE_VALUES = 7
@@ -28,7 +29,7 @@ def sample_bounded_spec(spec: Any, seed: Any = None, outer_dims: Any = None) -> 
 
     Args:
       spec: A `BoundedTensorSpec`, or a spec with the same properties.
-      seed: An integer, or an integer tensor of shape `[2]`; None draws one.
+      seed: An integer, or an integer tensor of shape `[2]`; None draws a seed.
       outer_dims: Dimensions, a sequence or tensor, to put before the spec's shape.
 
     Returns:
@@ -105,7 +106,7 @@ def zero_spec_nest(specs: Any, outer_dims: Any = None) -> Any:
       outer_dims: Dimensions, a sequence or tensor, to put before each spec's shape.
 
     Raises:
-      NotImplementedError: If there is a spec that is not of a dense tensor.
+      NotImplementedError: If a spec is not the spec of a dense tensor.
     """
 
     def make_zeros(spec: Any) -> tf.Tensor:
@@ -139,7 +140,7 @@ def _full_shape(spec: Any, outer_dims: Any) -> Any:
 
 
 def _as_seed(seed: Any) -> tf.Tensor:
-    """Returns a stateless seed of shape [2]; None draws one."""
+    """Returns a stateless seed of shape [2]; None draws a seed."""
     if seed is None:
         return tf.random.uniform([2], maxval=tf.int64.max, dtype=tf.int64)
     if isinstance(seed, np.random.RandomState):
@@ -162,7 +163,7 @@ def _sample_floats(spec: Any, dtype: tf.DType, shape: Any, seed: tf.Tensor) -> A
 def _unit_interval(shape: Any, dtype: tf.DType, seed: tf.Tensor) -> tf.Tensor:
     """Returns the numbers of `tf.random.stateless_uniform`, computed from random words.
 
-    XLA and vectorised maps make other floats of the same words than TensorFlow's
+    From the same words, XLA and vectorised maps make different floats than TensorFlow's
     kernel, which takes the low bits.
     """
     if dtype == tf.float64:

@@ -74,8 +74,8 @@ def is_continuous(spec: Any) -> bool:
 def from_spec(spec: Any) -> Any:
     """Returns the nest of tensor specs for a nest of array specs, keeping bounds.
 
-    Specs of dm_env are array specs too. Tensor specs, and any other `tf.TypeSpec`, stay
-    as they are.
+    Specs of dm_env are array specs, too. Tensor specs, and any other `tf.TypeSpec`, do
+    not change.
 
     Raises:
       ValueError: If something in the nest is not a spec.

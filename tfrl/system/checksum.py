@@ -15,7 +15,7 @@ _CHUNK = 4 << 20  # Bytes.
 
 
 def crc32(file: BinaryIO, size: int | None = None) -> int:
-    """Returns the CRC-32 of what follows in an open file.
+    """Returns the CRC-32 of the rest of an open file.
 
     Args:
       file: The file, from which this function reads.

@@ -31,7 +31,7 @@ class ChildRaisedError(ChildError):
     original: BaseException | None = None
 
 
-# What follows the remedy of an error, for a child that somebody has made.
+# The text after the remedy of an error, for a child made by the user's code.
 NEW_CHILD = "then close this and create a new one"
 
 
@@ -45,7 +45,7 @@ def died(
       what: The request during which it ended.
       pid: The process id.
       code: The return code, as in `Popen.returncode`; None if it is unknown.
-      then: What to do after the remedy.
+      then: A sentence about the steps after the remedy.
     """
     return ChildDiedError(
         f"{name}: its process {pid} {describe_exit(code)} during {what}, expected it "
@@ -81,7 +81,7 @@ def raised(
       name: The name of the child.
       what: The request that raised the exception.
       payload: The message of `child_main.send_exception`.
-      then: What to do after the remedy.
+      then: A sentence about the steps after the remedy.
     """
     text, pickled = pickle.loads(payload)
     error = ChildRaisedError(
@@ -94,7 +94,7 @@ def raised(
 
 
 def describe_exit(code: int | None) -> str:
-    """Returns a phrase that says how a process ended."""
+    """Returns a phrase about the end of a process, such as "was killed by SIGKILL"."""
     if code is None:
         return "closed its connection"
     if code >= 0:
@@ -111,7 +111,7 @@ def was_killed(code: int | None) -> bool:
     Args:
       code: The return code, as in `Popen.returncode`; None if it is unknown.
     """
-    # On Windows the code of a killed process is its killer's choice.
+    # On Windows whoever kills a process chooses its exit code.
     return sys.platform != "win32" and code == -signal.SIGKILL
 
 

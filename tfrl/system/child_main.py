@@ -1,6 +1,6 @@
 """The main function of child processes, which runs a function for the parent.
 
-Only the children that `child_process` starts import this.
+Only the children that `child_process` starts import this module.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def end_with_parent(lifeline_fd: int, parent: int) -> None:
     import fcntl
 
     if hasattr(fcntl, "F_SETSIG"):
-        # On Linux the kernel kills this process when the other end closes, even while
-        # native code holds the GIL, which blocks the thread below.
+        # On Linux the kernel kills this process when the other end closes. This works
+        # even while native code holds the GIL, which blocks the thread below.
         with contextlib.suppress(OSError):
             fcntl.fcntl(lifeline_fd, fcntl.F_SETOWN, -os.getpgid(0))
             fcntl.fcntl(lifeline_fd, fcntl.F_SETSIG, signal.SIGKILL)
@@ -93,7 +93,8 @@ def end_with_parent(lifeline_fd: int, parent: int) -> None:
 def _watch(lifeline_fd: int, parent: int) -> None:
     poller = select.poll()
     poller.register(lifeline_fd, select.POLLIN)
-    # Checks the process id, too: a fork of the parent would keep the pipe open.
+    # The process id is checked, too, because a fork of the parent would keep the pipe
+    # open.
     while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
         pass
     with contextlib.suppress(OSError):

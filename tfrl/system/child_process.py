@@ -1,9 +1,9 @@
 """`ChildProcess`: a fresh interpreter that runs a function and answers requests.
 
-Children are never forked, because TensorFlow's threads do not survive a fork. Nor do
-they import the user's script again: functions are sent with cloudpickle, including
-everything that `__main__` or a notebook defines. So scripts need no `if __name__ ==
-"__main__"`. A child always ends with its parent.
+Children are never forked, because TensorFlow's threads do not survive a fork. They do
+not import the user's script again, either: functions are sent with cloudpickle,
+including all definitions of `__main__` or a notebook. So scripts need no `if __name__
+== "__main__"`. A child always ends with its parent.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class ChildProcess:
         Args:
           target: A function that runs in the child and takes its channel. It must first
             send a message of kind `channel.READY`, then one message for each message
-            that it receives, and return when it is asked to end. The exceptions that it
-            raises are sent to the parent.
+            that it receives, and return when it is asked to end. Its exceptions are
+            sent to the parent.
           name: The name of the child in error messages.
-          then: What to do after the remedy of an error, for its message.
+          then: A sentence about the steps after the remedy, for error messages.
 
         Raises:
           NotImplementedError: On Windows.
@@ -153,7 +153,7 @@ class ChildProcess:
         return self._channel.fileno()
 
     def read(self) -> None:
-        """Reads one message: the answer to the oldest request without one.
+        """Reads one message: the answer to the oldest unanswered request.
 
         Raises:
           ChildDiedError: If the child has ended.
@@ -205,7 +205,7 @@ class ChildProcess:
                 posix.end_group(self.pid, kills)
                 deadline = time.monotonic() + _MERCY
         self._process.wait()
-        # However it has ended, it may have left processes behind.
+        # It may have left processes behind, whatever the reason of its end.
         posix.end_group(self.pid, kills=True)
         os.close(self._lifeline)
         self._stack.close()
@@ -233,7 +233,7 @@ def wait(replies: Iterable[Reply], timeout: float | None, argument: str) -> None
     Args:
       replies: Replies of different children.
       timeout: The number of seconds to wait for all of them; None for no limit.
-      argument: The user's name of `timeout`, for error messages.
+      argument: The name under which the user sets `timeout`, for error messages.
 
     Raises:
       ChildDiedError: If a child has died.
@@ -268,7 +268,7 @@ def stop_all(children: Sequence[ChildProcess], kind: int, grace: float) -> None:
 
     Args:
       children: The processes.
-      kind: The kind of message on which a target returns, after an answer.
+      kind: The kind of the message after which a target answers and returns.
       grace: The number of seconds for all of them together.
 
     Raises:
@@ -316,7 +316,7 @@ def _raise_error_of(reply: Reply) -> None:
 
 
 def _look_for_dead(replies: Iterable[Reply]) -> None:
-    """Raises for a dead child whose own children keep its connection open."""
+    """Raises an error for a dead child whose own children keep its connection open."""
     for reply in replies:
         if not reply.child.is_alive() and not posix.is_readable(reply.child.fileno()):
             raise reply.child.death(reply.what)

@@ -1,17 +1,18 @@
 """Locks a directory for one process, so that two processes do not write to it.
 
 The lock is a `file_lock` on the file `lock`, which the kernel releases when the process
-ends in any way. The file says which process holds the lock, for people, and for file
-systems without locks. It is removed with the lock.
+ends in any way. The file names the process that holds the lock, for people, and for
+file systems without locks. It is removed with the lock.
 
-Where the kernel grants the lock, the process that the file names is taken to have
-ended, on whichever host it ran: a container has another host name each time. On a file
-system that does not show its locks to other hosts that may be wrong. The earlier
-process then finds another name in the file, and its `DirectoryLock.loss` says so.
+If the kernel grants the lock, the process named in the file is assumed to have ended,
+even if it ran on another host, because a container has a new host name each time. This
+can be wrong on a file system that does not show its locks to other hosts. The earlier
+process then finds another name in the file, and its `DirectoryLock.loss` reports this.
 
-On a file system without locks nothing is locked: the file alone says who uses the
-directory. A process that starts there at the same moment is not seen, and the file of a
-killed process must be removed by hand if it was on another host or on Windows.
+On a file system without locks nothing is locked: the file alone names the process that
+uses the directory. A process that starts there at the same moment is not noticed, and
+the file of a killed process must be removed by hand if it was on another host or on
+Windows.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class DirectoryLock:
           path: The path of the file.
           lock: The lock of the file; None on a file system without locks.
           identity: The device and the number of the file.
-          content: What this process has written to it.
+          content: The content that this process has written to the file.
         """
         self._path = path
         self._lock = lock
@@ -74,7 +75,7 @@ class DirectoryLock:
         return self.loss() is None
 
     def loss(self) -> str | None:
-        """Returns how this process has lost the lock; None while it holds it."""
+        """Returns how this process has lost the lock; None while it holds the lock."""
         if self._process != os.getpid():
             return f"its lock belongs to process {self._process}, which forked this one"
         if self._lock is not None and not self._lock.is_held:
@@ -88,20 +89,22 @@ class DirectoryLock:
         return None
 
     def release(self) -> None:
-        """Removes the file and releases the lock; does nothing if that is done."""
+        """Removes the file and releases the lock, unless this has been done already."""
         with _mutex:
             if _held.get(_key(self._path.parent)) is not self:
                 return
             del _held[_key(self._path.parent)]
             is_intact = self.is_intact
             if sys.platform == "win32":
-                # No open file can be removed there: not ours, nor another process's.
+                # On Windows no open file can be removed: neither ours nor another
+                # process's.
                 self._unlock()
                 if is_intact:
                     with contextlib.suppress(OSError):
                         self._path.unlink()
                 return
-            # Removed first: a file that is not locked could be another process's.
+            # The file is removed first, because an unlocked file could belong to
+            # another process.
             if is_intact:
                 self._path.unlink()
             self._unlock()
@@ -143,7 +146,7 @@ def is_held(directory: str | os.PathLike) -> bool:
 
 @contextlib.contextmanager
 def locked(directory: str | os.PathLike) -> Iterator[None]:
-    """Locks a directory; see `lock`. Releases it unless it was held before."""
+    """Locks a directory; see `lock`. Releases the lock unless it was held before."""
     was_held = is_held(directory)
     held = lock(directory)
     try:
@@ -205,14 +208,14 @@ def _lock_file(
 
 
 def _may_run(holder: dict[str, Any]) -> bool:
-    """Whether the process may still run; one on another host may."""
+    """Whether the process may still run; a process on another host may."""
     pid = holder.get("pid")
     if holder.get("host") != socket.gethostname() or not isinstance(pid, int):
         return bool(holder)
     if pid == os.getpid():
         return False
     if sys.platform == "win32":
-        return True  # There `os.kill` would end the process, or send it Ctrl-C.
+        return True  # `os.kill` would end the process there.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -223,7 +226,7 @@ def _may_run(holder: dict[str, Any]) -> bool:
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the process that the file names; empty for a file without one."""
+    """Returns the process named in the file; empty for a file without a process."""
     try:
         content = json.loads(path.read_bytes() or b"{}")
     except FileNotFoundError:
@@ -234,13 +237,14 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _write(path: pathlib.Path) -> dict[str, Any]:
-    """Writes who holds the lock to the file, and returns it."""
+    """Writes this process to the file as the lock's holder; returns the content."""
     content = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": datetime.datetime.now().isoformat(" ", "seconds"),
     }
-    # In place, since another file would not be locked. Closing it sends it to a server.
+    # It is written in place, since a new file would not be locked. Closing the file
+    # sends its content to a server.
     with path.open("r+b") as file:
         file.truncate()
         file.write((json.dumps(content) + "\n").encode())
@@ -278,7 +282,7 @@ def _release_all() -> None:
 
 
 def _after_fork() -> None:
-    # Another thread may have held it when this process was forked.
+    # Another thread may have held this lock when this process was forked.
     global _mutex
     _mutex = threading.RLock()
 

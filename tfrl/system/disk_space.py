@@ -1,4 +1,4 @@
-"""Tells whether an error means that there is no space left on the disk."""
+"""Recognises errors that mean that there is no space left on the disk."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Locks of the operating system on open files, for one process at a time.
 
-The lock is `flock`'s, which belongs to the open file. So it does not end when the
-process opens the same file again and closes it, for a copy, say; a POSIX record lock
-(`fcntl.lockf`) would. Forked processes inherit the open file; they close it at once, so
-that the lock ends with the process that took it. Only programs that fork in C and do
-not run another program keep it.
+The lock is a `flock`, which belongs to the open file. So it does not end when the
+process opens the same file again and closes it, for a copy, say. A POSIX record lock
+(`fcntl.lockf`) would end then. Forked processes inherit the open file. They close it at
+once, so that the lock ends with the process that took it. Only a process that was
+forked in C, and does not run another program, keeps the file open.
 
 On Windows one byte beyond the end of the file is locked, by `msvcrt.locking`.
 
@@ -37,7 +37,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# Windows lets nobody else read or write a locked byte, so it is one that no file has.
+# Windows lets nobody else read or write a locked byte, so the locked byte is beyond the
+# end of every file.
 _LOCKED_BYTE = 1 << 30
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
@@ -55,10 +56,10 @@ class FileLock:
         """Locks the file; closes the descriptor if that fails.
 
         Args:
-          descriptor: The open file, which this object closes in the end.
+          descriptor: The open file, which this object closes at the end.
 
         Raises:
-          HeldError: Another process, or another lock of this process, holds it.
+          HeldError: Another process, or another lock of this process, holds the lock.
           OSError: The file system or the operating system has no such locks.
         """
         try:
@@ -75,7 +76,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether the file is still locked, and this process is the one that did."""
+        """Whether the file is still locked by this process."""
         return self._close.alive
 
     def release(self) -> None:
@@ -92,7 +93,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _unlock(descriptor: int) -> None:
-    if sys.platform == "win32":  # Closing the file alone would unlock it at some time.
+    if sys.platform == "win32":  # Closing alone would unlock it later.
         with contextlib.suppress(OSError):
             os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)

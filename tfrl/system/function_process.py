@@ -1,4 +1,4 @@
-"""`FunctionProcess`: a child process that runs a function until it is asked to stop."""
+"""`FunctionProcess`, a child process that runs a function until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Ending(NamedTuple):
     """How a process has ended.
 
     Attributes:
-      how: What it did, such as "was killed by SIGKILL", for messages.
+      how: A phrase, such as "was killed by SIGKILL", for messages.
       error: The exception that its function raised, a `ChildRaisedError`; else None.
       has_finished: Whether its function has returned.
     """
@@ -43,8 +43,8 @@ class FunctionProcess:
         """Starts the process without waiting for it.
 
         Args:
-          function: Takes a function without arguments, which returns whether to stop,
-            and calls it again and again.
+          function: A function that takes `is_stopped`, a function without arguments,
+            and calls it again and again to learn whether to stop.
           name: The name of the process in error messages.
 
         Raises:
@@ -57,7 +57,7 @@ class FunctionProcess:
             functools.partial(_serve, function), name, "then run the same again"
         )
         self._run = self._child.request(_RUN, what="its work")
-        self._has_told = False  # Of an exception, by `poll`.
+        self._has_told = False  # Whether `poll` has returned an exception.
 
     @property
     def pid(self) -> int:
@@ -66,7 +66,7 @@ class FunctionProcess:
 
     @property
     def result(self) -> Any:
-        """What the function has returned; None while it runs, or if it never did."""
+        """The result of the function; None while it runs, or if it has not returned."""
         return pickle.loads(self._run.payload) if self._run.kind == _DONE else None
 
     def poll(self) -> Ending | None:
@@ -87,7 +87,7 @@ class FunctionProcess:
         return None
 
     def stop(self, grace: float) -> None:
-        """Asks the function to stop, kills the process if it does not, and frees it.
+        """Asks the function to stop, kills the process if it goes on, and frees it.
 
         Args:
           grace: The number of seconds to wait.
@@ -102,7 +102,7 @@ class FunctionProcess:
             raise error
 
     def _error(self) -> child_errors.ChildRaisedError | None:
-        # The answer to the oldest request without one.
+        # The answer to the oldest unanswered request.
         return self._child.ready.error or self._run.error
 
 

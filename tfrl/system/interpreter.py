@@ -1,7 +1,7 @@
 """Starts fresh Python interpreters: environment workers, and the replay server.
 
-A child has its parent's `sys.path` and interpreter options before its first import. It
-runs in a session of its own, so that Ctrl-C does not reach it.
+A child gets its parent's `sys.path` and interpreter options before its first import.
+The child runs in a session of its own, so that Ctrl-C does not reach it.
 
 >>> import subprocess
 >>> from tfrl.system import interpreter
@@ -62,7 +62,8 @@ def start(
 
 
 def _options() -> list[str]:
-    """Returns the options that this interpreter was started with, such as -O."""
-    # Private to the standard library; without it children have the default options.
+    """Returns the options with which this interpreter was started, such as -O."""
+    # This function is private to the standard library. Without it, children have the
+    # default options.
     find = getattr(subprocess, "_args_from_interpreter_flags", None)
     return [] if find is None else find()

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-# How long the main thread may take to handle a signal, in seconds.
+# The number of seconds within which the main thread has to handle a signal.
 _PATIENCE = 1.0
 # The main thread may handle a signal before the watching thread receives it.
 _SLACK = 0.1
@@ -42,12 +42,12 @@ def requested(
 
     The main thread handles a second SIGINT by a KeyboardInterrupt, and a second SIGTERM
     by a `SystemExit(143)`. If it cannot, because a call does not return, the process
-    ends with status 130 or 143 after a line that says so. On another thread than the
-    main thread, nothing happens.
+    prints a line and ends with status 130 or 143. On a thread other than the main
+    thread, this context does nothing.
 
     Args:
       signals: SIGINT, SIGTERM or both.
-      describe: Returns which call is running, for the messages, or None.
+      describe: Returns the running call as text, for the messages, or None.
 
     Yields:
       A function that returns whether a signal has arrived.
@@ -75,7 +75,7 @@ def stands_for_default(handler: Handler) -> Handler:
 
 
 def is_default(handler: Any) -> bool:
-    """Whether a handler of SIGINT is Python's own, or one that stands for it."""
+    """Whether a handler of SIGINT is Python's own, or marked as its equivalent."""
     is_own = handler is signal.default_int_handler
     return is_own or getattr(handler, "stands_for_default", False)
 
@@ -84,7 +84,7 @@ def is_from_handler(error: BaseException) -> bool:
     """Whether the handler of a signal has raised an exception.
 
     Args:
-      error: An exception that was caught where the handler is still installed.
+      error: An exception that was caught while the handler is still installed.
     """
     handlers = map(signal.getsignal, signal.valid_signals())
     codes = {getattr(handler, "__code__", None) for handler in handlers}
@@ -127,8 +127,9 @@ class _Session:
     def __init__(self, signals: tuple[int, ...], describe: Describe) -> None:
         self.signals = signals
         self.describe = describe
-        self.received = 0  # By the watching thread.
-        # By the main thread. Several signals that arrive while it waits count as one.
+        self.received = 0  # Signals seen by the watching thread.
+        # Signals seen by the main thread. Several signals that arrive while it waits
+        # count as one.
         self.handled = 0
         self.handled_at = float("-inf")
 
@@ -162,9 +163,9 @@ class _Watcher:
 
     @contextlib.contextmanager
     def watching(self, session: _Session) -> Iterator[None]:
-        """Watches the signals of `session`, unless others receive them already."""
+        """Watches the signals of `session`, unless another reader receives them."""
         other = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        if other != -1 and other not in lent_descriptors:  # An event loop's, say.
+        if other != -1 and other not in lent_descriptors:  # An event loop's, perhaps.
             signal.set_wakeup_fd(other)
             yield
             return
@@ -203,9 +204,9 @@ class _Watcher:
     def _is_over(self, session: _Session, call: str | None) -> bool:
         """Waits for the main thread to handle a signal that has just arrived.
 
-        Returns True as soon as it does, or leaves the session, or there is a second
-        signal to look at; False if it stays in a call. If the main thread itself runs
-        the Python of `call`, it handles the signal and is in `call` as before.
+        Returns True as soon as the main thread handles the signal or leaves the
+        session, or a second signal arrives; False if the main thread stays in a call.
+        If it runs the Python of `call` itself, it handles the signal and stays there.
         """
         arrived = time.monotonic() - _SLACK
         while time.monotonic() < arrived + _PATIENCE:
@@ -221,7 +222,7 @@ class _Watcher:
 
 
 def _describe(session: _Session) -> str | None:
-    """Returns which call is running; a step that is short is seen after some tries."""
+    """Returns the running call as text; short steps may need several attempts."""
     for _ in range(20):
         call = session.describe()
         if call is not None:
@@ -231,7 +232,7 @@ def _describe(session: _Session) -> str | None:
 
 
 def _say(text: str) -> None:
-    # Not by sys.stderr, whose lock the main thread may hold.
+    # This does not use sys.stderr, whose lock the main thread may hold.
     os.write(2, f"\n{text}\n".encode())
 
 

@@ -31,7 +31,7 @@ class Job(NamedTuple):
     Attributes:
       module: The name of the module, as after `python -m`.
       arguments: Its command line.
-      output: The file that everything it prints is appended to.
+      output: The file to which all output of the job is appended.
     """
 
     module: str
@@ -47,7 +47,7 @@ def run_all(
     *,
     is_paused: Callable[[], bool] = lambda: False,
 ) -> list[int | None]:
-    """Runs all jobs; each is a process of its own, which ends with this one.
+    """Runs all jobs, each in its own process, which ends with this process.
 
     Args:
       jobs: The jobs, which are started in this order.
@@ -56,7 +56,7 @@ def run_all(
         to end, and the others are not started.
       on_end: A function that is called with the number and the exit status of each job
         that ends.
-      is_paused: Returns whether the processes are to stand still (SIGSTOP) for now.
+      is_paused: Returns whether the processes should be paused (SIGSTOP) for now.
 
     Returns:
       The exit status of each job; negative for a job that a signal ended, None for a
@@ -110,7 +110,7 @@ def _start(job: Job, lifeline: int) -> subprocess.Popen[bytes]:
 
 
 def _hold(process: subprocess.Popen[bytes], is_still: bool) -> None:
-    if sys.platform != "win32":  # Where no job is started.
+    if sys.platform != "win32":  # On systems without jobs.
         process.send_signal(signal.SIGSTOP if is_still else signal.SIGCONT)
 
 

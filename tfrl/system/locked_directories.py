@@ -1,8 +1,8 @@
-"""Directories that a process holds locked, so that later ones see whether it has ended.
+"""Directories locked by a process, so that later processes know whether it has ended.
 
 The system releases the lock of a process that is killed, although processes that it
-forked may still run (see `file_lock`). A directory has another name
-until it is locked, so one that has its final name and no lock is abandoned.
+forked may still run (see `file_lock`). A directory has a different name until it is
+locked. So a directory with its final name and without a lock is abandoned.
 
 >>> import tempfile
 >>> from tfrl.system import locked_directories
@@ -68,10 +68,11 @@ def make_temporary(
 
     Args:
       prefix: The beginning of its name.
-      parent: The directory in which it is made; None for the system's.
+      parent: The directory in which it is made; None for the system's temporary
+        directory.
 
     Returns:
-      Its path, and its lock or None if it cannot be locked.
+      The directory's path, and its lock, or None if it cannot be locked.
 
     Raises:
       OSError: If the directory cannot be created.
@@ -90,7 +91,7 @@ def remove_temporary(prefix: str, parent: str | None = None) -> None:
 
     Args:
       prefix: The beginning of their names.
-      parent: The directory in which they are; None for the system's.
+      parent: The directory above them; None for the system's temporary directory.
     """
     with contextlib.suppress(OSError):
         for path in abandoned(parent or tempfile.gettempdir(), f"{prefix}*"):

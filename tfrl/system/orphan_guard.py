@@ -1,8 +1,8 @@
-"""`OrphanGuard`: ends processes that outlive this one.
+"""`OrphanGuard` ends processes that outlive this process.
 
-The children of `child_process` end with their parent by themselves. This is for the
-children of other libraries, which may hang while their parent is killed. No handler of
-this process could end them then, so a small process of its own waits for the end.
+The children of `child_process` end with their parent. This module is for the children
+of other libraries, which may hang when their parent is killed. A killed process runs no
+handlers that could end its children, so a small separate process waits for its end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CODE = (
     "from tfrl.system import orphan_guard; orphan_guard.main(*map(int, sys.argv[1:]))"
 )
 _POLL_MILLISECONDS = 1000
-_GRACE = 1.0  # Seconds in which processes may end by themselves.
+_GRACE = 1.0  # Seconds within which processes may end by themselves.
 
 
 class OrphanGuard:
@@ -48,7 +48,7 @@ class OrphanGuard:
             stdout=subprocess.DEVNULL,
         )
         self._dismiss = weakref.finalize(self, _end, process, os.getpid())
-        # The end of the program is what the guard waits for.
+        # The guard waits for the end of the program.
         self._dismiss.atexit = False
 
     def dismiss(self) -> None:
@@ -67,7 +67,8 @@ def main(parent: int, *pids: int) -> None:
     handles = [_open(pid) for pid in pids]
     poller = select.poll()
     poller.register(sys.stdin.fileno(), select.POLLIN)
-    # Looks at the process id, too: a fork of the parent would keep the pipe open.
+    # The process id is checked, too, because a fork of the parent would keep the pipe
+    # open.
     while not poller.poll(_POLL_MILLISECONDS) and os.getppid() == parent:
         pass
     time.sleep(_GRACE)
@@ -80,13 +81,13 @@ def main(parent: int, *pids: int) -> None:
 
 
 def _open(pid: int) -> int | None:
-    """Returns a handle of a process, so that its number may be used again; or None."""
-    with contextlib.suppress(AttributeError, OSError):  # Only Linux has them.
+    """Returns a handle of a process, which stays valid if its id is reused, or None."""
+    with contextlib.suppress(AttributeError, OSError):  # Only Linux has such handles.
         return os.pidfd_open(pid)
     return None
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() == owner:  # Not in a fork.
+    if os.getpid() == owner:  # A fork has no guard.
         process.kill()
         process.communicate()

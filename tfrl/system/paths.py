@@ -13,7 +13,7 @@ import os
 import re
 import uuid
 
-# Where loggers and savers write if they are given no directory.
+# The default directory of loggers and savers.
 DEFAULT_DIRECTORY = "~/tfrl"
 
 # Windows separates directories by backslashes.
@@ -24,18 +24,18 @@ _PROCESS_ID = str(uuid.uuid4())
 
 
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:
-    """Says what makes a path a pattern of TensorFlow's; None for a plain path.
+    """Returns an error message if the path is a pattern for TensorFlow, else None.
 
-    TensorFlow takes the path of a checkpoint or SavedModel for a pattern, where
-    `[`, `]`, `*`, `?` and a backslash do not stand for themselves.
+    TensorFlow interprets the path of a checkpoint or SavedModel as a pattern, in which
+    `[`, `]`, `*`, `?` and a backslash have a special meaning.
     """
     found = _PATTERN.search(os.fspath(path))
     if found is None:
         return None
     return (
         f"has {found[0]!r}, expected a path without any of []*?\\, since TensorFlow "
-        "takes them for parts of a pattern, and would not find the files again or "
-        "delete those of other directories; choose another name"
+        "takes them for parts of a pattern, and would either not find the files "
+        "again, or delete files of other directories; choose another name"
     )
 
 
@@ -70,8 +70,8 @@ def process_path(
 def unique_id() -> str:
     """Returns the identifier of this run.
 
-    The environment variable `TFRL_ID` sets it. A program that resumes needs the
-    identifier it had before, and the processes of one run need the same one. Without
-    the variable each process has a random identifier.
+    The environment variable `TFRL_ID` sets it. A program that resumes needs its earlier
+    identifier, and the processes of one run need the same identifier. Without the
+    variable each process has a random identifier.
     """
     return os.environ.get(_ID_VARIABLE) or _PROCESS_ID

@@ -1,4 +1,4 @@
-"""What child processes ask of a POSIX system. On Windows none can be started.
+"""Functions of POSIX systems for child processes, which cannot be started on Windows.
 
 >>> import os
 >>> from tfrl.system import posix
@@ -21,7 +21,7 @@ from typing import Any
 
 _REFUSAL = (
     "expected a POSIX system, such as Linux or macOS, to start this process, got "
-    "Windows; run what it does in your own process, such as the environments in a "
+    "Windows; do its work in your own process, for instance step environments in a "
     "BatchedPyEnvironment, or run the program in WSL."
 )
 _LONGEST_STACK = 1 << 14  # Bytes.
@@ -31,7 +31,7 @@ def check(name: str) -> None:
     """Checks that child processes can be started.
 
     Args:
-      name: What is to be started, for the error.
+      name: The name of the child process, for the error.
 
     Raises:
       NotImplementedError: On Windows.
@@ -41,11 +41,11 @@ def check(name: str) -> None:
 
 
 def end_group(pid: int, kills: bool) -> None:
-    """Ends a process and those of its group, if there are any.
+    """Ends a process and all processes of its group, if there are any.
 
     Args:
       pid: The process that leads the group.
-      kills: Whether by SIGKILL, and not by SIGTERM.
+      kills: Whether to use SIGKILL instead of SIGTERM.
     """
     if sys.platform == "win32":
         raise NotImplementedError(_REFUSAL)
@@ -58,7 +58,7 @@ def stack(pid: int, file: int) -> str:
 
     Args:
       pid: The process, which writes its stack on SIGUSR1.
-      file: The descriptor of the file that it writes to.
+      file: The descriptor of the file to which it writes.
     """
     if sys.platform == "win32":
         raise NotImplementedError(_REFUSAL)
@@ -74,7 +74,7 @@ def stack(pid: int, file: int) -> str:
 
 
 def poller(descriptors: Iterable[int]) -> Any:
-    """Returns a `select.poll` that tells which of the descriptors can be read."""
+    """Returns a `select.poll` that reports which descriptors can be read."""
     if sys.platform == "win32":
         raise NotImplementedError(_REFUSAL)
     made = select.poll()

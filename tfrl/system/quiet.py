@@ -1,4 +1,4 @@
-"""Keeps TensorFlow's start-up messages from burying a program's own lines.
+"""Keeps TensorFlow's start-up messages from hiding a program's own output.
 
 `import tfrl` calls `install`, so the import of TensorFlow is quiet wherever tfrl is
 imported first. `TF_CPP_MIN_LOG_LEVEL=0` shows every message.
@@ -19,7 +19,7 @@ import tempfile
 import types
 from collections.abc import Iterator, Sequence
 
-# The kernel's NVIDIA driver lists its GPUs here; it does so without CUDA's libraries.
+# The kernel's NVIDIA driver lists its GPUs here, even without CUDA's libraries.
 _NVIDIA_GPUS = "proc/driver/nvidia/gpus"
 
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
@@ -38,10 +38,10 @@ def install() -> None:
     """Makes a later import of TensorFlow quiet, and imports nothing itself.
 
     TensorFlow's C++ part writes no messages below the level `TF_CPP_MIN_LOG_LEVEL`,
-    which is set to 2 (errors) unless it is set already; to 1 (warnings, too) where the
-    machine has an NVIDIA GPU, because a warning says why TensorFlow cannot use it.
-    The messages written before that level applies are removed from standard error. If
-    TensorFlow is imported already, nothing changes for it.
+    which is set to 2 (errors) unless it is set already. On a machine with an NVIDIA GPU
+    it is set to 1 (also warnings), because a warning explains why TensorFlow cannot use
+    the GPU. The messages written before that level applies are removed from standard
+    error. If TensorFlow is imported already, nothing changes.
     """
     os.environ.setdefault(_LOG_LEVEL, "1" if has_visible_gpu() else "2")
     if "tensorflow" not in sys.modules and _FINDER not in sys.meta_path:
@@ -51,8 +51,8 @@ def install() -> None:
 def quieten_tensorflow() -> None:
     """Imports TensorFlow without its start-up messages, and limits it to warnings.
 
-    Makes no logical device, so memory growth can still be set. Where the machine has a
-    GPU that TensorFlow cannot use, one line on standard error says so.
+    No logical device is made, so memory growth can still be set. If the machine has a
+    GPU that TensorFlow cannot use, a line on standard error reports this.
     """
     install()
     import tensorflow as tf
@@ -73,7 +73,7 @@ def has_visible_gpu(root: str = "/") -> bool:
     """Whether the driver lists an NVIDIA GPU that `CUDA_VISIBLE_DEVICES` does not hide.
 
     Args:
-      root: The folder that `/proc` is in.
+      root: The folder that contains `/proc`.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1"):
         return False
@@ -82,7 +82,7 @@ def has_visible_gpu(root: str = "/") -> bool:
 
 
 class _QuietFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow where it would be found anyway, and makes its import quiet."""
+    """Finds TensorFlow through the other finders, and makes its import quiet."""
 
     def find_spec(
         self,
@@ -90,7 +90,7 @@ class _QuietFinder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,
         target: types.ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """Returns the module's spec, whose loader does its work quietly, or None."""
+        """Returns the module's spec, with a loader that works quietly, or None."""
         if fullname != "tensorflow":
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -119,12 +119,12 @@ _FINDER = _QuietFinder()
 def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
     """Removes lines from standard error, unless an error is raised meanwhile.
 
-    Ctrl-C, a KeyboardInterrupt, is no error. If the process dies meanwhile, a process
-    that waits for this shows all lines.
+    A KeyboardInterrupt by Ctrl-C does not count as an error. If the process dies
+    meanwhile, another process, which waits for this, shows all lines.
     """
     try:
         stderr = os.dup(2)
-    except OSError:  # It is closed, as in a daemon.
+    except OSError:  # Standard error is closed, as in a daemon.
         yield
         return
     with contextlib.ExitStack() as stack:
@@ -154,12 +154,12 @@ def _standard_error_without(noise: re.Pattern[bytes]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shown_after_death(path: str) -> Iterator[None]:
-    """Starts a process that shows and removes a file if this one dies meanwhile."""
+    """Starts a process that shows and removes a file if this process dies meanwhile."""
     with subprocess.Popen(
         ["/bin/sh", "-c", 'read -r line || { cat "$1"; rm -f "$1"; } >&2', "sh", path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        # So that Ctrl-C does not reach it.
+        # So Ctrl-C does not reach it.
         start_new_session=True,
     ) as process:
         try:

@@ -23,7 +23,7 @@ class StateSaver(abc.ABC):
 
 
 class RegistryStateSaver(StateSaver):
-    """Transfers what the user has registered, except what cannot be pickled."""
+    """Transfers the user's registrations, except for entries that cannot be pickled."""
 
     def collect_state(self) -> bytes | None:
         """Returns the pickled entries, in the parent; None if there are none."""
@@ -40,7 +40,7 @@ class RegistryStateSaver(StateSaver):
 
     @abc.abstractmethod
     def entries(self) -> dict[str, Any]:
-        """Returns what the user has registered, by name."""
+        """Returns the user's registrations, by name."""
 
     @abc.abstractmethod
     def register(self, entries: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Runs processes that belong together, and starts those again that are killed.
+"""Runs a group of processes, and restarts processes that are killed.
 
 >>> import time
 >>> from tfrl.system import function_process, supervisor
@@ -31,7 +31,7 @@ _LONGEST_PAUSE = 60.0  # Seconds before a process is started again.
 
 
 class Process(Protocol):
-    """What a supervisor starts, such as a `FunctionProcess`."""
+    """The interface of a supervised process, such as a `FunctionProcess`."""
 
     @property
     def pid(self) -> int:
@@ -41,17 +41,17 @@ class Process(Protocol):
         """Returns how the process has ended; None while it runs."""
 
     def stop(self, grace: float) -> None:
-        """Ends the process within so many seconds, and frees it."""
+        """Ends the process within `grace` seconds, and frees it."""
 
 
 class Member(NamedTuple):
     """A process of a group.
 
     Attributes:
-      name: Its name in messages.
-      start: Starts it; takes how often it has been started before, and returns a
+      name: The name of the member in messages.
+      start: Starts the process; takes the number of earlier starts, and returns a
         `Process`.
-      again: What `start` does after an end, for messages.
+      again: A sentence about a restart, for messages.
     """
 
     name: str
@@ -60,16 +60,17 @@ class Member(NamedTuple):
 
 
 class MemberEndedError(RuntimeError):
-    """Raised if a member has ended that is not started again."""
+    """Raised if a member that is not started again has ended."""
 
 
 class Limits(NamedTuple):
-    """When a supervisor gives up.
+    """The limits of a supervisor, after which it gives up.
 
     Attributes:
-      most_restarts: How often a process is started again within `window`.
+      most_restarts: The largest number of restarts of a process within `window`
+        seconds.
       window: Seconds.
-      grace: Seconds that a member has to stop.
+      grace: The number of seconds within which a member has to stop.
     """
 
     most_restarts: int = 5
@@ -81,13 +82,13 @@ _USUAL = Limits()
 
 
 class Restarts:
-    """Counts how often something was started again, and says when to do so."""
+    """Counts the restarts of a process, and determines the pauses before them."""
 
     def __init__(self, limits: Limits = _USUAL) -> None:
-        """Starts without any.
+        """Starts with no restarts.
 
         Args:
-          limits: When to give up.
+          limits: The limits after which to give up.
         """
         self._limits = limits
         self._times: collections.deque[float] = collections.deque()
@@ -96,11 +97,11 @@ class Restarts:
         """Counts a restart; returns the seconds to wait before it, at first 0.
 
         Args:
-          what: What has happened, for the error.
-          cause: The exception that it was, if any.
+          what: A phrase about the event, for the error.
+          cause: The exception that caused it, if any.
 
         Raises:
-          RuntimeError: It has happened too often.
+          RuntimeError: There were too many restarts.
         """
         now, limits = time.monotonic(), self._limits
         while self._times and self._times[0] < now - limits.window:
@@ -117,7 +118,7 @@ class Restarts:
 
 
 def runs(function: function_process.Function, name: str) -> Callable[[int], Process]:
-    """Returns a `Member.start` for a function that does not depend on the start."""
+    """Returns a `Member.start` that runs the same function at every start."""
     return lambda _: function_process.FunctionProcess(function, name)
 
 
@@ -133,25 +134,25 @@ def supervise(
 ) -> Any:
     """Runs all members until the main one has finished, then stops the others.
 
-    A member that is killed is started again, at first at once and then after growing
-    pauses, while the others go on. One that raises an exception would do so again: it
-    ends the run.
+    A member that is killed is started again, at first immediately and later after
+    growing pauses, while the other members continue. A member that raises an exception
+    would raise it again, so the exception ends the run.
 
     Args:
       members: The members, in the order of their start. The main one is stopped first,
         the others in reverse order.
       main: The name of the main member.
-      is_stopped: Returns whether to stop all of them.
+      is_stopped: Returns whether to stop all members.
       recovers: The exceptions after which a member is started again, too, such as a
         lost connection.
-      limits: When to give up.
+      limits: The limits after which to give up.
       say: Takes a line about each member that has ended; prints on stderr if None.
-      restarts: Whether to start a member again that has been killed. If not, the others
-        are killed, too, because they cannot go on without it.
+      restarts: Whether to restart a member that has been killed. If not, the other
+        members are killed, too, because they cannot continue without it.
 
     Returns:
-      What the function of the main member, a `FunctionProcess`, has returned; None if
-      it was stopped before that.
+      The result of the main member, a `FunctionProcess`; None if it was stopped before
+      it returned.
 
     Raises:
       ChildRaisedError: A member has raised another exception.
@@ -173,7 +174,7 @@ def supervise(
             time.sleep(_POLL)
     except BaseException:
         if not restarts:
-            grace = 0.0  # They wait for what does not come.
+            grace = 0.0  # The others would wait for ever.
         raise
     finally:
         others = [one for one in reversed(group) if one is not chief]
@@ -198,10 +199,10 @@ class _Supervised:
         self._restarts = restarts
         self._say = say
         self._starts = 0
-        self._due = float("-inf")  # When to start the process.
+        self._due = float("-inf")  # The time at which to start the process.
 
     def look_after(self) -> None:
-        """Starts the process if it is due, or looks whether it has ended."""
+        """Starts the process if it is due, or checks whether it has ended."""
         if self.has_finished:
             return
         if self.process is None:
@@ -217,7 +218,7 @@ class _Supervised:
             self._restart(self.process, ending)
 
     def _restart(self, process: Process, ending: function_process.Ending) -> None:
-        """Frees an ended process, and says when to start it again."""
+        """Frees an ended process, and schedules its restart."""
         error = ending.error
         if error is not None and not isinstance(error.original, self._recovers):
             raise error
@@ -233,7 +234,7 @@ class _Supervised:
 
 
 def when(pause: float) -> str:
-    """Returns when something is started again, for messages."""
+    """Returns a phrase with the time of a restart, for messages."""
     return f"in {pause:g} s" if pause else "now"
 
 
@@ -243,9 +244,9 @@ def _stop(
     recovers: tuple[type[BaseException], ...],
     grace: float,
 ) -> None:
-    """Stops the processes one after the other; raises the first error of them.
+    """Stops the processes one after the other; raises their first error.
 
-    What another one than the chief would be started again for is no error any more.
+    An error that would only cause a restart is ignored, except in the chief.
     """
     errors = []
     for one in (chief, *others):

@@ -1,7 +1,7 @@
-"""Temporary folders of groups of processes, for what killed ones leave behind.
+"""Temporary folders of groups of processes, for files that killed processes leave.
 
-AutoGraph writes a file for each function that it converts, and a process that is killed
-leaves them in the system's folder for temporary files.
+AutoGraph writes a file for each function that it converts, and a killed process leaves
+these files in the system's temporary folder.
 
 >>> import os
 >>> from tfrl.system import temporary_folders

@@ -1,4 +1,4 @@
-"""Limits how often something happens."""
+"""Limits the frequency of an event."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 
 
 class Throttle:
-    """Says whether `time_delta` seconds have passed since the last `restart`."""
+    """Knows whether `time_delta` seconds have passed since the last `restart`."""
 
     def __init__(self, time_delta: float) -> None:
-        """Creates a throttle that says yes until its first `restart`.
+        """Creates a throttle that is due until its first `restart`.
 
         Args:
-          time_delta: The seconds between two events, at least.
+          time_delta: The least number of seconds between two events.
 
         Raises:
           ValueError: If `time_delta` is negative.
@@ -30,5 +30,5 @@ class Throttle:
         return time.monotonic() - self._started >= self._time_delta
 
     def restart(self) -> None:
-        """Lets the time start again; to be called at the event."""
+        """Restarts the time; call this at the event."""
         self._started = time.monotonic()

@@ -1,7 +1,7 @@
 """Conformance suites and small environments, for tests of your own parts.
 
-A suite checks that a part, such as an environment, keeps the contracts that other parts
-rely on. Inherit the suite, write the method that makes the part, and run pytest:
+A suite checks that a part, such as an environment, keeps the contracts on which other
+parts rely. Inherit the suite, implement the method that makes the part, and run pytest:
 
 >>> from tfrl import testing
 >>> from tfrl.environments import suite_gym
@@ -11,10 +11,10 @@ rely on. Inherit the suite, write the method that makes the part, and run pytest
 >>> TestMyEnvironment().run_all()  # what pytest does, check by check
 
 With unittest, inherit `unittest.TestCase` as well. There are suites for Python
-environments, TensorFlow environments, networks, policies, replay buffers and agents. A
-failure says what the check got, what it expected and what to change. The package's own
-parts pass the suites. Checks of graphs trace them without AutoGraph, as loops and
-drivers do.
+environments, TensorFlow environments, networks, policies, replay buffers and agents.
+The message of a failure gives the actual value, the expected value and a remedy. The
+package's own parts pass the suites. Checks of graphs trace them without AutoGraph, as
+loops and drivers do.
 
 The environments in `environments` are so small that every step can be worked out by
 hand:

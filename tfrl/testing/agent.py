@@ -20,14 +20,15 @@ _FIRST, _MID, _LAST = 0, 1, 2
 
 
 class AgentConformance(Conformance):
-    """Checks the behaviour of a `TFAgent` that loops, drivers and checkpoints rely on.
+    """Checks that a `TFAgent` behaves as loops, drivers and checkpoints expect.
 
-    Write `make_agent`. It must return equal agents in every call, so seed the networks.
-    The checks of one object of the suite share an agent, so `run_all` makes two in all;
-    pytest runs each check with an object of its own. The experience consists of whole
-    episodes with random observations and actions, or of MID frames for agents that
-    train on a fixed number of steps. The info is the collect policy's.
-    Override `make_experience` for agents that need other experience.
+    Implement `make_agent`. It must return equal agents in every call, so seed the
+    networks. The checks of one object of the suite share an agent, so `run_all` makes
+    two in all; pytest runs each check with an object of its own. The experience
+    consists of whole episodes with random observations and actions, or of MID frames
+    for agents that train on a fixed number of steps. The info has the structure of the
+    collect policy's info. Override `make_experience` for agents that need other
+    experience.
 
     Attributes:
       batch_size: The batch size `B` of the experience.
@@ -156,7 +157,7 @@ class AgentConformance(Conformance):
             )
 
     def test_boundaries_carry_no_signal(self) -> None:
-        """Checks that what a frame from LAST to FIRST holds does not change updates."""
+        """Checks that the contents of frames from LAST to FIRST change no update."""
         if not self.masks_boundaries:
             return
         agent = self._agent()
@@ -246,7 +247,7 @@ class AgentConformance(Conformance):
             tf.nest.assert_same_structure(action, agent.action_spec)
 
     def test_diagnose_gives_finite_scalars_and_changes_nothing(self) -> None:
-        """Checks that a log can hold the numbers, and does not change the run."""
+        """Checks that `diagnose` returns finite scalars and does not change the run."""
         agent = self._agent()
         experience = self.make_experience(agent, self.batch_size)
         before = _everything(agent)
@@ -299,7 +300,7 @@ def _with_policy_info(
 ) -> trajectory.Trajectory:
     """Returns frames `[N, ...]` with the info that the collect policy would give.
 
-    Info of `training_data_spec` that the collect policy does not give stays as it is.
+    Entries of `training_data_spec` that the collect policy does not give do not change.
     """
     policy = agent.collect_policy
     if not tf.nest.flatten(policy.info_spec):

@@ -26,12 +26,12 @@ from tfrl.utils import number_checks
 
 
 class _TestEnvironment(py_environment.PyEnvironment):
-    """Counts all steps and raises errors at some steps; subclasses write `_advance`.
+    """Counts all steps, and raises errors at some; subclasses implement `_advance`.
 
     Attributes:
-      num_steps: How many steps were taken so far, over all episodes, without resets.
-      errors: A dict from step numbers, counted from 1, to the exceptions to raise in
-        place of those steps. Each is raised once; a test may add more.
+      num_steps: The number of steps so far, over all episodes, without resets.
+      errors: A dict from step numbers, counted from 1, to the exceptions to raise
+        instead of these steps. Each is raised once; a test may add more.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class CountingEnvironment(_TestEnvironment):
     for other rewards.
 
     Attributes:
-      length: How many steps an episode has; a test may change it.
-      count: How many steps the current episode has had.
+      length: The number of steps of an episode; a test may change it.
+      count: The number of steps of the current episode so far.
       actions: All actions so far, in their order.
       closed: Whether `close` was called.
-      num_steps: How many steps were taken so far, over all episodes, without resets.
-      errors: From numbers of steps to the exceptions raised in their place.
+      num_steps: The number of steps so far, over all episodes, without resets.
+      errors: Maps numbers of steps to the exceptions raised instead of the steps.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class CountingEnvironment(_TestEnvironment):
         """Makes episodes of `length` steps.
 
         Args:
-          length: How many steps an episode has.
+          length: The number of steps of an episode.
           observation_spec: A nest of `ArraySpec`s; None for one int32 number.
           action_spec: A nest of `ArraySpec`s; None for one int32 number, 0 or 1.
           reward_spec: A nest of `ArraySpec`s; None for one float32 number.
@@ -103,7 +103,7 @@ class CountingEnvironment(_TestEnvironment):
           truncates: Whether episodes end with a truncation instead of a termination.
           handle_auto_reset: See `PyEnvironment`.
           errors: A dict from step numbers, counted from 1 over all episodes, to the
-            exceptions to raise instead of those steps, once each.
+            exceptions to raise instead of these steps, once each.
 
         Raises:
           ValueError: If `length` is below 1.
@@ -153,7 +153,7 @@ class CountingEnvironment(_TestEnvironment):
         return self.count, self.num_steps
 
     def set_state(self, state: tuple[int, int]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self.count, self.num_steps = state
 
     def render(self, mode: str = "rgb_array") -> np.ndarray:
@@ -194,8 +194,8 @@ class CorridorEnvironment(_TestEnvironment):
 
     Attributes:
       step_reward: The reward of every step but the last; a test may change it.
-      num_steps: How many steps were taken so far, over all episodes, without resets.
-      errors: From numbers of steps to the exceptions raised in their place.
+      num_steps: The number of steps so far, over all episodes, without resets.
+      errors: Maps numbers of steps to the exceptions raised instead of the steps.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class CorridorEnvironment(_TestEnvironment):
         """Makes a corridor.
 
         Args:
-          length: How many steps to the right lead from the start to the goal.
+          length: The number of steps to the right from the start to the goal.
           step_reward: The reward of a step that does not reach the goal.
           goal_reward: The reward of the step that reaches the goal, the last step.
           errors: See `CountingEnvironment`.
@@ -237,7 +237,7 @@ class CorridorEnvironment(_TestEnvironment):
         return self._cell, self.num_steps
 
     def set_state(self, state: tuple[int, int]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         self._cell, self.num_steps = state
 
     def _observe(self) -> np.ndarray:
@@ -264,9 +264,9 @@ class RecallEnvironment(_TestEnvironment):
     0.
 
     Attributes:
-      length: How many steps an episode has; a test may change it.
-      num_steps: How many steps were taken so far, over all episodes, without resets.
-      errors: From numbers of steps to the exceptions raised in their place.
+      length: The number of steps of an episode; a test may change it.
+      num_steps: The number of steps so far, over all episodes, without resets.
+      errors: Maps numbers of steps to the exceptions raised instead of the steps.
     """
 
     def __init__(
@@ -280,8 +280,8 @@ class RecallEnvironment(_TestEnvironment):
         """Makes episodes of `length` steps.
 
         Args:
-          length: How many steps an episode has.
-          delay: How many steps a bit has to be remembered.
+          length: The number of steps of an episode.
+          delay: The number of steps for which a bit has to be remembered.
           seed: The seed of the bits; None for different bits each time.
           errors: See `CountingEnvironment`.
 
@@ -317,7 +317,7 @@ class RecallEnvironment(_TestEnvironment):
         return rng, list(self._bits), self._count, self.num_steps
 
     def set_state(self, state: tuple[Any, list[int], int, int]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         rng, bits, self._count, self.num_steps = state
         self._rng.bit_generator.state = rng
         self._bits = list(bits)

@@ -17,12 +17,13 @@ _MID = 1
 
 
 class NetworkConformance(Conformance):
-    """Checks the behaviour of a `Network` that policies and agents rely on.
+    """Checks that a `Network` behaves as policies and agents expect.
 
-    Write `make_network`. The network that it returns must have an `input_tensor_spec`.
+    Implement `make_network`. The network that it returns must have an
+    `input_tensor_spec`.
 
     Attributes:
-      batch_sizes: The batch sizes that the network is applied to.
+      batch_sizes: The batch sizes to which the network is applied.
       has_unused_variables: Whether some trainable variables have no effect on the
         output, for example because only a part of the network is used.
       tolerance: The greatest difference between a row of a batch and the row alone.

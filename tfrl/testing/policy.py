@@ -14,13 +14,13 @@ from tfrl.trajectories import trajectory
 
 
 class PolicyConformance(Conformance):
-    """Checks the behaviour of a `TFPolicy` that drivers, agents and savers rely on.
+    """Checks that a `TFPolicy` behaves as drivers, agents and savers expect.
 
-    Write `make_policy`. Override `make_time_step` if observations cannot be random, for
-    example if they contain a mask of valid actions, which must not be empty.
+    Implement `make_policy`. Override `make_time_step` if observations cannot be random,
+    for example if they contain a mask of valid actions, which must not be empty.
 
     Attributes:
-      batch_sizes: The batch sizes that the policy acts on.
+      batch_sizes: The batch sizes on which the policy acts.
     """
 
     batch_sizes: tuple[int, ...] = (1, 7)
@@ -59,7 +59,7 @@ class PolicyConformance(Conformance):
                     getattr(policy.policy_step_spec, name),
                     (size,),
                     f"{name} for a batch of {size}",
-                    f"return it so from _action, or mend the {name}'s spec",
+                    f"return it so from _action, or correct the {name}'s spec",
                 )
 
     def test_the_initial_state_is_what_its_spec_says(self) -> None:

@@ -26,13 +26,13 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class PyEnvironmentConformance(Conformance):
-    """Checks the behaviour of a `PyEnvironment` that drivers and wrappers rely on.
+    """Checks that a `PyEnvironment` behaves as drivers and wrappers expect.
 
-    Write `make_environment`. Override `sample_action` and `extreme_actions` if some
+    Implement `make_environment`. Override `sample_action` and `extreme_actions` if some
     actions of the spec are not always allowed.
 
     Attributes:
-      num_steps: How many random steps most of the checks take.
+      num_steps: The number of random steps that most checks take.
       seed: The seed of the random actions.
       pads_episodes: Whether more LAST steps may follow a LAST step, to pad all episodes
         to one length.
@@ -62,7 +62,7 @@ class PyEnvironmentConformance(Conformance):
         return corners(environment.action_spec(), _outer(environment))
 
     def test_specs_are_nests_of_array_specs(self) -> None:
-        """Checks that `observation_spec()` and the others hold only `ArraySpec`s."""
+        """Checks that `observation_spec()` and the like hold only `ArraySpec`s."""
         with self.make_environment() as environment:
             for name in ("observation", "action", "reward", "discount"):
                 spec = getattr(environment, f"{name}_spec")()
@@ -95,7 +95,7 @@ class PyEnvironmentConformance(Conformance):
                 )
 
     def test_reset_starts_an_episode(self) -> None:
-        """Checks `reset`, also in mid-episode: FIRST with reward 0 and discount 1."""
+        """Checks `reset`, even in mid-episode: FIRST with reward 0 and discount 1."""
         with self.make_environment() as environment:
             rng = np.random.RandomState(self.seed)
             self._check_first(environment, environment.reset(), "reset()")
@@ -121,7 +121,7 @@ class PyEnvironmentConformance(Conformance):
                     outer,
                     f"time step {step}",
                     "return arrays of the spec's dtype and shape from _reset and "
-                    "_step, or mend the spec",
+                    "_step, or correct the spec",
                 )
 
     def test_numbers_are_finite(self) -> None:
@@ -142,7 +142,7 @@ class PyEnvironmentConformance(Conformance):
                     )
 
     def test_steps_follow_in_order(self) -> None:
-        """Checks that in each member FIRST follows LAST, and nothing else does."""
+        """Checks that in each member FIRST follows LAST, and no other step."""
         with self.make_environment() as environment:
             previous = None
             for step, (_, time_step) in enumerate(self._walk(environment)):
@@ -159,7 +159,7 @@ class PyEnvironmentConformance(Conformance):
                     time_step,
                     environment.current_time_step(),
                     f"current_time_step() after step {step}",
-                    "what step() had returned",
+                    "the time step that step() had returned",
                     "leave `current_time_step` and `step` to the base class",
                 )
 
@@ -223,7 +223,7 @@ class PyEnvironmentConformance(Conformance):
                 other,
                 f"time step {step} of the second run with seed 7",
                 "as in the first run",
-                "draw every random number from what seed() has seeded",
+                "draw every random number from a generator that seed() has seeded",
             )
 
     def test_a_restored_state_goes_on_as_before(self) -> None:
@@ -360,5 +360,5 @@ def _as_in_a_checkpoint(captured: Any) -> Any:
             f"get_state(){serialization.path_text(error.path[1:])}",
             f"a {error.kind.__qualname__}",
             "an array, a number, a string, bytes, None, or a nest of these",
-            "return only what a checkpoint can hold",
+            "return only values that a checkpoint can hold",
         )

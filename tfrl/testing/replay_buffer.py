@@ -20,12 +20,12 @@ _COLUMN = 1_000
 class ReplayBufferConformance(Conformance):
     """Checks that a `ReplayBuffer` returns the frames that were written.
 
-    Write `make_replay_buffer`. The frames written are numbered, so that a sample shows
-    which frames it holds.
+    Implement `make_replay_buffer`. The written frames are numbered, so that the checks
+    recognise the frames in a sample.
 
     Attributes:
-      batch_size: How many columns each write has.
-      max_length: How many frames of each column the buffer holds.
+      batch_size: The number of columns of each write.
+      max_length: The number of frames of each column that the buffer holds.
       has_deterministic_pass: Whether the buffer supports `single_deterministic_pass`.
       is_checkpointable: Whether `tf.train.Checkpoint` saves the buffer's contents.
       runs_in_graphs: Whether a `tf.function` can write to the buffer.
@@ -102,7 +102,7 @@ class ReplayBufferConformance(Conformance):
                 "the frames drawn",
                 f"{sorted(drawn)}",
                 f"{sorted(wanted)}",
-                "draw uniformly among what has not been overwritten",
+                "draw uniformly among the items that have not been overwritten",
             )
 
     def test_sequences_are_successive_frames_of_one_column(self) -> None:
@@ -123,7 +123,7 @@ class ReplayBufferConformance(Conformance):
                     )
 
     def test_samples_are_never_older_than_the_last_write(self) -> None:
-        """Checks that an element drawn after writes shows them: no prefetching."""
+        """Checks that an element drawn after a write can hold it: no prefetching."""
         buffer = self._filled(self.max_length)
         iterator = iter(buffer.as_dataset(sample_batch_size=8))
         next(iterator)

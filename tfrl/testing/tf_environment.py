@@ -21,12 +21,12 @@ _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 
 
 class TFEnvironmentConformance(Conformance):
-    """Checks the behaviour of a `TFEnvironment` that drivers and loops rely on.
+    """Checks that a `TFEnvironment` behaves as drivers and loops expect.
 
     Write `make_environment`.
 
     Attributes:
-      num_steps: How many random steps most of the checks take.
+      num_steps: The number of random steps that most checks take.
       seed: The seed of the random actions.
     """
 
@@ -89,7 +89,7 @@ class TFEnvironmentConformance(Conformance):
                     time_step,
                     environment.current_time_step(),
                     "current_time_step()",
-                    "what reset() or step() had returned",
+                    "the time step that reset() or step() had returned",
                     "keep the time step, and return it without another step",
                 )
         environment.close()

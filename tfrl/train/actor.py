@@ -34,7 +34,7 @@ from tfrl.utils import summaries
 class Actor:
     """Runs a policy in an environment, some steps or episodes at a time.
 
-    A run goes on where the last one ended. The metrics are observers, whose results
+    A run continues where the last one ended. The metrics are observers, whose results
     are written as summaries and logged.
     """
 
@@ -66,7 +66,7 @@ class Actor:
           episodes_per_run: The number of episodes in a run; a run ends at the first
             limit that it reaches.
           observers: Called with the `Trajectory` of each step, in this order and before
-            the metrics. One that is given twice is called once.
+            the metrics. An observer that is given twice is called once.
           transition_observers: Called with `(time_step, action_step, next_time_step)`.
           info_observers: Called with the environment's `get_info()`; only for a Python
             environment.
@@ -75,15 +75,17 @@ class Actor:
           reference_metrics: Metrics whose results are the steps of further summaries.
             They are only updated if they are among `metrics`, too.
           image_metrics: Metrics of images `[N, H, W, C]`.
-          summary_dir: The directory of the summaries; None writes none.
-          summary_interval: The number of train steps between summaries; 0 writes none.
+          summary_dir: The directory of the summaries; None writes no summaries.
+          summary_interval: The number of train steps between summaries; 0 writes no
+            summaries.
           end_episode_on_boundary: See `PyDriver`; False only for a Python environment.
           name: A part of the summaries' tags.
 
         Raises:
-          TypeError: `env` is no environment, or `policy` of the other kind.
-          ValueError: There is no limit of a run, or an argument that a TensorFlow
-            environment does not support.
+          TypeError: `env` is no environment, or `policy` is a policy for the other
+            kind.
+          ValueError: There is no limit for a run, or there is an argument that a
+            TensorFlow environment does not support.
         """
         self._env: Any = env
         self._policy: Any = policy
@@ -201,7 +203,7 @@ class Actor:
         export_utils.log_metrics(self._metrics, self._name)
 
     def reset(self) -> None:
-        """Resets the environment and the policy's state; the metrics go on."""
+        """Resets the environment and the policy's state, but not the metrics."""
         self._time_step = self._env.reset()
         self._policy_state = self._policy.get_initial_state(self._env.batch_size or 1)
 
@@ -247,7 +249,7 @@ def _for_tensors(observer: Any) -> Any:
 
 
 def _checked(policy: Any, *, is_tf: bool) -> Any:
-    """Returns the policy; raises a TypeError if it is one for other environments."""
+    """Returns the policy; raises a TypeError if it does not fit the environment."""
     if isinstance(policy, tf_policy.TFPolicy) == is_tf:
         return policy
     if is_tf:

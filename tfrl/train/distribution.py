@@ -1,4 +1,4 @@
-"""What a learner needs of `tf.distribute`: data for replicas, and means of results."""
+"""A learner's use of `tf.distribute`: data for replicas, and means of results."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def check_parts(
 
     Raises:
       ValueError: A part was not made in the strategy's scope, an optimizer clips or
-        accumulates gradients, the agent applies gradients by itself, or a layer
-        normalizes by the statistics of one replica's examples.
+        accumulates gradients, the agent applies gradients itself, or a layer normalizes
+        by the statistics of one replica's examples.
     """
     if strategy.num_replicas_in_sync == 1:
         return
@@ -68,7 +68,7 @@ def _check_statistics(layers: Iterable[keras.layers.Layer]) -> None:
         if is_batch_norm and not layer.synchronized:
             raise ValueError(
                 f"layer {layer.name!r}: got a BatchNormalization with several "
-                "replicas, of which each would normalize by the statistics of its own "
+                "replicas, each of which would normalize by the statistics of its own "
                 "examples, expected one with synchronized=True; or use a "
                 "LayerNormalization."
             )

@@ -39,8 +39,8 @@ class IntervalTrigger:
 
         Args:
           value: The current value of the counter.
-          force_trigger: Whether to call it also before it is due, unless it was called
-            at this very value.
+          force_trigger: Whether to call it even before it is due, unless it was already
+            called at this value.
         """
         if self._interval <= 0:
             return

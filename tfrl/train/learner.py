@@ -26,7 +26,7 @@ from tfrl.train import distribution, interval_trigger
 from tfrl.train.loops import dataset_loop
 from tfrl.utils import number_checks
 
-# The directories that a learner and its triggers write to.
+# The directories to which a learner and its triggers write.
 TRAIN_DIR = "train"
 POLICY_SAVED_MODEL_DIR = "policies"
 COLLECT_POLICY_SAVED_MODEL_DIR = "collect_policy"
@@ -37,7 +37,7 @@ REPLAY_BUFFER_CHECKPOINT_DIR = "replay_buffer_checkpoints"
 
 
 class ExperienceAndSampleInfo(NamedTuple):
-    """An element of the dataset: experience, and what the buffer knows of it."""
+    """An element of the dataset: experience, and the buffer's information about it."""
 
     experience: Any
     sample_info: Any
@@ -50,10 +50,11 @@ class Learner:
     step to `root_dir/train/checkpoints`. The latest checkpoint is restored when the
     learner is made.
 
-    With a `tf.distribute` strategy of several replicas, each trains on an element of
-    its own, and all apply the mean of their gradients: a step is that of one device on
-    all elements together. Make the optimizers, the networks, the agent and the train
-    step in `strategy.scope()`, and the dataset with batches of one replica.
+    With a `tf.distribute` strategy of several replicas, each replica trains on an
+    element of its own, and all replicas apply the mean of their gradients. So a step
+    equals the step of one device on all elements together. Make the optimizers, the
+    networks, the agent and the train step in `strategy.scope()`, and the dataset with
+    batches of one replica.
     """
 
     def __init__(
@@ -93,24 +94,24 @@ class Learner:
             `((experience, sample_info), loss_info)` after each train step, for instance
             to update priorities.
           triggers: Called with the train step after each `run`; see `train.triggers`.
-            Those with a method `set_start` count from the restored train step.
+            Triggers with a method `set_start` count from the restored train step.
           checkpoint_interval: The least number of train steps between checkpoints,
-            which are saved at the end of a `run`; 0 or less saves none.
+            which are saved at the end of a `run`; 0 or less saves no checkpoints.
           summary_interval: The number of train steps between summaries; 0 or None
-            writes none.
-          max_checkpoints_to_keep: How many of the newest checkpoints are kept.
+            writes no summaries.
+          max_checkpoints_to_keep: The number of newest checkpoints to keep.
           use_kwargs_in_agent_train: Whether experience is a dictionary of the keyword
             arguments of `agent.train`.
           strategy: The strategy; None takes the current one.
           run_optimizer_variable_init: Has no effect, since agents make all variables
             when they are made.
-          use_reverb_v2: Whether elements have `data` and `info`, as a `ReplaySample`.
-          direct_sampling: Whether elements are the experience alone, as in recorded
-            data.
+          use_reverb_v2: Whether elements have `data` and `info`, like a `ReplaySample`.
+          direct_sampling: Whether elements consist of the experience alone, as in
+            recorded data.
           experience_dataset_options: See
             `tf.distribute.Strategy.distribute_datasets_from_function`.
           strategy_run_options: See `tf.distribute.Strategy.run`.
-          summary_root_dir: The directory of the summaries, in place of `root_dir`.
+          summary_root_dir: The directory of the summaries, instead of `root_dir`.
           jit_compile: Whether XLA compiles the losses and their gradients; see
             `TFAgent.jit_compile_losses`.
           update_normalizers: See `train.DatasetLoop`.
@@ -223,7 +224,7 @@ class Learner:
         return loss_info
 
     def single_train_step(self, iterator: Any) -> tf_agent.LossInfo:
-        """Trains once; in a graph, as a part of it.
+        """Trains once; in a graph, this becomes part of the graph.
 
         Args:
           iterator: The iterator of the dataset.
@@ -255,7 +256,7 @@ class Learner:
 
     def _train(self, iterations: tf.Tensor, iterator: Any) -> tf_agent.LossInfo:
         """Does train steps in a graph; returns the last `LossInfo`."""
-        # The first step tells the shapes of the loop's variables.
+        # The first step determines the shapes of the loop's variables.
         first = self._step_function(iterator)
         flat = tf.while_loop(
             lambda *_: tf.constant(True),
@@ -268,7 +269,8 @@ class Learner:
 
     def _reduced_step(self, iterator: Any) -> tf_agent.LossInfo:
         if iterator is None:
-            # Not an argument, which would lose how this iterator draws in a graph.
+            # It is no argument, because an argument would lose the way in which this
+            # iterator draws in a graph.
             iterator = self._iterator
         return distribution.reduced(self.strategy, self.single_train_step(iterator))
 

@@ -1,4 +1,4 @@
-"""Trains a PPO agent on what was just collected, by TF-Agents' `PPOLearner`.
+"""Trains a PPO agent on new experience, like TF-Agents' `PPOLearner`.
 
 ```python
 agent = PPOClipAgent(
@@ -41,7 +41,7 @@ from tfrl.utils import common, number_checks, seeds
 class PPOLearner:
     """Draws all experience of an iteration once, and trains on it for some epochs.
 
-    It differs from TF-Agents' in three points: the normalizers see the experience after
+    It differs from TF-Agents' in three points: the normalizers get the experience after
     the training, so that the first importance ratios are 1; only steps of an
     environment are in minibatches, no padding and no boundaries; and each epoch is a
     permutation, so that every step is in it once.
@@ -79,10 +79,10 @@ class PPOLearner:
             experience `[B, T, ...]` that `agent.preprocess_sequence` has returned. It
             is called once; each run reads the dataset from its beginning.
           normalization_dataset_fn: Makes a second dataset of the same steps for the
-            normalizers, as the tables of a replay server that give each item once need
-            it; None shows them the experience of the first.
-          num_samples: How many elements of the dataset a run draws.
-          num_epochs: How often a run trains on each element.
+            normalizers. It is needed for tables of a replay server that give each item
+            once. With None, the normalizers get the experience of the first dataset.
+          num_samples: The number of elements of the dataset that a run draws.
+          num_epochs: The number of times that a run trains on each element.
           minibatch_size: The largest number of steps in a minibatch `[N, 1, ...]`, of
             one replica. An epoch is divided into minibatches of equal sizes, give or
             take one step. None trains on whole elements, as recurrent networks need.
@@ -124,7 +124,7 @@ class PPOLearner:
             use_kwargs_in_agent_train=use_kwargs_in_agent_train,
             strategy=strategy,
             jit_compile=jit_compile,
-            # After all epochs.
+            # The normalizers change after all epochs.
             update_normalizers=False,
             train_settings={"ends_iteration": False},
         )
@@ -145,7 +145,7 @@ class PPOLearner:
         return self._learner.train_step_numpy
 
     def run(self, parallel_iterations: int = 10) -> tf_agent.LossInfo:
-        """Draws experience, trains on it, and then shows it to the normalizers.
+        """Draws experience, trains on it, and then updates the normalizers with it.
 
         Args:
           parallel_iterations: Has no effect; see `Learner.run`.
@@ -176,7 +176,7 @@ class PPOLearner:
         return loss_info
 
     def _divided(self, elements: list[Any]) -> tuple[int, Callable[[], Iterable[Any]]]:
-        """Returns how many batches the epochs have, and a function that makes them."""
+        """Returns the number of the epochs' batches, and a function that makes them."""
         replicas = self._learner.strategy.num_replicas_in_sync
         if self._minibatch_size is None:
             batches = elements * self._num_epochs

@@ -1,4 +1,4 @@
-"""Measures how many train steps are done in a second."""
+"""Measures the number of train steps per second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class StepPerSecondTracker:
-    """Divides the growth of a counter by the time that it took."""
+    """Divides the growth of a counter by the time that has passed."""
 
     def __init__(self, step: tf.Variable) -> None:
         """Starts to measure.

@@ -1,4 +1,4 @@
-"""What a `Learner` does at intervals of train steps: save policies, log its speed.
+"""Actions of a `Learner` at intervals: saving policies, logging the speed.
 
 A learner calls its triggers after each `run` with the current train step.
 """
@@ -36,11 +36,12 @@ ENV_STEP_METADATA_KEY = "env_step"
 class PolicySavedModelTrigger(interval_trigger.IntervalTrigger):
     """Saves an agent's policies once, and then their weights at intervals.
 
-    When it is made, it writes the SavedModels `greedy_policy`, `collect_policy` and
-    `policy`, the agent's policy without a `GreedyPolicy` around it, unless they are
-    there and whole. When it is triggered, it writes the weights of `policy` to
-    `checkpoints/policy_checkpoint_NUMBER`, with ten digits of the train step, which
-    `policy_loader.load` and `update_from_checkpoint` read into any of these policies.
+    The constructor writes the SavedModels `greedy_policy`, `collect_policy` and
+    `policy`, unless complete ones exist. `policy` is the agent's policy without a
+    `GreedyPolicy` around it. Each call of the trigger writes the weights of `policy` to
+    `checkpoints/policy_checkpoint_NUMBER`, where the number is the train step with ten
+    digits. `policy_loader.load` and `update_from_checkpoint` read these weights into
+    any of the three policies.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class PolicySavedModelTrigger(interval_trigger.IntervalTrigger):
 
 
 class StepPerSecondLogTrigger(interval_trigger.IntervalTrigger):
-    """Logs the train steps per second since it was triggered last.
+    """Logs the train steps per second since the last trigger.
 
     The summary is `RunTime/train_steps_per_sec`.
     """
@@ -173,14 +174,15 @@ class StepPerSecondLogTrigger(interval_trigger.IntervalTrigger):
         if self._log_to_terminal:
             _logger.info("Step: %d, %.3f steps/sec", step, rate)
         with tf.summary.record_if(True):
-            # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+            # TensorFlow keeps each Python number that becomes a tensor, but not NumPy's
+            # numbers.
             tf.summary.scalar(
                 "RunTime/train_steps_per_sec", np.float32(rate), np.int64(step)
             )
 
 
 class ReverbCheckpointTrigger(interval_trigger.IntervalTrigger):
-    """Has a replay server write a checkpoint of its tables."""
+    """Makes a replay server write a checkpoint of its tables."""
 
     def __init__(
         self,

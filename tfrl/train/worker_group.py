@@ -17,13 +17,13 @@ result = loop.run_group(
 ```
 
 The first worker, the chief, calls the function: it restores the last checkpoint, and
-writes all outputs. The others start with its numbers, do its loop's calls with it, and
-write nothing, so they need no common disk.
+writes all outputs. The other workers start with the chief's numbers, do the calls of
+its loop together with it, and write nothing, so they need no common disk.
 
-TensorFlow cannot replace a worker. If one ends, the others raise a `WorkerLostError`,
-and with a timeout also if one stops. Whoever supervises them ends all, with SIGKILL
-those that do not end by SIGTERM, and starts all again; the run then goes on from its
-last checkpoint.
+TensorFlow cannot replace a worker. If one ends, the others raise a `WorkerLostError`;
+with a timeout, they also raise it if one stops. The supervisor of the workers must then
+end all workers, by SIGTERM and if necessary by SIGKILL, and start all again; the run
+then continues from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ import tensorflow as tf
 
 from tfrl.utils import number_checks, variables
 
-# What is sent in place of a number of iterations.
+# Messages other than a number of iterations.
 SHARE, END = -1, -2
 
-# Collectives of integers know these alone.
+# Collectives of integers support only these dtypes.
 _SUMMED = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
@@ -54,15 +54,16 @@ def environment(addresses: Sequence[str], index: int) -> dict[str, str]:
     Args:
       addresses: The address "host:port" of each worker, which must be free there; the
         first is the chief's.
-      index: Which of them the worker has.
+      index: The index of the worker's own address.
 
     Raises:
       ValueError: There are fewer than two workers, or none has that `index`.
     """
     if len(addresses) < 2:
         raise ValueError(
-            f"addresses: got {list(addresses)}, expected those of two workers or more; "
-            "train a single one by a MirroredStrategy, or without a strategy."
+            f"addresses: got {list(addresses)}, expected the addresses of two workers "
+            "or more; train in a single process with a MirroredStrategy, or without a "
+            "strategy."
         )
     number_checks.check_integer("index", index, 0, remedy="workers count from 0")
     if index >= len(addresses):
@@ -82,15 +83,16 @@ def make_strategy(
 
     Args:
       timeout_s: The longest time, in seconds, that workers wait for each other. None
-        waits for ever: a worker that has ended is noticed all the same, one that is
-        stopped or hangs is not. A time must be longer than what the chief alone does
-        between two calls of the loop, such as an evaluation, and TensorFlow keeps a
-        thread for each of its collectives, several for an update, until the time is
-        over: with 600 seconds and 24 updates a second, a process ran out of threads
-        after some 2,300 updates.
+        waits for ever: a worker that has ended is still noticed, but a worker that is
+        stopped or hangs is not. The time must be longer than any work that the chief
+        does alone between two calls of the loop, such as an evaluation. An update uses
+        several TensorFlow collectives, and TensorFlow keeps a thread for each of them
+        until the time is over. With 600 seconds and 24 updates a second, a process ran
+        out of threads after some 2,300 updates.
 
     Raises:
-      ValueError: The environment is not that of a worker, or the time is not positive.
+      ValueError: The environment variables are not those of a worker, or the time is
+        not positive.
       RuntimeError: TensorFlow has computed something before.
     """
     number_checks.check_number(
@@ -115,7 +117,7 @@ def make_strategy(
 
 
 class Messages:
-    """What the chief sends to the other workers: numbers, and its variables."""
+    """Messages of the chief to the other workers: numbers, and its variables."""
 
     def __init__(self, strategy: tf.distribute.Strategy, shared: Sequence[Any]) -> None:
         """Keeps the parts.
@@ -162,7 +164,7 @@ def is_chief(strategy: tf.distribute.MultiWorkerMirroredStrategy) -> bool:
 
 
 def lost(error: tf.errors.OpError) -> WorkerLostError:
-    """Returns what to raise in place of an error of TensorFlow's collectives."""
+    """Returns the error to raise instead of an error of TensorFlow's collectives."""
     return WorkerLostError(
         "strategy: another worker of the group has ended or does not answer, and "
         "TensorFlow cannot replace it; end all workers, by SIGKILL if need be, and "
@@ -171,7 +173,7 @@ def lost(error: tf.errors.OpError) -> WorkerLostError:
     )
 
 
-# How TensorFlow says that a collective has failed.
+# Texts by which TensorFlow reports that a collective has failed.
 LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,

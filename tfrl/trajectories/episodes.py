@@ -64,7 +64,7 @@ def is_padding(frames: Trajectory) -> tf.Tensor:
 
 
 def count(frames: Trajectory) -> tf.Tensor:
-    """Returns how many episodes end in the frames, float32 `[]`."""
+    """Returns the number of episodes that end in the frames, float32 `[]`."""
     return tf.reduce_sum(tf.cast(frames.is_episode_end(), tf.float32))
 
 

@@ -1,4 +1,4 @@
-"""`PolicyStep`: a policy's action, its next state, and side information."""
+"""`PolicyStep`, a policy's action, its next state and further information."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _Fields(NamedTuple, Generic[ActionT, StateT, InfoT]):
 class PolicyStep(_Fields[ActionT, StateT, InfoT]):
     """The result of `policy.action()` and `policy.distribution()`.
 
-    Annotations can name the types of the fields, in their order. What they do not name
-    is `Any`: `PolicyStep`, or `PolicyStep[np.ndarray]`.
+    Annotations can name the types of the fields, in their order. Types that are not
+    named are `Any`: `PolicyStep`, or `PolicyStep[np.ndarray]`.
 
     Attributes:
       action: A nest of actions, or of action distributions, `[B, ...]`.
@@ -38,7 +38,7 @@ class PolicyStep(_Fields[ActionT, StateT, InfoT]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+    if TYPE_CHECKING:  # Arguments may have other types than the fields.
 
         def __new__(  # noqa: D102
             cls, action: ActionType = (), state: Any = (), info: Any = ()

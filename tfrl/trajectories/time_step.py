@@ -36,7 +36,7 @@ def _constant(value: int) -> np.ndarray:
 class StepType:
     """The possible positions of a `TimeStep` in its episode, int32 arrays `[]`.
 
-    `StepType(1)` returns the constant that equals 1, MID. Other values than 0, 1 and 2
+    `StepType(1)` returns the constant that equals 1, MID. Values other than 0, 1 and 2
     raise a ValueError.
     """
 
@@ -48,7 +48,7 @@ class StepType:
         """Returns the constant that equals `value`.
 
         Raises:
-          ValueError: If there is none.
+          ValueError: If there is no such constant.
         """
         for constant in (cls.FIRST, cls.MID, cls.LAST):
             if value == constant:
@@ -69,8 +69,8 @@ class _Fields(NamedTuple, Generic[StepTypeT, RewardT, DiscountT, ObservationT]):
 class TimeStep(_Fields[StepTypeT, RewardT, DiscountT, ObservationT]):
     """One step of an environment, in the field order of dm_env.
 
-    Annotations can name the types of the fields, in their order. What they do not name
-    is `Any`, because a field may hold tensors, arrays or specs: `TimeStep`, or
+    Annotations can name the types of the fields, in their order. Types that are not
+    named are `Any`, because a field may hold tensors, arrays or specs: `TimeStep`, or
     `TimeStep[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]`.
 
     Attributes:
@@ -82,7 +82,7 @@ class TimeStep(_Fields[StepTypeT, RewardT, DiscountT, ObservationT]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+    if TYPE_CHECKING:  # Arguments may have other types than the fields.
 
         def __new__(  # noqa: D102
             cls,
@@ -163,9 +163,10 @@ def transition(
 
     Args:
       observation: A nest of arrays or of tensors.
-      reward: A nest of numbers, arrays or tensors; NumPy ones become float32.
+      reward: A nest of numbers, arrays or tensors; numbers and NumPy arrays become
+        float32.
       discount: A number or `[B]`. With tensors a scalar is broadcast to the outer
-        shape; with arrays it stays as it is.
+        shape; with arrays it does not change.
       outer_dims: The outer shape. None takes the first dimension of the first reward,
         or `[]` if that reward is a scalar. Give `()` for an unbatched vector reward.
 
@@ -251,10 +252,10 @@ def equals_step_type(step_type: Any, constant: np.ndarray) -> Any:
 def _step(
     step_type: np.ndarray, observation: Any, reward: Any, discount: Any, outer_dims: Any
 ) -> TimeStep:
-    """Returns a MID or LAST step, of tensors if the observation is, else of arrays."""
+    """Returns a MID or LAST step, of tensors if the observation consists of tensors."""
     if _holds_tensors(observation):
         return _tensor_step(step_type, observation, reward, discount, outer_dims)
-    # Most rewards are one number; handling these apart saves time at every step.
+    # Most rewards are one number; a separate path for them saves time at every step.
     if isinstance(reward, (float, np.ndarray, np.generic)):
         first_reward = reward = _as_array(reward, "reward")
     else:
@@ -350,7 +351,7 @@ def _join(outer_shape: Any, inner_shape: tuple[int, ...]) -> Any:
 
 
 def _holds_tensors(nest: Any) -> bool:
-    """Returns whether a nest is of tensors, judged by its first leaf."""
+    """Returns whether the first leaf of a nest is a tensor."""
     if isinstance(nest, np.ndarray):
         return False
     leaves = tree.flatten(nest)
@@ -371,7 +372,7 @@ def _holds_tensor_specs(observation_spec: Any, reward_spec: Any) -> bool:
     """Returns whether the specs are tensor specs.
 
     Raises:
-      TypeError: If one is of array specs and the other of tensor specs.
+      TypeError: If one consists of array specs and the other of tensor specs.
     """
     kinds = {
         field: _is_tensor_spec(leaves[0])

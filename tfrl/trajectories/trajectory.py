@@ -84,8 +84,8 @@ class Trajectory(
 ):
     """Frames of experience, `[B, ...]` or `[B, T, ...]`.
 
-    Annotations can name the types of the fields, in their order. What they do not name
-    is `Any`: `Trajectory`, or `Trajectory[np.ndarray, dict[str, np.ndarray]]`.
+    Annotations can name the types of the fields, in their order. Types that are not
+    named are `Any`: `Trajectory`, or `Trajectory[np.ndarray, dict[str, np.ndarray]]`.
 
     Attributes:
       step_type: The `StepType` at which the action was taken, int32.
@@ -99,7 +99,7 @@ class Trajectory(
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # Arguments may be of other types than the fields.
+    if TYPE_CHECKING:  # Arguments may have other types than the fields.
 
         def __new__(  # noqa: D102
             cls,

@@ -1,4 +1,4 @@
-"""Makes the transitions that agents learn from, and marks the invalid ones.
+"""Makes the transitions from which agents learn, and marks invalid transitions.
 
 Frame `t` holds the reward, discount and step type of the time step after its action.
 The observation of that time step is in frame `t + 1`, but only if the two frames belong
@@ -72,7 +72,7 @@ def to_transition(
       trajectory: Frames `[B, ...]` or `[B, T, ...]`. If `next_trajectory` is None, they
         must be `[B, T, ...]`, and `trajectory[:, :-1]` is paired with
         `trajectory[:, 1:]`.
-      next_trajectory: The frames that follow on `trajectory`'s, of the same shape.
+      next_trajectory: The frames after the frames of `trajectory`, of the same shape.
 
     Returns:
       A `Transition` of tensors, `[B, T - 1, ...]` without `next_trajectory`, else of
@@ -122,8 +122,8 @@ def to_n_step_transition(trajectory: Trajectory, gamma: Any) -> Transition:
         reward   = r_0 + g d_0 r_1 + ... + g^(k-1) d_0 ... d_(k-2) r_(k-1)
         discount = g^(k-1) d_0 ... d_(k-1)
 
-    in `next_time_step`, with `observation[k]` and `step_type[k]`. The discount has one
-    factor `g` less than steps, because the loss multiplies the next value by `g`. A
+    in `next_time_step`, with `observation[k]` and `step_type[k]`. The discount has `k -
+    1` factors `g`, because the loss multiplies the next value by `g` once more. A
     transition never crosses the end of an episode. `k` is
 
     - `N` if all frames belong to one episode;
@@ -261,7 +261,7 @@ def _n_step_reward_and_discount(
 
 
 def _has_step_types(trajectory: Trajectory) -> bool:
-    """Whether the step types are tensors; `()` stands for unknown ones."""
+    """Whether the step types are tensors; `()` stands for unknown step types."""
     return len(tf.nest.flatten((trajectory.step_type, trajectory.next_step_type))) == 2
 
 

@@ -2,7 +2,7 @@
 
 Classes are named by strings, so that importing this module imports neither TensorFlow
 nor any other package of the library. TensorFlow ships no type annotations, so a type
-checker sees its classes as `Any`; the names help the reader.
+checker treats its classes as `Any`; the names help the reader.
 """
 
 # Strings cannot be joined with `|` at run time.
@@ -49,8 +49,9 @@ class HasDtype(Protocol):
         """The data type of the values."""
 
 
-# What a field such as a reward can be set to. Type checkers refuse strings here, which
-# they would not if `tf.Tensor` were named, since that can be `Any` to them.
+# The values that a field such as a reward can have. Type checkers refuse strings here.
+# They would accept strings if `tf.Tensor` were named, since `tf.Tensor` can be `Any` to
+# them.
 NestedValue = Union[HasDtype, float, list[Any], tuple[Any, ...], Mapping[Any, Any]]
 
 Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
@@ -81,7 +82,7 @@ Layer = Union["keras.layers.Layer"]
 Optimizer = Union["keras.optimizers.Optimizer", "tf.compat.v1.train.Optimizer"]
 LookupLayer = Union["keras.layers.IntegerLookup", "keras.layers.StringLookup"]
 TimeStep = Union["time_step.TimeStep"]
-# What environments return. Rewards and observations may be nests of any structure.
+# The results of environments. Rewards and observations may be nests of any structure.
 ArrayTimeStep = Union["time_step.TimeStep[np.ndarray, Any, np.ndarray]"]
 TensorTimeStep = Union["time_step.TimeStep[tf.Tensor, Any, tf.Tensor]"]
 PolicyStep = Union["policy_step.PolicyStep"]

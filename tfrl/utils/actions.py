@@ -39,7 +39,7 @@ def has_finite_range(spec: Any) -> bool:
 
 
 def _float_bounds(spec: Any) -> tuple[Any, Any]:
-    # As floats, because the sum or difference of integer bounds can overflow.
+    # These are floats, because the sum or difference of integer bounds can overflow.
     dtype = np.result_type(spec.maximum, np.float32)
     return np.asarray(spec.maximum, dtype), np.asarray(spec.minimum, dtype)
 
@@ -88,8 +88,8 @@ def index_with_actions(
 def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Tensor:
     """Returns the log-probability of actions, summed over all but outer dimensions.
 
-    The zeros of padding, which are no actions of a discrete spec that leaves 0 out,
-    have the probability of the action nearest to 0.
+    If a discrete spec excludes 0, the zeros of padding have the probability of the
+    action nearest to 0.
     """
     nest_utils.assert_same_structure(distributions, actions)
     actions = tf.nest.map_structure(_with_a_likelihood, actions, action_spec)
@@ -107,9 +107,10 @@ def log_probability(distributions: Any, actions: Any, action_spec: Any) -> tf.Te
 def _of_this_graph(action: Any) -> Any:
     """Returns an action as a tensor of the graph that is being built.
 
-    TFP's bijectors remember what they computed of a tensor. If this was inside of a
-    loop or a condition, it is out of reach after it. So a tensor from outside is copied
-    first: only a copy that is inside, too, leads to it.
+    TFP's bijectors cache their results for each tensor. A result that was computed
+    inside of a loop or a condition cannot be used outside of it. So a tensor from
+    outside is copied first: then only the copy, which is inside, too, leads to the
+    cached result.
     """
     if tf.executing_eagerly():
         return action
@@ -118,7 +119,7 @@ def _of_this_graph(action: Any) -> Any:
 
 
 def _with_a_likelihood(action: Any, spec: Any) -> Any:
-    """Returns actions without zeros where these are outside of a discrete spec."""
+    """Replaces zeros that are outside of a discrete spec by valid actions."""
     nearest = nearest_to_zero(spec)
     if not np.any(nearest):
         return action

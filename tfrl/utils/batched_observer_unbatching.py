@@ -11,8 +11,9 @@ from tfrl.utils import nest_utils, number_checks
 class BatchedObserverUnbatching:
     """Passes each row of a batched trajectory to an observer of its own.
 
-    For observers that record one environment, such as `TFRecordObserver` in `py_mode`:
-    row `i` always goes to observer `i`, so each sees whole episodes.
+    This is for observers that record one environment, such as `TFRecordObserver` in
+    `py_mode`. Row `i` always goes to observer `i`, so each observer gets whole
+    episodes.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class BatchedObserverUnbatching:
         Args:
           create_delegated_observer_fn: Called `batch_size` times; returns an observer
             of a trajectory without batch dimension.
-          batch_size: How many rows a batched trajectory has.
+          batch_size: The number of rows of a batched trajectory.
 
         Raises:
           ValueError: If `batch_size` is not positive.

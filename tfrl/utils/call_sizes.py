@@ -9,7 +9,7 @@ _GROWTH = 10
 
 
 class CallSizes:
-    """Chooses how many steps the next call does, from the duration of the last call.
+    """Chooses the number of steps of the next call, from the duration of the last call.
 
     Python handles a signal between two calls. The results must not depend on the sizes.
     """
@@ -31,7 +31,7 @@ class CallSizes:
         if self._per_step is None:
             return min(self._largest, remaining)
         expected = remaining * self._per_step
-        # Rather one call than one and a small rest.
+        # One call is better than a call and a small rest.
         is_short = expected < 1.5 * _SECONDS
         if is_short and (remaining <= self._largest or expected < _SECONDS / _GROWTH):
             return remaining

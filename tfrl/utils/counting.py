@@ -13,8 +13,8 @@ Number = int | float
 class Counter:
     """Counts by name, and shares the counts with other counters through a parent.
 
-    A counter with a parent hands its counts to it every `time_delta` seconds, and then
-    knows the counts of all other children too. Threads may share a counter.
+    A counter with a parent passes its counts to the parent every `time_delta` seconds,
+    and then knows the counts of all other children, too. Threads may share a counter.
 
     >>> learner_and_actor = Counter()
     >>> learner = Counter(learner_and_actor, prefix="learner", time_delta=0)
@@ -35,11 +35,12 @@ class Counter:
         """Creates a counter without counts.
 
         Args:
-          parent: The counter to share the counts with; None for none.
+          parent: The counter with which to share the counts, or None.
           prefix: Counts appear as `<prefix>_<name>`, here and in the parent; empty for
             their plain names.
-          time_delta: The least number of seconds between two exchanges with the parent.
-            The first use exchanges.
+          time_delta: The least number of seconds between two exchanges of counts with
+            the parent. The first call of `increment` or `get_counts` always exchanges
+            them.
           return_only_prefixed: Whether `increment` and `get_counts` return only the
             counts with this counter's prefix, by their plain names.
 
@@ -56,23 +57,23 @@ class Counter:
         self._time_delta = time_delta
         self._return_only_prefixed = return_only_prefixed and bool(prefix)
         self._lock = threading.Lock()
-        # What the parent does not know yet, by plain names.
+        # The counts that the parent does not know yet, by plain names.
         self._counts: dict[str, Number] = {}
-        # What the parent returned last.
+        # The counts that the parent returned last.
         self._cache: dict[str, Number] = {}
         self._last_exchange = float("-inf")
 
     def increment(self, **counts: Number) -> dict[str, Number]:
-        """Adds to the counts named; returns all counts, as `get_counts` does."""
+        """Adds to the named counts; returns all counts, as `get_counts` does."""
         with self._lock:
             for name, value in counts.items():
                 self._counts[name] = self._counts.get(name, 0) + value
             return self._get_counts()
 
     def get_counts(self) -> dict[str, Number]:
-        """Returns all counts: this counter's, and those that its parent has.
+        """Returns all counts: the counts of this counter and of its parent.
 
-        Those of the parent are as old as the last exchange with it.
+        The parent's counts are as old as the last exchange with it.
         """
         with self._lock:
             return self._get_counts()
@@ -80,7 +81,7 @@ class Counter:
     def get_steps_key(self) -> str:
         """Returns the name under which `get_counts` has this counter's steps.
 
-        It is for the `steps_key` of loggers.
+        Use it as the `steps_key` of loggers.
         """
         return "steps" if self._return_only_prefixed else f"{self._prefix}steps"
 
@@ -90,7 +91,7 @@ class Counter:
             return {"counts": dict(self._counts), "cache": dict(self._cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Takes the state that `save` returned; the next use asks the parent."""
+        """Restores a state that `save` returned; the next use asks the parent."""
         with self._lock:
             self._counts = dict(state["counts"])
             self._cache = dict(state["cache"])

@@ -1,6 +1,6 @@
 """Clips and summarizes gradients given as pairs of gradient and variable.
 
-These are TF-Agents' `eager_utils`, for hand-written training steps, between
+These are TF-Agents' `eager_utils`, for use in hand-written training steps between
 `tape.gradient` and `optimizer.apply_gradients`.
 """
 
@@ -25,7 +25,7 @@ GradientsAndVariables = list[tuple[Any, Any]]
 def clip_gradient_norms(
     gradients_to_variables: Iterable[tuple[Any, Any]], max_norm: Any
 ) -> GradientsAndVariables:
-    """Clips each gradient on its own to norm `max_norm`.
+    """Clips each gradient separately to norm `max_norm`.
 
     Args:
       gradients_to_variables: Pairs `(gradient, variable)`; a gradient is a tensor,

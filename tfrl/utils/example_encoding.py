@@ -1,9 +1,9 @@
 """Encodes nests of arrays as `tf.train.Example` protos, and decodes them.
 
 Each leaf is a feature named by its path, such as "observation/camera". The format is
-TF-Agents', so either library reads the other's files: float32 as a FloatList, int64
-as an Int64List, everything else as its bytes, in C order and little endian. Strings,
-and the dtypes bool, uint32, uint64, bfloat16 and complex, are supported here only.
+TF-Agents', so either library reads the other's files: float32 as a FloatList, int64 as
+an Int64List, everything else as bytes, in C order and little endian. Strings, and the
+dtypes bool, uint32, uint64, bfloat16 and complex, are supported here only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def get_example_decoder(
     The function works in graphs, so `tf.data.Dataset.map` can call it.
 
     Args:
-      example_spec: The nest of specs the examples were encoded with.
+      example_spec: The nest of specs with which the examples were encoded.
       batched: Whether the function takes a batch of examples.
       compress_image: Whether images were compressed, as JPEG or PNG.
 

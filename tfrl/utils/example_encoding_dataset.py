@@ -163,22 +163,23 @@ def load_tfrecord_dataset(
     """Returns a dataset of the frames of recordings, in order within each file.
 
     The call reads the lengths of all records of local files and decodes the first
-    record of each file, to detect files that are cut off or of another kind. A bad
+    record of each file, to detect files that are truncated or of another kind. A bad
     record that is found later raises `tf.errors.InvalidArgumentError`, which names
     file, record and field. A record with a wrong checksum raises
     `tf.errors.DataLossError`, which names only the byte.
 
     Args:
       dataset_files: The recordings.
-      buffer_size: How many bytes are read ahead, 0 for none.
+      buffer_size: The number of bytes to read ahead; 0 for none.
       as_experience: Whether elements are pairs of consecutive frames of one file, `[2,
         ...]`, and pairs do not overlap: batch them for training with `num_steps` 2,
         `[B, 2, ...]`. An odd last frame is dropped.
-      as_trajectories: Whether elements are `Trajectory`s, which agents train on.
+      as_trajectories: Whether elements are `Trajectory`s, on which agents train.
       add_batch_dim: Whether elements have a batch dimension, `[1, ...]`; ignored if
         `as_experience`.
       decoder: A function that decodes a record; None makes one from the spec.
-      num_parallel_reads: How many files are read in turn; None reads all files in turn.
+      num_parallel_reads: The number of files that are read in turn; None reads all
+        files in turn.
       compress_image: Whether pictures were compressed.
       spec: The spec of the frames; None reads the spec file beside each recording.
 
@@ -259,7 +260,7 @@ def _common_spec(files: Sequence[str]) -> Any:
 
 
 def _check_records(file: str) -> None:
-    """Raises unless a local file is a sequence of whole records."""
+    """Raises an error unless a local file is a sequence of whole records."""
     if not tf.io.gfile.exists(file):
         raise FileNotFoundError(
             f"dataset_files: got {file!r}, where there is no file, expected a "
@@ -293,7 +294,7 @@ def _check_records(file: str) -> None:
 def _check_first_records(
     files: Sequence[str], buffer_size: int | None, decode: Callable[..., Any]
 ) -> None:
-    """Raises unless the first record of each file can be decoded."""
+    """Raises an error unless the first record of each file can be decoded."""
     with tf.init_scope():
         for file in files:
             try:

@@ -1,4 +1,4 @@
-"""`Forwards`, a mixin of wrappers that look attributes up in what they wrap."""
+"""`Forwards`, a mixin of wrappers that look up attributes in the wrapped object."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Refuses overrides that nobody would call.
+"""Refuses overrides that would never be called.
 
 The bases of agents, policies and environments have the hooks that TF-Agents' own
 subclasses override. A subclass that defines a method of another name, or overrides a
 method that must stay unchanged, would be ignored silently; `RefusesOverrides` makes
-that an error. So it does with an override that takes other arguments than its hook.
+that an error. It also refuses an override with other arguments than its hook.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RefusesOverrides:
 
 
 def _listed(cls: type, attribute: str) -> dict[str, Sequence[str]]:
-    """Returns the hooks that a class and its bases list, as the most derived does."""
+    """Returns the hooks that a class and its bases list; derived classes come first."""
     listed: dict[str, Sequence[str]] = {}
     for base in reversed(cls.__mro__):
         listed |= vars(base).get(attribute, {})

@@ -27,22 +27,23 @@ def check_number(
 ) -> None:
     """Checks that a number is finite and in a range.
 
-    Of a Keras schedule the values in its configuration are checked. Tensors, variables
-    and callables are not checked.
+    For a Keras schedule, the values in its configuration are checked. Tensors,
+    variables and callables are not checked.
 
     Args:
       name: The name of the argument.
       value: The argument.
       low: The least allowed number.
       high: The greatest allowed number.
-      remedy: What to do, for the message.
+      remedy: The remedy, for the message.
       excludes_low: Whether `low` itself is not allowed.
       excludes_high: Whether `high` itself is not allowed.
       optional: Whether None is allowed.
 
     Raises:
-      ValueError: If the number, or one of a schedule, is not finite or not in range.
-      TypeError: If `value` is something else, such as a string.
+      ValueError: If the number, or a number of a schedule, is not finite or not in
+        range.
+      TypeError: If `value` is not a number, but a string, for example.
     """
     if optional and value is None:
         return
@@ -74,12 +75,12 @@ def check_integer(
       value: The argument.
       minimum: The least allowed number.
       maximum: The greatest allowed number, if there is one.
-      remedy: What to do, for the message.
+      remedy: The remedy, for the message.
       optional: Whether None is allowed.
 
     Raises:
       TypeError: If `value` is not an integer.
-      ValueError: If it is not in the range.
+      ValueError: If `value` is not in the range.
     """
     if optional and value is None:
         return
@@ -106,7 +107,7 @@ def check_sizes(optional: bool = False, **sizes: Any) -> None:
 def _numbers(
     name: str, value: Any, expected: str, remedy: str
 ) -> Iterator[tuple[float, str]]:
-    """Yields the numbers of an argument, and where in it they are."""
+    """Yields the numbers of an argument, each with its place in the argument."""
     if isinstance(value, numbers.Real):
         yield float(value), ""
     elif callable(value):

@@ -85,7 +85,7 @@ class ObjectIdentityDictionary(MutableMapping):
 
 
 class ObjectIdentityWeakKeyDictionary(ObjectIdentityDictionary):
-    """An `ObjectIdentityDictionary` that drops keys that nothing else refers to."""
+    """An `ObjectIdentityDictionary` that drops keys without other references."""
 
     def _wrap(self, key: Any) -> Reference:
         return _WeakReference(key, lambda reference: self._items.pop(reference, None))
@@ -144,7 +144,7 @@ class ObjectIdentitySet(MutableSet):
 
 
 class ObjectIdentityWeakSet(ObjectIdentitySet):
-    """An `ObjectIdentitySet` that drops members that nothing else refers to."""
+    """An `ObjectIdentitySet` that drops members without other references."""
 
     def _wrap(self, item: Any) -> Reference:
         return _WeakReference(

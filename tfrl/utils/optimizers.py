@@ -41,7 +41,7 @@ class OptimizerAdapter(tf.Module):
 
     In the replicas of a `tf.distribute` strategy, `reduced` takes the means of the
     gradients and clips them, and `apply` applies them in every replica. Keras and
-    TensorFlow 1 would clip first, and so move too far.
+    TensorFlow 1 would clip before taking the means, and so take too large steps.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class OptimizerAdapter(tf.Module):
             agent that is restored only to act.
           trainable_variables: The variables that the optimizer updates.
           clip: A function that clips the gradients, such as `each_to_norm(10.0)`; None
-            leaves them as they are.
+            does not clip.
 
         Raises:
-          TypeError: If `optimizer` is not one of these.
+          TypeError: If `optimizer` is of another kind.
           ValueError: If there is no variable to train, or the learning rate is negative
             or not finite.
         """
@@ -105,7 +105,7 @@ class OptimizerAdapter(tf.Module):
         return variables_lib.as_tf_variables(own)
 
     def learning_rate(self) -> tf.Tensor | None:
-        """Returns the current rate, float32 `[]`; None unless a Keras optimizer's."""
+        """Returns a Keras optimizer's current rate, float32 `[]`; None for others."""
         optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
         if not isinstance(optimizer, keras.optimizers.Optimizer):
             return None
@@ -114,7 +114,7 @@ class OptimizerAdapter(tf.Module):
     def reduced(
         self, loss: tf.Tensor, gradients: Sequence[Any]
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Returns the means over replicas of loss and gradients, the latter clipped.
+        """Returns the means over replicas of the loss and of the gradients, clipped.
 
         Args:
           loss: The loss of this replica's examples.
@@ -145,7 +145,7 @@ class OptimizerAdapter(tf.Module):
             if value:
                 raise ValueError(
                     f"optimizer {name!r}: got {setting}={value} with several replicas, "
-                    "of which each would do so with its own part of the gradients, "
+                    "each of which would do so with its own part of the gradients, "
                     "expected None; give the agent gradient_clipping, or a larger "
                     "batch."
                 )
@@ -258,8 +258,8 @@ def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
 def half_squared_norm(gradients: Sequence[Any]) -> tf.Tensor:
     """Returns half of the sum of the squares of all gradients, a scalar.
 
-    It is finite if and only if all gradients are, and small enough for their squares,
-    which optimizers such as Adam sum up.
+    It is finite if and only if all gradients are finite, and small enough that the sum
+    of their squares, which optimizers such as Adam use, does not overflow.
 
     Args:
       gradients: Tensors or `tf.IndexedSlices`; None counts as zero.
@@ -287,7 +287,7 @@ def clip_gradient_norms(
 
 
 def each_to_norm(max_norm: float | None) -> Clip | None:
-    """Returns a function that clips each gradient to norm `max_norm`; None for None."""
+    """Returns a function that clips each gradient to `max_norm`; None for None."""
     if max_norm is None:
         return None
     return functools.partial(clip_gradient_norms, max_norm=max_norm)
@@ -330,7 +330,7 @@ def _bind_keras_optimizer(
 def _create_v1_slots(
     optimizer: tf.compat.v1.train.Optimizer, variables: list[Any]
 ) -> list[tf.Variable]:
-    """Returns all variables of `optimizer`, in an order that checkpoints rely on.
+    """Returns all variables of `optimizer`, in the order on which checkpoints rely.
 
     The optimizer's own list is sorted by name, and the names depend on how many layers
     a program has made before.

@@ -1,7 +1,7 @@
 """Random permutations from stateless seeds, without sorting.
 
-To sort random keys is what XLA does slowest on a CPU: it takes over a hundred times as
-long as `permutations`.
+On a CPU, XLA sorts random keys very slowly: sorting takes over a hundred times as long
+as `permutations`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import tensorflow as tf
 from tfrl.utils import number_checks, seeds
 
 _ROUNDS = 8
-# With fewer values in one half, too few functions of it would exist to mix the other.
+# With fewer values in one half, there would be too few functions of it to mix the other
+# half.
 _SMALLEST_HALF = 8
 # The hashes' 16 high bits are scaled to a half's values, which must be fewer.
 _LARGEST_HALF = 2**16
@@ -34,8 +35,8 @@ def permutations(seed: tf.Tensor, number: int, length: int) -> tf.Tensor:
 
     Args:
       seed: Integers `[2]`; see `utils.seeds`.
-      number: How many permutations to return.
-      length: The length of each.
+      number: The number of permutations to return.
+      length: The length of each permutation.
 
     Returns:
       int32 `[number, length]`; each row holds every number once.

@@ -14,11 +14,11 @@ from tfrl.utils.running_moments import RunningMoments
 class RewardNormalizer(tf.Module):
     """Divides rewards by the running standard deviation of discounted returns.
 
-    The return of a step counts the episode so far, `R_t = r_t + gamma R_(t-1)`, as
-    in `VecNormalize` of Stable-Baselines3 and `NormalizeReward` of Gymnasium. With
-    `gamma=0` it is the reward itself, whose standard deviation is what TF-Agents' PPO
-    divides by. The mean is not subtracted, because that would change which policy is
-    the best. Until returns have differed, rewards are clipped and not scaled.
+    The return of a step is the discounted sum of the episode so far, `R_t = r_t + gamma
+    R_(t-1)`, as in `VecNormalize` of Stable-Baselines3 and `NormalizeReward` of
+    Gymnasium. With `gamma=0` it is the reward itself, by whose standard deviation
+    TF-Agents' PPO divides. The mean is not subtracted, because that would change which
+    policy is the best. Until returns have differed, rewards are clipped and not scaled.
     """
 
     def __init__(
@@ -33,10 +33,11 @@ class RewardNormalizer(tf.Module):
 
         Args:
           batch_size: The number of environments whose rewards arrive together; None for
-            any number, with `gamma=0` alone, which needs no returns of steps before.
+            any number, which requires `gamma=0`, because then no earlier returns are
+            needed.
           gamma: The discount factor of the returns.
-          clip_value: Normalized rewards are clipped to plus or minus this, if above 0.
-          variance_epsilon: Is added to the variance of the returns.
+          clip_value: The largest absolute value of normalized rewards; 0 does not clip.
+          variance_epsilon: A number that is added to the variance of the returns.
           name: The module's name.
 
         Raises:
@@ -91,8 +92,8 @@ class RewardNormalizer(tf.Module):
         Args:
           rewards: The rewards of the steps, `[B]`, or `[B, T]` in order of time.
           is_first: Whether each step is the first of its episode, bool `[B(, T)]`.
-          mask: Which of the steps count, bool `[B(, T)]`; all if None. The return so
-            far passes over steps that do not.
+          mask: Whether each step counts, bool `[B(, T)]`; all count if None. The return
+            so far skips steps that do not count.
 
         Raises:
           ValueError: `B` is not `batch_size`.
@@ -103,8 +104,8 @@ class RewardNormalizer(tf.Module):
             return
         if rewards.shape[0] not in (None, self._batch_size):
             raise ValueError(
-                f"rewards: expected those of {self._batch_size} environment(s), as "
-                f"batch_size says, got shape {tuple(rewards.shape)}; make the "
+                f"rewards: expected the rewards of {self._batch_size} environment(s), "
+                f"as batch_size says, got shape {tuple(rewards.shape)}; make the "
                 f"RewardNormalizer with batch_size={rewards.shape[0]}."
             )
         discounts = tf.where(is_first, 0.0, tf.cast(self._gamma, tf.float32))

@@ -24,10 +24,10 @@ def parallel_variance_calculation(
     number `x`: `n_a = 1`, `avg_a = x`, `m2_a = 0`.
 
     Args:
-      n_a: How many numbers are in `a`.
+      n_a: The number of numbers in `a`.
       avg_a: The mean of `a`.
       m2_a: The sum of the squared deviations of `a` from its mean.
-      n_b: How many numbers are in `b`.
+      n_b: The number of numbers in `b`.
       avg_b: The mean of `b`.
       m2_b: The sum of the squared deviations of `b` from its mean.
       m2_b_c: The carry of `m2_b`; see `kahan_summation`.
@@ -70,7 +70,7 @@ def masked_sum(
     Args:
       values: `[*outer, *inner]`.
       mask: Bool `[*outer]`; None for all values. Other values may be NaN.
-      axes: The dimensions to sum over.
+      axes: The dimensions over which to sum.
     """
     if mask is not None:
         for _ in range(values.shape.rank - mask.shape.rank):
@@ -98,7 +98,7 @@ class RunningMoments(tf.Module):
 
         Args:
           values: `[..., *shape]`.
-          mask: Which of the values count, bool `[...]`; all if None.
+          mask: Whether each value counts, bool `[...]`; all count if None.
         """
         axes = list(range(values.shape.rank - self.avg.shape.rank))
         if mask is None:

@@ -1,4 +1,4 @@
-"""Numbers that may change in the course of training, such as an epsilon.
+"""Numbers that may change during training, such as an epsilon.
 
 Epsilons, temperatures, scales of noise and exponents are given in one of four ways: a
 number; a scalar tensor or variable; a callable without arguments that returns one of

@@ -21,10 +21,11 @@ from tfrl.compilation import (
     variable_substitution,
 )
 
-# Named, because the default is several times slower under XLA on a CPU.
+# The algorithm is named, because the default is several times slower under XLA on a
+# CPU.
 ALGORITHM = "philox"
 _PHILOX = 1
-# How far a `tf.random.Generator` advances its counter for each number.
+# The number by which a `tf.random.Generator` advances its counter for each number.
 _COUNTS_A_NUMBER = 256
 # Up to this many numbers are drawn from Philox's words directly.
 _FEW = 16
@@ -47,7 +48,7 @@ _ERFINV_COEFFICIENTS = (
 def make_generator(seed: int | None = None) -> tf.random.Generator:
     """Returns a generator for `seed`; None follows `tf.random.set_seed`.
 
-    Without a global seed either, the stream starts from the system's entropy.
+    If there is no global seed either, the stream starts from the system's entropy.
     """
     if seed is None:
         # A stateful op is seeded by `tf.random.set_seed` if that was called, and by
@@ -109,8 +110,8 @@ def uniform(
     """Returns uniform numbers in `[minval, maxval)`, a pure function of `seed`.
 
     For floats `maxval` is 1 if not given. The seed is used directly as Philox's key and
-    counter. `tf.random.stateless_uniform` scrambles it first, which takes thirty
-    operations; different seeds give different numbers without that, too. The same seed
+    counter. `tf.random.stateless_uniform` scrambles the seed first, which takes thirty
+    operations; even without that, different seeds give different numbers. The same seed
     gives the same numbers whether XLA compiles the graph or not (float32, float64 and
     integers).
 
@@ -120,8 +121,8 @@ def uniform(
       minval: The lower bound, included.
       maxval: The upper bound, excluded; required for integers.
       dtype: A float or integer dtype.
-      batch_axis: Which dimension of `shape` are the examples of a batch, or None. If
-        several replicas share the batch, each gets the numbers of its own examples;
+      batch_axis: The dimension of `shape` that counts the examples of a batch, or None.
+        If several replicas share the batch, each gets the numbers of its own examples;
         with None all get the same numbers.
     """
     if batch_axis is not None and replicas.are_several():
@@ -162,16 +163,17 @@ def normal(
 ) -> tf.Tensor:
     """Returns standard normal numbers, a pure function of `seed`.
 
-    They are uniform numbers through the inverse of the distribution function, so one
-    costs little more than a uniform number. The same seed gives the same numbers
-    whether XLA compiles the graph or not, up to a relative difference of 1e-6. As there
-    are 2**23 different uniform numbers, no float32 is beyond 5.3 (no float64 beyond
-    8.2).
+    They are computed from uniform numbers by the inverse of the distribution function,
+    so a normal number costs little more than a uniform number. The same seed gives the
+    same numbers whether XLA compiles the graph or not, up to a relative difference of
+    1e-6. As there are 2**23 different uniform numbers, the absolute value of a float32
+    is at most 5.3 (and of a float64 8.2).
 
     Args:
       seed: Integers `[2]`.
       shape: The shape of the result.
-      dtype: A float dtype; those narrower than float32 are rounded from float32.
+      dtype: A float dtype; numbers of dtypes narrower than float32 are rounded from
+        float32.
       batch_axis: See `uniform`.
     """
     wide = dtype if dtype == tf.float64 else tf.float32
@@ -192,8 +194,9 @@ def _erfinv(x: tf.Tensor) -> tf.Tensor:
     """Returns the inverse of the error function for `x` in (-1, 1).
 
     XLA's own function of float32 takes the logarithm of `1 - x * x`, and the rounding
-    of this square near 1 gives errors of 6e-6. This is the same approximation (Giles,
-    "Approximating the erfinv function", 2012) with the exact product.
+    of this square near 1 gives errors of 6e-6. This function uses the same
+    approximation (Giles, "Approximating the erfinv function", 2012) with the exact
+    product.
     """
     if x.dtype != tf.float32 or not context.in_xla_graph():
         return tf.math.erfinv(x)
@@ -223,7 +226,7 @@ def _integers(
         )
 
     def many() -> tf.Tensor:
-        # The high half of word * span; short of evenness by 2**-32 * span.
+        # The high half of word * span, which is even up to 2**-32 * span.
         words = tf.cast(_hashed_words(shape, random), tf.uint64)
         span = tf.cast(maxval - minval, tf.uint64)
         high = tf.bitwise.right_shift(words * span, tf.constant(32, tf.uint64))
@@ -270,7 +273,8 @@ def _unit_interval(
             return tf.raw_ops.StatelessRandomUniformV2(
                 shape=shape, dtype=dtype, **random
             )
-        # XLA would make floats of the high bits, TensorFlow's kernel takes the low.
+        # XLA would make floats from the high bits, but TensorFlow's kernel takes the
+        # low bits.
         low_bits = tf.constant(0x7FFFFF, tf.uint32)
         return _as_floats(
             tf.bitwise.bitwise_and(_philox_words(shape, random), low_bits)
@@ -306,7 +310,7 @@ def _hashed_words(
     """
     # tf.unstack has no kernel for these words on a GPU.
     key = _philox_words([2], random)
-    # Folded into a constant where the shape is static.
+    # TensorFlow folds this into a constant if the shape is static.
     index = tf.reshape(tf.range(tf.reduce_prod(shape)), shape)
     return tf.bitwise.bitwise_xor(hashed(tf.cast(index, tf.uint32), key[0]), key[1])
 

@@ -18,12 +18,13 @@ from tfrl.utils import variables as variables_lib
 
 
 def as_step(step: Any) -> tf.Tensor | None:
-    """Returns a step as int64, the one type that `tf.summary` takes; None stays None.
+    """Returns a step as int64, the only dtype that `tf.summary` takes; None stays None.
 
     A train step counter may have any integer dtype.
     """
     if isinstance(step, int):
-        # TensorFlow keeps each Python number that becomes a tensor, NumPy's not.
+        # TensorFlow keeps each Python number that becomes a tensor, but not NumPy's
+        # numbers.
         step = np.int64(step)
     return None if step is None else tf.cast(step, tf.int64)
 
@@ -45,7 +46,8 @@ def when_recording(write: Callable[[], None]) -> None:
     scope = tf.get_current_name_scope()
 
     def write_and_go_on() -> tf.Tensor:
-        # Recording is settled, so no summary inside needs a branch of its own.
+        # The decision to record has been made, so no summary inside needs a branch of
+        # its own.
         with tf.name_scope(f"{scope}/" if scope else ""), tf.summary.record_if(True):
             write()
         return tf.constant(True)
@@ -123,7 +125,7 @@ def add_gradients_summaries(
     """Writes a histogram and the norm of each gradient that is not None.
 
     The tags are `summarize_grads/NAME_gradient` and `..._gradient_norm`, with the names
-    of the variables. Of a sparse gradient (`tf.IndexedSlices`), only the values are
+    of the variables. For a sparse gradient (`tf.IndexedSlices`), only the values are
     used.
     """
     gradients = {

@@ -100,9 +100,9 @@ class TensorNormalizer(tf.Module, abc.ABC):
 
         Args:
           tensor: A nest of `[B, ...]`, or with more outer dimensions.
-          outer_dims: Which dimensions are outer ones.
-          mask: Which of the entries of the outer dimensions count, bool `[B]`; all if
-            None. If none of them counts, nothing changes.
+          outer_dims: The dimensions that are outer dimensions.
+          mask: Whether each entry of the outer dimensions counts, bool `[B]`; all count
+            if None. If no entry counts, nothing changes.
 
         Raises:
           ValueError: If a tensor does not have its spec's dtype and inner shape.
@@ -120,9 +120,10 @@ class TensorNormalizer(tf.Module, abc.ABC):
 
         Args:
           tensor: A nest of tensors, with any outer dimensions.
-          clip_value: Results are clipped to plus or minus this, if above 0.
+          clip_value: The largest absolute value of the results; 0 does not clip.
           center_mean: Whether to subtract the mean.
-          variance_epsilon: Keeps constant values from being divided by 0.
+          variance_epsilon: A number that is added to the variance, so that constant
+            values are not divided by 0.
 
         Returns:
           The normalized nest, in the dtypes of the specs; for integers, the numbers are
@@ -221,9 +222,9 @@ class EMATensorNormalizer(TensorNormalizer):
 
 
 class StreamingTensorNormalizer(TensorNormalizer):
-    """Normalizes by the mean and variance of all values seen, by compensated sums.
+    """Normalizes by the mean and variance of all values so far, by compensated sums.
 
-    The specs decide which dimensions are outer ones; `outer_dims` is ignored.
+    The specs determine the outer dimensions; `outer_dims` is ignored.
     """
 
     @property

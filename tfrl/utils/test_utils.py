@@ -10,7 +10,7 @@ import tensorflow as tf
 
 
 class TestCase(tf.test.TestCase):
-    """`tf.test.TestCase`, under the name that tests for TF-Agents derive from."""
+    """`tf.test.TestCase`, under the name from which tests for TF-Agents derive."""
 
 
 def contains(list1: Sequence[Any], list2: Sequence[Any]) -> bool:

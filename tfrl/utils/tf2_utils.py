@@ -170,7 +170,7 @@ class Checkpointer:
         )
 
     def save(self, force: bool = False) -> bool:
-        """Saves a checkpoint and snapshots, each if it is time.
+        """Saves a checkpoint and snapshots, each if it is due.
 
         Args:
           force: Whether to save in any case.

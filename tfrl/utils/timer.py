@@ -10,7 +10,7 @@ class Timer:
     """Adds up the seconds between `start` and `stop`, or inside a `with` block."""
 
     def __init__(self) -> None:
-        """Creates a timer that stands at 0."""
+        """Creates a timer with a sum of 0."""
         self._accumulated = 0.0
         self._started: float | None = None
 
@@ -40,7 +40,7 @@ class Timer:
         self._started = None
 
     def value(self) -> float:
-        """Returns the seconds added up so far, without those since `start`."""
+        """Returns the sum so far, without the seconds since `start`."""
         return self._accumulated
 
     def reset(self) -> None:

@@ -14,7 +14,7 @@ class Untracked:
     """Mixin of modules and layers with attributes that are not tracked."""
 
     def _set_untracked(self, name: str, value: Any) -> None:
-        """Sets the attribute `name` to `value` itself; checkpoints do not look into it.
+        """Sets the attribute `name` to `value` itself, which checkpoints then ignore.
 
         Variables in `value` are saved only if another attribute holds them, too.
         """

@@ -28,7 +28,8 @@ def discounted_return(
         first step's return.
 
     Returns:
-      Like `rewards`, or without time if not `provide_all_returns`.
+      The returns, like `rewards`; without the time dimension if not
+      `provide_all_returns`.
     """
     rewards, discounts = _time_major(time_major, rewards, discounts)
     if final_value is not None:

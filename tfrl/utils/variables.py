@@ -16,7 +16,7 @@ from tfrl.utils import number_checks
 
 
 class VariableList(list[tf.Variable]):
-    """A list of variables that may be called, and returns itself then.
+    """A list of variables that can be called, and then returns itself.
 
     TF-Agents has `agent.variables` as a property, and `policy.variables()` as a method.
     """
@@ -125,10 +125,10 @@ def soft_variables_update(
         if isinstance(step, numbers.Real) and step == 0:
             continue
         source, target = as_tf_variable(source), as_tf_variable(target)
-        if source is target:  # Statistics that both networks share, say.
+        if source is target:  # For example, statistics that both networks share.
             continue
         copies = isinstance(step, numbers.Real) and step == 1
-        # Integers, such as a dropout's counters, have no values in between.
+        # Integers, such as a dropout's counters, have no intermediate values.
         if copies or not target.dtype.is_floating:
             target.assign(source)
         else:

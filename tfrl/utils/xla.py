@@ -10,7 +10,7 @@ import tensorflow as tf
 
 
 def is_xla_available() -> bool:
-    """Returns whether XLA compiles for the device that operations are placed on."""
+    """Returns whether XLA compiles for the device on which operations are placed."""
     with tf.init_scope():
         device = tf.constant(0.0).device
     return _compiles_for(device)

@@ -1,12 +1,14 @@
 """Wrappers: dm_env environments that change another environment's steps, as in Acme.
 
-`GymWrapper` and `GymAtariAdapter` make a dm_env environment of one of Gymnasium,
-`tfrl.environments.PyToDMWrapper` of a `PyEnvironment`. `AtariWrapper` has the usual
-preprocessing of Atari games. All wrappers begin their episodes themselves, and keep
-dm_env's contract: a step after a LAST step is a FIRST step without reward and discount.
+`GymWrapper` and `GymAtariAdapter` turn Gymnasium's environments into dm_env
+environments; `tfrl.environments.PyToDMWrapper` does so for a `PyEnvironment`.
+`AtariWrapper` has the usual preprocessing of Atari games. All wrappers begin their
+episodes themselves, and keep dm_env's contract: a step after a LAST step is a FIRST
+step without reward and discount.
 
 `tfrl.environments.wrappers` has the wrappers of `PyEnvironment`s, which the training
-loops take; `tfrl.environments.DmEnvWrapper` makes one of a dm_env environment.
+loops take; `tfrl.environments.DmEnvWrapper` turns a dm_env environment into a
+`PyEnvironment`.
 
 >>> import gymnasium
 >>> from tfrl import make_environment_spec, wrappers

@@ -24,7 +24,7 @@ class ActionRepeatWrapper(base.EpisodeWrapper):
 
         Args:
           environment: The environment.
-          num_repeats: How many times each action is applied.
+          num_repeats: The number of times that each action is applied.
 
         Raises:
           ValueError: If `num_repeats` is not positive.

@@ -1,7 +1,7 @@
-"""`AtariWrapper`: the usual preprocessing of the frames of Atari games.
+"""`AtariWrapper`, the usual preprocessing of the frames of Atari games.
 
-Mnih et al. 2015, "Human-level control through deep reinforcement learning". The other
-way to such games in tfrl is `suite_atari`, whose preprocessing is Gymnasium's.
+Mnih et al. 2015, "Human-level control through deep reinforcement learning".
+`suite_atari` loads Atari games with Gymnasium's preprocessing instead.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class AtariWrapper(base.EpisodeWrapper):
     games draw their objects in every second frame only; it is grey, and scaled
     bilinearly. The reward is the sum over the frames, the discount the product.
 
-    As in Acme, rewards are as they are and a lost life changes nothing. The published
-    agent clips rewards, takes a lost life for an end in its targets, and begins each
-    game with up to 30 no-ops:
+    As in Acme, rewards are not clipped, and a lost life has no effect. The published
+    agent clips rewards, treats a lost life as the end of an episode in its targets, and
+    begins each game with up to 30 no-ops:
 
     >>> import ale_py, gymnasium
     >>> from tfrl import wrappers
@@ -77,12 +77,12 @@ class AtariWrapper(base.EpisodeWrapper):
             one action that counts from 0.
           max_abs_reward: Rewards are clipped to this absolute value; None for no
             clipping.
-          scale_dims: The height and the width of the pictures; None keeps the
-            screen's.
+          scale_dims: The height and the width of the pictures; None keeps the screen's
+            size.
           action_repeats: The number of frames for which each action is repeated.
           pooled_frames: The number of screens whose maximum is observed.
           zero_discount_on_life_loss: Whether the discount of a step that loses a life
-            is 0. The game goes on: the step is not LAST.
+            is 0. The game continues: the step is not LAST.
           expose_lives_observation: Whether the observation is the tuple of the pictures
             and the number of lives.
           num_stacked_frames: The number of pictures in an observation, the newest last.
@@ -98,7 +98,7 @@ class AtariWrapper(base.EpisodeWrapper):
 
         Raises:
           ValueError: If a number is out of its range, or the environment has no lives
-            but they are asked for, or it repeats actions itself.
+            but an argument needs them, or it repeats actions itself.
         """
         _check_numbers(max_abs_reward, action_repeats, pooled_frames)
         _check_environment(
@@ -127,7 +127,7 @@ class AtariWrapper(base.EpisodeWrapper):
 
     @property
     def raw_observation(self) -> np.ndarray | None:
-        """The pooled screen, `[H, W, 3]`, that the newest picture was made of."""
+        """The pooled screen, `[H, W, 3]`, from which the newest picture was made."""
         return self._raw_observation
 
     def observation_spec(self) -> Any:
@@ -174,7 +174,7 @@ class AtariWrapper(base.EpisodeWrapper):
         )
 
     def _game_action(self, action: Any) -> types.NestedArray:
-        """Returns the action in the structure of the game's, such as a list of one."""
+        """Returns the action in the structure that the game takes, such as a list."""
         return tree.unflatten_as(self._action_structure, [np.asarray(action)])
 
     def _observe(self, observations: list[Any]) -> types.NestedArray:
@@ -196,7 +196,7 @@ class AtariWrapper(base.EpisodeWrapper):
 
 
 class _ZeroDiscountOnLifeLoss(base.EpisodeWrapper):
-    """Sets the discount to 0 when a life is lost in a game that goes on."""
+    """Sets the discount to 0 when a life is lost in a game that continues."""
 
     _lives: float = 0.0
 

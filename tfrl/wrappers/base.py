@@ -29,7 +29,7 @@ class EnvironmentWrapper(forwarding.Forwards, dm_env.Environment):
           environment: The environment.
 
         Raises:
-          TypeError: If `environment` is not one of dm_env.
+          TypeError: If `environment` is not a dm_env environment.
         """
         if not isinstance(environment, dm_env.Environment):
             raise TypeError(
@@ -78,7 +78,7 @@ class EpisodeWrapper(EnvironmentWrapper):
     """Base of wrappers that begin each episode themselves.
 
     A step after a LAST step, or before the first episode, calls `reset`. So a wrapped
-    environment never begins an episode of its own accord, past `_reset`.
+    environment never begins an episode by itself, without `_reset`.
     """
 
     def __init__(self, environment: dm_env.Environment):
@@ -112,7 +112,7 @@ class EpisodeWrapper(EnvironmentWrapper):
 
 
 class ObservationWrapper(EnvironmentWrapper):
-    """Base of wrappers that change each observation, whatever came before it."""
+    """Base of wrappers that change each observation independently of earlier ones."""
 
     def reset(self) -> dm_env.TimeStep:
         """Starts an episode and returns its FIRST step."""

@@ -1,4 +1,4 @@
-"""`CanonicalSpecWrapper`: actions between -1 and 1."""
+"""`CanonicalSpecWrapper`, for actions between -1 and 1."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tfrl.wrappers import base
 class CanonicalSpecWrapper(base.EnvironmentWrapper):
     """Takes actions in [-1, 1] and maps them to the bounds of the environment.
 
-    -1 becomes the minimum and 1 the maximum. This concerns bounded floating actions;
-    others stay.
+    -1 becomes the minimum and 1 the maximum. Only bounded floating actions are mapped;
+    other actions do not change.
     """
 
     def __init__(self, environment: dm_env.Environment, clip: bool = False):
@@ -25,8 +25,8 @@ class CanonicalSpecWrapper(base.EnvironmentWrapper):
 
         Args:
           environment: The environment.
-          clip: Whether actions beyond -1 and 1 become -1 and 1; without it, they are
-            mapped to values beyond the bounds.
+          clip: Whether actions beyond -1 and 1 become -1 and 1; if not, they are mapped
+            to values beyond the bounds.
 
         Raises:
           ValueError: If a bound is infinite.
@@ -42,7 +42,7 @@ class CanonicalSpecWrapper(base.EnvironmentWrapper):
                 )
 
     def step(self, action: types.NestedArray) -> dm_env.TimeStep:
-        """Applies the action that `action` is mapped to."""
+        """Applies the action to which `action` is mapped."""
         specs = self._environment.action_spec()
         return self._environment.step(
             tree.map_structure_up_to(specs, self._scale, specs, action)
@@ -66,7 +66,7 @@ class CanonicalSpecWrapper(base.EnvironmentWrapper):
         if self._clip:
             action = np.clip(action, -1, 1)
         share = (action + 1) / 2
-        # Exact at both ends, where minimum + share * (maximum - minimum) is not.
+        # This is exact at both ends, unlike minimum + share * (maximum - minimum).
         return (1 - share) * spec.minimum + share * spec.maximum
 
 
@@ -77,5 +77,5 @@ def _is_scaled(spec: Any) -> bool:
 
 
 def _has_finite_range(spec: Any) -> bool:
-    with np.errstate(over="ignore"):  # Of bounds at the limits of the dtype.
+    with np.errstate(over="ignore"):  # For bounds at the limits of the dtype.
         return bool(np.all(np.isfinite(spec.maximum - spec.minimum)))

@@ -1,4 +1,4 @@
-"""`ConcatObservationWrapper`: the entries of a dict of observations as one vector."""
+"""`ConcatObservationWrapper` joins a dict of observations to one vector."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tfrl.wrappers import base
 class ConcatObservationWrapper(base.ObservationWrapper):
     """Concatenates the entries of a dict of observations along the first axis.
 
-    The entries are in the order of their sorted names, scalars are vectors of one, and
-    the dtype is the one that holds all of theirs. So dm_control's observations become
-    one vector `[n]`. `tfrl.environments.FlattenObservationsWrapper` does the same for a
+    The entries are sorted by name, and scalars become vectors of one number. The dtype
+    is NumPy's common dtype of all entries. So dm_control's observations become one
+    vector `[n]`. `tfrl.environments.FlattenObservationsWrapper` does the same for a
     `PyEnvironment`.
     """
 

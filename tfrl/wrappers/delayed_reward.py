@@ -1,4 +1,4 @@
-"""`DelayedRewardWrapper`: the sum of several rewards, every few steps."""
+"""`DelayedRewardWrapper` gives the sum of several rewards, every few steps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tfrl.wrappers import base
 class DelayedRewardWrapper(base.EpisodeWrapper):
     """Gives the rewards of several steps at once, and 0 at the steps between.
 
-    The return of an episode stays the same. Which step earned a reward is harder to
-    learn.
+    The return of an episode stays the same. It becomes harder to learn which step
+    earned a reward.
     """
 
     def __init__(
@@ -27,9 +27,9 @@ class DelayedRewardWrapper(base.EpisodeWrapper):
 
         Args:
           environment: The environment.
-          accumulation_period: The number of steps after which their rewards are
-            given at once. What is left is given at the end of the episode; with None,
-            that is all.
+          accumulation_period: The number of steps after which their rewards are given
+            at once. The remaining rewards are given at the end of the episode; with
+            None, all rewards are given there.
 
         Raises:
           ValueError: If `accumulation_period` is not positive.

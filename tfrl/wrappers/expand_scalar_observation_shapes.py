@@ -1,4 +1,4 @@
-"""`ExpandScalarObservationShapesWrapper`: scalar observations as vectors of one."""
+"""`ExpandScalarObservationShapesWrapper` makes scalar observations vectors of one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tfrl.wrappers import base
 class ExpandScalarObservationShapesWrapper(base.ObservationWrapper):
     """Gives scalars in the observations the shape `[1]`, so that they have an axis.
 
-    Frames need one to be stacked along it, such as the observations of
-    `ObservationActionRewardWrapper`.
+    Frames, such as the observations of `ObservationActionRewardWrapper`, need an axis
+    along which they are stacked.
     """
 
     def observation_spec(self) -> Any:
-        """The specs of the observations, of rank 1 or more; expanded ones unbounded."""
+        """The specs of the observations, of rank 1 or more; new ones are unbounded."""
 
         def expand(spec: Any) -> Any:
             if spec.shape:

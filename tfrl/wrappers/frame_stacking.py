@@ -1,4 +1,4 @@
-"""`FrameStackingWrapper`: the last few observations along a new last axis."""
+"""`FrameStackingWrapper` stacks the last observations along a new last axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrl.wrappers import base
 class FrameStackingWrapper(base.EpisodeWrapper):
     """Stacks the last observations, `[..., num_frames]`, the newest last.
 
-    Each array of a nest is stacked by itself. Frames before the episode are zeros.
+    Each array of a nest is stacked separately. Frames before the episode are zeros.
     `tfrl.environments.HistoryWrapper` does the same along the first axis.
     """
 

@@ -1,4 +1,4 @@
-"""`GymWrapper` and `GymAtariAdapter`: Gymnasium's environments as ones of dm_env."""
+"""`GymWrapper` and `GymAtariAdapter` turn Gymnasium's environments into dm_env's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.environments import py_to_dm_wrapper
 from tfrl.environments.gymnasium import wrapper as gymnasium_wrapper
 from tfrl.specs import array_spec
 
-# Spaces whose dtypes a `PyEnvironment` does not keep unless it is told so.
+# Spaces whose dtypes a `PyEnvironment` does not keep by default.
 _SPACES = (gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary)
 
 
@@ -21,10 +21,10 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
 
     `terminated` becomes a LAST step with discount 0, with or without `truncated`;
     `truncated` alone becomes a LAST step with discount 1, `dm_env.truncation`. Rewards
-    and discounts are float64 numbers, as dm_env and Acme have them;
-    `SinglePrecisionWrapper` makes them float32. `Discrete(n)` becomes a
-    `DiscreteArray`; if it does not start at 0, it and the other spaces become
-    `BoundedArray`s, in tuples and dicts. All keep the dtypes of the spaces.
+    and discounts are float64 numbers, as in dm_env and Acme; `SinglePrecisionWrapper`
+    makes them float32. `Discrete(n)` becomes a `DiscreteArray`; if it does not start at
+    0, it and the other spaces become `BoundedArray`s, in tuples and dicts. All keep the
+    dtypes of the spaces.
 
     Attributes that are not found here are looked up in tfrl's `GymnasiumWrapper`
     (`seed`, `render`) and in the Gymnasium environment.

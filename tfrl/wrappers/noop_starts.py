@@ -1,4 +1,4 @@
-"""`NoopStartsWrapper`: episodes that begin with a random number of no-ops."""
+"""`NoopStartsWrapper` begins episodes with a random number of no-ops."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class NoopStartsWrapper(base.EpisodeWrapper):
     """Takes 0 to `noop_max` steps without an action before each episode.
 
     This gives a deterministic environment random first states: Mnih et al. 2015,
-    "Human-level control through deep reinforcement learning". An episode that ends
-    meanwhile is begun again.
+    "Human-level control through deep reinforcement learning". If an episode ends during
+    these steps, a new one is begun.
     """
 
     def __init__(
@@ -29,7 +29,8 @@ class NoopStartsWrapper(base.EpisodeWrapper):
 
         Args:
           environment: The environment.
-          noop_action: The action that does nothing, of the form of its actions.
+          noop_action: The action that does nothing, in the form of the environment's
+            actions.
           noop_max: The greatest number of no-ops; each number is equally likely.
           seed: Seeds the numbers; None for the system's entropy.
 

@@ -1,4 +1,4 @@
-"""`ObservationActionRewardWrapper`: observations with the last action and reward."""
+"""`ObservationActionRewardWrapper` adds the last action and reward to observations."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class OAR(NamedTuple):
 class ObservationActionRewardWrapper(base.EpisodeWrapper):
     """Observes `OAR`: the observation, the action before it, and its reward.
 
-    Recurrent agents such as R2D2 and IMPALA observe these. At a FIRST step the reward
-    is 0, and the action the least that its spec allows, 0 for a `DiscreteArray`.
+    Recurrent agents such as R2D2 and IMPALA observe all three. At a FIRST step the
+    reward is 0, and the action is the least one that its spec allows, 0 for a
+    `DiscreteArray`.
     """
 
     def observation_spec(self) -> OAR:

@@ -1,4 +1,4 @@
-"""`SinglePrecisionWrapper`: numbers of 32 bits instead of 64."""
+"""`SinglePrecisionWrapper`, for numbers of 32 bits instead of 64."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SinglePrecisionWrapper(base.EnvironmentWrapper):
     """Converts float64 to float32 and int64 to int32, in time steps and specs.
 
     Actions are taken in 32 bits and converted to the dtypes of the wrapped environment.
-    Other dtypes stay.
+    Other dtypes do not change.
     """
 
     def reset(self) -> dm_env.TimeStep:
@@ -82,8 +82,8 @@ def _convert_spec(spec: Any) -> Any:
 
 
 def _convert_bound(bound: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Converts a bound; one that an integer cannot hold becomes the dtype's limit."""
+    """Converts a bound; if an integer cannot hold it, it becomes the dtype's limit."""
     if dtype.kind == "i":
         return bounds.clip_to_dtype(bound, dtype).astype(dtype)
-    with np.errstate(over="ignore"):  # Beyond the largest float32 is no bound.
+    with np.errstate(over="ignore"):  # Beyond float32 there is no bound.
         return bound.astype(dtype)

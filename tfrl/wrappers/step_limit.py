@@ -1,4 +1,4 @@
-"""`StepLimitWrapper`: episodes truncated after a number of steps."""
+"""`StepLimitWrapper` truncates episodes after a number of steps."""
 
 from __future__ import annotations
 

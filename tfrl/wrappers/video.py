@@ -1,4 +1,4 @@
-"""`VideoWrapper`: films of some episodes."""
+"""`VideoWrapper` films some episodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class VideoWrapper(base.EpisodeWrapper):
     """Films every `record_every`-th episode, and writes it as an MP4 when it ends.
 
     The files are `<path>/videos/<filename>_<number of the episode>.mp4`. An episode
-    that is left by `reset` or `close` is written as far as it went.
+    that is ended early by `reset` or `close` is written up to this point.
     """
 
     def __init__(
@@ -38,9 +38,10 @@ class VideoWrapper(base.EpisodeWrapper):
         Args:
           environment: The environment. Its observations are pictures; for others,
             override `render_frame`.
-          path: The directory of the directory `videos`; `~` is the user's.
+          path: The directory of the directory `videos`; `~` is the user's home
+            directory.
           filename: The start of the files' names.
-          record_every: After how many episodes one is filmed.
+          record_every: The number of episodes from one film to the next.
           frame_rate: Frames per second.
           figsize: The size of the pictures in pixels: `(height, width)`, or the length
             of the diagonal; None for the frames' size.
@@ -63,8 +64,8 @@ class VideoWrapper(base.EpisodeWrapper):
     def render_frame(self, observation: types.NestedArray) -> Any:
         """Returns the picture of an observation, uint8 `[H, W, 3]` or `[H, W]`.
 
-        Without an override it is the observation. An environment of Gymnasium that was
-        made with `render_mode="rgb_array"` has its own: `self.environment.render()`.
+        By default it is the observation. An environment of Gymnasium that was made with
+        `render_mode="rgb_array"` renders pictures itself: `self.environment.render()`.
         """
         return observation
 

@@ -30,6 +30,6 @@ def test_another_structure_is_an_error():
     with pytest.raises(
         ValueError,
         match=r"^observation: got \[1.0\], another structure than the expected one, "
-        ".* from environment Maze; mend",
+        ".* from environment Maze; correct",
     ):
         copies.NestCopier("Maze", "observation", spec)([1.0])

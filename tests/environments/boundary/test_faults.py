@@ -184,7 +184,7 @@ def test_a_fault_of_a_time_step_is_named(run, fault):
     # The text of a nest may have line breaks. A batch has a dtype of its own.
     start = f"{message.partition(':')[0]}: got" if run is by_batch else message
     assert re.match(f"(?s){start}", text)
-    assert re.search("mend the environment, or its spec|return ts.restart", text)
+    assert re.search("correct the environment, or its spec|return ts.restart", text)
     if run is not by_batch:
         assert " from environment Maze at step 2" in text
 
@@ -283,7 +283,7 @@ def test_a_fault_of_a_gymnasium_environment_is_named(kind, fault):
         environment = vector_py_environment.VectorPyEnvironment(inner)
     environment.reset()
     with pytest.raises(
-        ValueError, match=rf"(?s)^{message}.*{kind.__name__}.*; (mend|return) "
+        ValueError, match=rf"(?s)^{message}.*{kind.__name__}.*; (correct|return) "
     ):
         environment.step(np.zeros(FORCE.shape if kind is Gym else (1, 2), np.float32))
 
@@ -304,7 +304,7 @@ def test_integers_do_not_change_in_silence(number, message):
     inner = Gym()
     inner.observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
     inner.reset = lambda seed=None, options=None: (number, {})
-    with pytest.raises(ValueError, match=f"^{message}.* environment Gym; mend"):
+    with pytest.raises(ValueError, match=f"^{message}.* environment Gym; correct"):
         wrapper.GymnasiumWrapper(inner).reset()
     inner.reset = lambda seed=None, options=None: ([200.0, 1.0], {})
     time_step = wrapper.GymnasiumWrapper(inner).reset()
@@ -325,12 +325,12 @@ ACTION_FAULTS = {
     "NaN": (
         floats(0, np.nan),
         ValueError,
-        "action: got NaN at index .*mend the policy",
+        "action: got NaN at index .*correct the policy",
     ),
     "infinity": (
         floats(np.inf, 0),
         ValueError,
-        "action: got inf at index .*mend the p",
+        "action: got inf at index .*correct the p",
     ),
     "too large": (np.array([1e39, 0]), ValueError, r"action: got 1e\+39 at index "),
     "a longer array": (floats(0, 0, 0), ValueError, r"action: got shape .*3,?\), exp"),

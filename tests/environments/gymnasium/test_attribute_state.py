@@ -128,7 +128,9 @@ def test_the_state_of_another_frozen_lake_is_refused():
         for name in ("4x4", "8x8")
     )
     small.reset()
-    with pytest.raises(ValueError, match=r"state: got that of the map .* same desc"):
+    with pytest.raises(
+        ValueError, match=r"state: got the state of the map .* same desc"
+    ):
         large.set_state(small.get_state())
 
 

@@ -56,8 +56,8 @@ def test_of_a_vector_the_index_is_named():
 def test_what_is_not_a_number_is_named_with_its_type(reward, got):
     with pytest.raises(
         ValueError,
-        match=rf"^reward: got {got} from Env-v0, expected one number; mend the second "
-        "value that its step returns.$",
+        match=rf"^reward: got {got} from Env-v0, expected one number; correct "
+        "the second value that its step returns.$",
     ):
         rewards.as_array(reward, (), "Env-v0")
 

@@ -89,17 +89,17 @@ def test_fields_are_checked(changes, error, message):
         (
             {"step": returning(reward=lambda state: state)},
             ValueError,
-            r"step\(...\).reward: got float32 \(3, 2\), expected float32 \(3,\); mend",
+            r"step\(...\).reward: got float32 \(3, 2\), expected float32 \(3,\); cor",
         ),
         (
             {"step": returning(terminated=lambda state: state[:, 0])},
             ValueError,
-            r"step\(...\).terminated: got float32 \(3,\), expected bool \(3,\); mend",
+            r"step\(...\).terminated: got float32 \(3,\), expected bool \(3,\); cor",
         ),
         (
             {"observe": lambda state: state[:, :1]},
             ValueError,
-            r"observe\(state\): got float32 \(3, 1\), expected float32 \(3, 2\); mend",
+            r"observe\(state\): got float32 \(3, 1\), expected float32 \(3, 2\); cor",
         ),
         (
             {"step": branch_on},

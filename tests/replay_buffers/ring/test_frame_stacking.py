@@ -277,7 +277,7 @@ def test_wrong_padding_is_an_error(wrapper, padding):
             FRAMES, padding=padding, is_stacked={"stack": True, "number": False}
         ),
     )
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"padding={padding} says"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"padding={padding}. Exp"):
         buffer.add_batch(next(streams(wrapper)))
 
 

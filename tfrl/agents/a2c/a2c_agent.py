@@ -23,7 +23,7 @@ from tfrl.typing import types
 
 
 class A2CLossInfo(NamedTuple):
-    """The parts of the loss, which add up to it, and a measure of the critic.
+    """The parts of the loss, whose sum is the loss, and the explained variance.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.

@@ -6,8 +6,8 @@ For each frame (s, a) the loss is
     a network of distributions pi:      -log pi(a|s)
     continuous actions, plain outputs:  the mean over the action of (f(s) - a)^2
 
-or, if asked for, the squared error of pi's mode for continuous actions. The first logit
-is that of the least action; so is the first of a `Categorical`.
+or, with `loss="mse"`, the squared error of pi's mode for continuous actions. The first
+logit belongs to the smallest action, also in a `Categorical`.
 
 Bain and Sammut, "A framework for behavioural cloning" (1995); Pomerleau, "ALVINN"
 (1988). Rewards are not used.
@@ -93,8 +93,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             `ActorDistributionNetwork`.
           optimizer: The optimizer; None for an agent that never trains.
           num_outer_dims: 1 for experience `[B, ...]`, 2 for sequences `[B, T, ...]`. A
-            recurrent network needs sequences, at whose start its state is the initial
-            one.
+            recurrent network needs sequences, and starts each of them from its initial
+            state.
           epsilon_greedy: The probability of a random action of `collect_policy`, if the
             network gives logits.
           loss_fn: A function that returns a loss for each frame, `[B]` or `[B, T]`;
@@ -104,15 +104,15 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             `loss_fn(experience, training=training)`, with a `Trajectory`, to whose
             observations it applies `cloning_network`.
           gradient_clipping: The largest norm of each variable's gradient.
-          loss: Which of the losses above the default one is, for one action spec:
-            "nll", the negative log-likelihood (of logits the cross-entropy), or "mse",
-            the mean squared error of continuous actions or of a distribution's mode.
-            None takes "nll" where the network gives logits or distributions.
+          loss: The loss to use if `loss_fn` is None, for one action spec: "nll", the
+            negative log-likelihood (of logits the cross-entropy), or "mse", the mean
+            squared error of continuous actions or of a distribution's mode. None means
+            "nll" if the network gives logits or distributions, and "mse" otherwise.
 
         Raises:
-          ValueError: There are several actions, no `loss_fn` and no distributions,
-            `loss` is given with a `loss_fn` or does not fit the network's output, or
-            this does not fit the actions.
+          ValueError: There are several actions, but neither a `loss_fn` nor
+            distributions; `loss` is given with a `loss_fn`, or does not fit the
+            network's output; or this output does not fit the actions.
           NotImplementedError: The network is recurrent, and `num_outer_dims` is 1.
         """
         checks.check_time_step_spec(time_step_spec)
@@ -209,7 +209,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         epsilon_greedy: float,
         seed: int | None,
     ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-        """Returns the greedy policy and the one that explores."""
+        """Returns the greedy policy and the exploring policy."""
         policy: tf_policy.TFPolicy
         if self._gives_logits:
             policy = q_policy.QPolicy(
@@ -236,7 +236,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
 
     @property
     def cloning_network(self) -> Any:
-        """The network that is trained, which normalizes observations by itself."""
+        """The network that is trained. It normalizes the observations itself."""
         return self._cloning_network
 
     def _loss(
@@ -294,7 +294,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
 
 
 class _ShiftedPolicy(actor_policy.ActorPolicy):
-    """Lets each `Categorical` of its network count from the least action."""
+    """Shifts each `Categorical` of its network to count from the smallest action."""
 
     def _apply_actor_network(self, *args: Any, **kwargs: Any) -> Any:
         output, state = super()._apply_actor_network(*args, **kwargs)
@@ -302,7 +302,7 @@ class _ShiftedPolicy(actor_policy.ActorPolicy):
 
 
 def _shifted(output: Any, spec: tensor_spec.BoundedTensorSpec) -> Any:
-    """Returns a `Categorical` of an action's index as one of the action itself."""
+    """Turns a `Categorical` over indices of actions into one over the actions."""
     import tensorflow_probability as tfp
 
     if type(output) is not tfp.distributions.Categorical or np.all(spec.minimum == 0):

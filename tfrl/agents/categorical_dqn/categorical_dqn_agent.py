@@ -39,8 +39,8 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
     """A DQN agent whose network predicts a distribution over fixed returns.
 
     `LossInfo.extra.td_loss` is the cross entropy. `td_error` is the KL divergence of
-    the prediction from the target, by which prioritized replay goes (Hessel et al.,
-    "Rainbow", 2018, arXiv:1710.02298).
+    the prediction from the target; prioritized replay takes it as the priority (Hessel
+    et al., "Rainbow", 2018, arXiv:1710.02298).
     """
 
     def __init__(
@@ -87,21 +87,22 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
           optimizer: See `DqnAgent`.
           observation_and_action_constraint_splitter: See `DqnAgent`.
           min_q_value: The lowest atom.
-          max_q_value: The highest atom. Targets outside of the atoms count as the
-            nearest one, so that they should include all returns, which
-            `reward_scale_factor` scales.
+          max_q_value: The highest atom. The atoms should span all returns, which
+            `reward_scale_factor` scales, because a target outside of them counts as the
+            nearest atom.
           epsilon_greedy: See `DqnAgent`.
           boltzmann_temperature: See `DqnAgent`.
           target_categorical_q_network: The target network; a new copy if None.
-          td_errors_loss_fn: Not used; TF-Agents' programs give it.
+          td_errors_loss_fn: Not used; it is accepted because TF-Agents' programs give
+            it.
           double_q: Whether the online network chooses the next action.
           emit_log_probability: See `DqnAgent`.
           training_data_spec: See `TFAgent`.
 
         Raises:
           TypeError: The network has no `num_atoms`.
-          ValueError: The atoms are none, the target network has another number of them,
-            or an argument of `DqnAgent` is wrong.
+          ValueError: The values of the atoms are not valid, the target network has
+            another number of atoms, or an argument of `DqnAgent` is wrong.
         """
         del td_errors_loss_fn
         networks = (categorical_q_network, target_categorical_q_network)
@@ -193,7 +194,7 @@ def project_distribution(
     Args:
       supports: The atoms, `[B, N]`.
       weights: Their probabilities, `[B, N]`.
-      target_support: The new atoms, `[N]`, which rise.
+      target_support: The new atoms, `[N]`, in rising order.
       validate_args: Whether the order of the new atoms is checked.
 
     Returns:
@@ -201,8 +202,8 @@ def project_distribution(
 
     Raises:
       ValueError: If the shapes do not fit.
-      tf.errors.InvalidArgumentError: If the new atoms do not rise, where they are
-        checked.
+      tf.errors.InvalidArgumentError: If `validate_args` is True and the new atoms are
+        not in rising order.
     """
     supports, weights, target_support = map(
         tf.convert_to_tensor, (supports, weights, target_support)

@@ -6,8 +6,9 @@ pair (s, a), the mean over both critics of
     alpha' * (1/T log sum_k exp(T Q_i(s, a_k) - log p(a_k)) - Q_i(s, a))
 
 with N actions a_k of the current policy and N uniform ones, and p their densities. So
-they value no action above the recorded ones without evidence. The weight alpha' is
-fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that minimises
+the critics value no action above the recorded actions without evidence. The weight
+alpha' is fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that
+minimises
 
     -alpha' * (parenthesis - tau)
 
@@ -16,7 +17,8 @@ arXiv:2006.04779), equation 4 and appendix F. The authors' code also takes actio
 of the policy at s', and subtracts log 2N; TF-Agents does neither, as here.
 
 For the first `num_bc_steps` updates the actor clones the recorded actions: it minimises
-alpha * log pi(a'|s) - log pi(a|s), with a' its own and a the recorded action.
+alpha * log pi(a'|s) - log pi(a|s), where a' is the actor's own action and a the
+recorded one.
 """
 
 from __future__ import annotations
@@ -52,12 +54,12 @@ class CqlSacLossInfo(NamedTuple):
       actor_loss: The actor's loss times `actor_loss_weight`, a scalar.
       alpha_loss: The temperature's loss times `alpha_loss_weight`, a scalar.
       cql_loss: The mean conservative penalty, before its weight, a scalar; for
-        recurrent networks, of the sums over time.
+        recurrent networks, the mean of the sums over time.
       cql_alpha: The weight of the penalty.
       cql_alpha_loss: The loss of the Lagrange multiplier; 0 if the weight is fixed.
       td_loss: The critics' TD loss of each example, `[B]`; 0 where masked.
-      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
-        farthest off; 0 where masked.
+      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic with the
+        largest error; 0 where masked.
     """
 
     critic_loss: tf.Tensor
@@ -73,8 +75,8 @@ class CqlSacLossInfo(NamedTuple):
 class CqlSacAgent(sac_agent.SacAgent):
     """A CQL agent on SAC.
 
-    The densities are of actions in their own units, so the threshold `cql_tau`
-    means what it means in TF-Agents.
+    The densities are of actions in their own units, so the threshold `cql_tau` has the
+    same meaning as in TF-Agents.
 
     Recurrent networks are trained on sequences, as in `SacAgent`. The penalty of a step
     compares the recorded action after the recorded ones with drawn actions after drawn
@@ -133,8 +135,8 @@ class CqlSacAgent(sac_agent.SacAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
-        The agent is a `SacAgent`, which explains the arguments that are not listed
-        here, or names the records that do: `TdOptions` and `AgentOptions`.
+        `SacAgent`, `TdOptions` and `AgentOptions` explain the arguments that are not
+        listed here.
 
         Args:
           action_spec: One bounded floating spec.
@@ -244,7 +246,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         return self._multiplier.value()
 
     def _targets(self, batch: updates.Batch) -> tf.Tensor:
-        """Returns SAC's targets, or those without the entropy."""
+        """Returns SAC's targets, with or without the entropy."""
         if self._include_entropy:
             return super()._targets(batch)
         reached = batch.data.next_time_step
@@ -255,7 +257,7 @@ class CqlSacAgent(sac_agent.SacAgent):
     def _conservative_loss(
         self, batch: updates.Batch
     ) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Returns the critics' TD loss, times its weight, and the penalty's."""
+        """Returns the critics' TD loss plus the penalty, each times its weight."""
         td_loss, details = self._critic_loss(batch)
         critic_loss = self._critic_loss_weight * td_loss
         *_, for_penalty = seeds.split_seed(batch.seed, 3)
@@ -317,7 +319,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         width = spec.maximum - spec.minimum
         uniform = tf.cast(spec.minimum + share * width, own.dtype)
         num_dimensions = spec.shape.num_elements()
-        # The log magnitude turns densities of scaled actions into actions' own.
+        # The log magnitude turns densities of scaled actions into densities of actions.
         log_uniform = -self._log_magnitude - num_dimensions * math.log(2)
         of_own = by_sample(log_prob - self._log_magnitude)
         log_densities = tf.stop_gradient(

@@ -36,7 +36,8 @@ class D4PG(replay_agent.ReplayAgent):
         """Starts the agent's replay server.
 
         Args:
-          environment_spec: The specs of the environment, `make_environment_spec` of it.
+          environment_spec: The specs of the environment, such as
+            `make_environment_spec` returns.
           policy_network: See `actor_network` of `D4pgAgent`.
           critic_network: See `D4pgAgent`.
           observation_network: See `D4pgAgent`; also a function of observations

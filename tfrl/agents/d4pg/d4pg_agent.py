@@ -55,7 +55,7 @@ class D4pgInfo(NamedTuple):
 
 
 class D4pgAgent(actor_critic.DistributionalCritics):
-    """A D4PG agent, a learner on its own: any loop or process collects for it.
+    """A D4PG agent. It is a learner only: any loop or process can collect for it.
 
     `train` updates the critic first, so the actor learns from the new critic, and
     returns the losses as they were before each one's own update. As in the paper, the
@@ -102,7 +102,8 @@ class D4pgAgent(actor_critic.DistributionalCritics):
             should span all discounted returns.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of the critic; None as well then.
+          critic_optimizer: The optimizer of the critic; None for an agent that never
+            trains.
           sigma: The standard deviation of the noise on collected actions; see the
             `scale` of `GaussianPolicy`. A Keras schedule follows the train step
             counter.

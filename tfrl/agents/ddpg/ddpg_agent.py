@@ -114,7 +114,8 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             and actions to values `[B]`, such as a `CriticNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of the critic; None as well then.
+          critic_optimizer: The optimizer of the critic; None for an agent that never
+            trains.
           ou_stddev: The standard deviation of each step of the noise.
           ou_damping: The rate, in [0, 1], at which the noise returns to zero; 1 gives
             noise without correlation in time.
@@ -125,10 +126,10 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             each action, not of the action itself.
           reset_noise_at_episode_start: Whether the noise starts from zero in each
             episode, as in the paper.
-          observation_network: A `Network` (or Keras layer) without state that maps
-            observations to what the actor and the critic take for observations, such
-            as a network of images. The critic's loss trains it; the actor is trained,
-            and acts, with the output of its target. None for no such network.
+          observation_network: A `Network` (or Keras layer) without state, such as a
+            network of images. The actor and the critic get its output instead of the
+            observations. The critic's loss trains it; the actor is trained, and acts,
+            with the output of its target. None for no such network.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,

@@ -89,8 +89,8 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
           initial_log_alpha: See `SacAgent`.
           use_log_alpha_in_alpha_loss: See `SacAgent`.
           target_entropy: The entropy to which the temperature is adapted; by default
-            0.98 times the entropy of the uniform policy, as in the paper. Where such a
-            policy is far from a good one, take less.
+            0.98 times the entropy of the uniform policy, as in the paper. Choose a
+            lower entropy if a good policy must be less random than that.
           greedy_eval: Whether `policy` takes the most probable action; by default it
             samples, as `collect_policy` does.
           **settings: See `TdOptions` and `AgentOptions`; `td_errors_loss_fn` is the
@@ -205,7 +205,7 @@ def _values(
 
 
 def _count_actions(action_spec: Any) -> int:
-    """Returns the number of actions; raises a ValueError if the spec is another."""
+    """Returns the number of actions; raises a ValueError for another kind of spec."""
     specs = tf.nest.flatten(action_spec)
     if len(specs) != 1 or not tensor_spec.is_discrete(specs[0]):
         raise ValueError(

@@ -8,8 +8,8 @@ The loss of one transition (s, a, r, s') is L(y - Q(s, a)) with the target
 where d is the environment's discount: 0 at a termination, 1 at a time limit. Mnih et
 al., "Human-level control through deep reinforcement learning" (2015), algorithm 1; van
 Hasselt et al., "Deep reinforcement learning with double Q-learning" (2016), equation 4.
-A network with `NoisyDense` layers explores by their noise, which its loss draws, too;
-the target network and the greedy policy have none.
+A network with `NoisyDense` layers explores by their noise. The loss draws this noise as
+well; the target network and the greedy policy act without noise.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DqnLossInfo(NamedTuple):
       td_loss: The loss of each transition, `[B]`, zero where masked. For a recurrent
         network, it is summed over time.
       td_error: Target minus prediction, `[B]` (`[B, T-1]` for a recurrent network);
-        prioritized replay goes by its size.
+        prioritized replay takes its size as the priority.
     """
 
     td_loss: tf.Tensor
@@ -164,8 +164,8 @@ class DqnAgent(tf_agent.TFAgent):
           ValueError: The action spec is not one scalar with minimum 0, the reward is
             not one scalar, the network does not return one value per action, not
             exactly one kind of exploration is given, the target network shares
-            variables with the network or does not match it, or `munchausen` meets
-            n-step updates or double Q-learning.
+            variables with the network or does not match it, or `munchausen` is given
+            with n-step updates or double Q-learning.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
@@ -249,7 +249,7 @@ class DqnAgent(tf_agent.TFAgent):
         )
         self._read = transitions_lib.Reader(self.data_context, td, self._recurrent)
 
-    # What the constructor calls.
+    # Hooks that the constructor calls.
 
     def _check_action_spec(self, action_spec: Any) -> None:
         """Raises a ValueError unless DQN can handle the spec; counts the actions."""
@@ -278,7 +278,8 @@ class DqnAgent(tf_agent.TFAgent):
     def _check_network_output(self, net: Any, label: str) -> None:
         """Raises a ValueError unless the network gives one value per action.
 
-        If a subclass overrides `_values_of`, several numbers per action are right, too.
+        If a subclass overrides `_values_of`, several numbers per action are allowed,
+        too.
         """
         spec = net.create_variables()
         shape = (self._num_actions,)
@@ -437,8 +438,9 @@ class DqnAgent(tf_agent.TFAgent):
     def _values_of(self, network_output: tf.Tensor) -> tf.Tensor:
         """Returns the values that a network's output encodes; the output by default.
 
-        The policies and the targets choose actions by them, and the log shows them. A
-        subclass whose network gives `m` numbers per action overrides this method.
+        The policies and the targets choose actions by these values, and the log shows
+        them. A subclass whose network gives `m` numbers per action overrides this
+        method.
 
         Args:
           network_output: `[B, n]` or `[B, n, m]` for all actions; `[B]` or `[B, m]` for
@@ -482,8 +484,9 @@ class DqnAgent(tf_agent.TFAgent):
 
         Args:
           output: The output of all actions, `[B, n]` or `[B, n, m]`.
-          judge: The output whose values say which actions are best, like `output`.
-          time_step: The time step that both belong to.
+          judge: The output, shaped like `output`, whose values determine the best
+            actions.
+          time_step: The time step to which `output` and `judge` belong.
         """
         values = self._possible(self._values_of(judge), time_step)
         if self._munchausen is not None:
@@ -502,8 +505,8 @@ class DqnAgent(tf_agent.TFAgent):
         """Returns a network's output for a time step, `[B, n]` or `[B, n, m]`.
 
         The network sees the observation without the mask of valid actions. `inputs` are
-        further arguments of it, such as the `network_state` `[B, ...]` that a recurrent
-        one starts from; it is the initial state by default.
+        further arguments of the network, such as the `network_state` `[B, ...]` from
+        which a recurrent network starts; by default it starts from its initial state.
         """
         observation, _ = self._split(time_step.observation)
         output, _ = network(
@@ -535,7 +538,7 @@ class DqnAgent(tf_agent.TFAgent):
         return self._read(experience, gamma, reward_scale_factor)
 
     def _munchausen_bonus(self, transitions: transitions_lib.Transitions) -> tf.Tensor:
-        """Returns what the target network's policy adds to the rewards, `[B]`."""
+        """Returns the log-probabilities that Munchausen DQN adds to rewards, `[B]`."""
         output = self._apply_network(self._target_q_network, transitions.time_step)
         values = self._possible(self._values_of(output), transitions.time_step)
         return self._munchausen.bonus(values, transitions.action)
@@ -552,7 +555,7 @@ class DqnAgent(tf_agent.TFAgent):
         return tf.where(tf.cast(mask, tf.bool), q_values, q_values.dtype.min)
 
     def _split(self, observation: Any) -> tuple[Any, Any]:
-        """Returns the network's part of the observation, and the mask (or None)."""
+        """Splits the observation into the network's input and the mask (or None)."""
         splitter = self._observation_and_action_constraint_splitter
         return (observation, None) if splitter is None else splitter(observation)
 
@@ -563,7 +566,7 @@ class DqnAgent(tf_agent.TFAgent):
                 raise ValueError(
                     f"{type(self).__name__}._td_error: expected a loss and an error "
                     f"for each transition, shape {shape}, got a {name} of shape "
-                    f"{value.shape}; add up or average over what there is more of, "
+                    f"{value.shape}; add up or average over the further dimensions, "
                     "such as quantiles."
                 )
 

@@ -17,7 +17,7 @@ from tfrl.utils import number_checks
 def check(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
     """Raises an error unless exactly one kind is given, with a number in its range.
 
-    Of a Keras schedule, the values are checked.
+    If it is a Keras schedule, its values are checked.
     """
     if epsilon_greedy is not None and boltzmann_temperature is not None:
         raise ValueError(
@@ -54,7 +54,7 @@ def make_policies(
     boltzmann_temperature: Any,
     seed: int | None,
 ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
-    """Returns the greedy policy of `policy`, and one that explores, of `collecting`."""
+    """Returns a greedy policy from `policy`, and an exploring one from `collecting`."""
     greedy = greedy_policy.GreedyPolicy(policy)
     if boltzmann_temperature is not None:
         return greedy, boltzmann_policy.BoltzmannPolicy(

@@ -14,12 +14,12 @@ from tfrl.utils import number_checks
 class Munchausen:
     """Adds the log-probability of the action taken to the reward.
 
-    The policy is the softmax of the target network's values, and the target has the
+    The policy is the softmax of the target network's values, and the target uses the
     soft value of the next state. Vieillard, Pietquin and Geist, "Munchausen
     reinforcement learning" (2020, arXiv:2007.14430), whose settings are the defaults.
 
     Attributes:
-      alpha: The scale of the log-probability; 0 leaves soft DQN.
+      alpha: The scale of the log-probability; 0 gives soft DQN.
       temperature: The temperature of the policy.
       lowest: The lowest value of temperature times log-probability, negative.
     """

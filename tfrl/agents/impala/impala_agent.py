@@ -1,4 +1,4 @@
-"""Importance weighted actor-learner architecture, the agent of it.
+"""The agent of the importance weighted actor-learner architecture (IMPALA).
 
 From sequences that a policy mu has collected, one update of the policy pi minimises
 
@@ -29,14 +29,15 @@ from tfrl.utils import number_checks
 
 
 class ImpalaLossInfo(NamedTuple):
-    """The parts of the loss, which add up to it, and what says whether it works.
+    """The parts of the loss, whose sum is the loss, and two measures of the learning.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.
       value_estimation_loss: The critic's loss, times its weight.
       entropy_regularization_loss: Minus the entropy, times its weight.
       explained_variance: The share of the targets' variance that the values explain.
-      approx_kl: How far the policy has moved from the one that collected.
+      approx_kl: The approximate KL divergence of the policy from the policy that
+        collected.
     """
 
     policy_gradient_loss: Any
@@ -50,10 +51,10 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     """An IMPALA agent, with the defaults of Acme.
 
     `train` takes frames `[B, T + 1]` of any policy near the current one, such as 21 of
-    each of 16 environments, and does one update. The frames hold the distributions that
-    the actions were drawn from, and before each action the state of recurrent networks,
-    of which `train` takes the first one. The networks forget where an episode begins
-    inside of a sequence.
+    each of 16 environments, and does one update. The frames hold the distributions from
+    which the actions were drawn and, for recurrent networks, the state before each
+    action; `train` uses the first of these states. The networks' states are reset where
+    an episode begins inside of a sequence.
 
     Sequences may come from actors in processes of their own, whose weights are older,
     or from a loop in this process; see `collect_update_period`.
@@ -91,9 +92,10 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
           clip_pg_rho: The largest ratio in the advantages; None does not clip.
           collect_update_period: The number of calls of `train` between updates of
             `collect_policy`. If it is more than 1, this policy acts with a copy of the
-            actor, as an actor does that pulls weights so often.
+            actor's weights, like an actor in another process that fetches weights after
+            so many updates.
           **settings: Fields of `OnPolicyOptions` and `AgentOptions`. Here
-            `entropy_regularization` is 0.01 by default, `lambda_value` is that of
+            `entropy_regularization` is 0.01 by default, `lambda_value` is the lambda of
             V-trace, and the critic's squared error has no factor of a half.
 
         Raises:
@@ -147,7 +149,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
 
         Args:
           next_time_steps: See `OnPolicyAgent.compute_return_and_advantage`.
-          value_preds: See there.
+          value_preds: See `OnPolicyAgent.compute_return_and_advantage`.
           log_rhos: The logarithms of the actions' ratios, `[B, T]`; None for actions of
             the current policy.
         """

@@ -1,4 +1,4 @@
-"""Makes actor and value network of one network that gives logits and values."""
+"""Makes an actor and a value network from one network of logits and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implicit Q-learning: never evaluates an action that is not in the data.
+"""Implicit Q-learning, which never evaluates an action that is not in the data.
 
 With critics Q_1 and Q_2, their targets Q_i', a state value V and a policy pi, an update
 minimises, for each transition (s, a, r, s'),
@@ -39,14 +39,14 @@ from tfrl.utils import nest_utils, number_checks
 
 
 class IqlLossInfo(NamedTuple):
-    """The parts of the loss, whose sum it is, and errors per example.
+    """The parts of the loss, whose sum is the loss, and errors per example.
 
     Attributes:
       critic_loss: The critics' loss, a scalar.
       value_loss: The state value's loss, a scalar.
       actor_loss: The actor's loss, a scalar.
       td_loss: The critics' loss of each example, `[B]`; 0 where masked.
-      td_error: Target minus prediction, `[B]`, of the critic that is farther off; 0
+      td_error: Target minus prediction, `[B]`, of the critic with the larger error; 0
         where masked.
     """
 
@@ -99,8 +99,8 @@ class IqlAgent(actor_critic.ActorCriticAgent):
           critic_optimizer: The optimizer of both critics, or None.
           value_optimizer: The optimizer of the state value, or None.
           expectile: The expectile of the recorded actions' values that V predicts, in
-            (0, 1); the larger, the closer to the best of them. 0.9 is usual where good
-            actions are rare.
+            (0, 1); the larger, the closer the value to the best recorded action. 0.9 is
+            usual where good actions are rare.
           inverse_temperature: The factor beta of the advantages; 0 clones all recorded
             actions alike.
           max_weight: The largest weight of an example in the actor's loss.

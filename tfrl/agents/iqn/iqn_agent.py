@@ -1,11 +1,11 @@
 """IQN: implicit quantile networks.
 
-QR-DQN whose network is given the fractions of the quantiles. The loss of a transition
-has N fractions tau_i of the predictions and N' fractions tau'_j of the targets, which
-each update draws uniformly. Dabney et al., "Implicit quantile networks for
-distributional reinforcement learning" (2018, arXiv:1806.06923), equation 3. Actions,
-the policies' and the targets', go by the mean over evenly spaced fractions; see
-`ImplicitQuantileNetwork`.
+This is QR-DQN with a network that takes the fractions of the quantiles as an input. The
+loss of a transition has N fractions tau_i for the predictions and N' fractions tau'_j
+for the targets; each update draws all of them uniformly. Dabney et al., "Implicit
+quantile networks for distributional reinforcement learning" (2018, arXiv:1806.06923),
+equation 3. The policies and the targets choose actions by the mean over evenly spaced
+fractions; see `ImplicitQuantileNetwork`.
 """
 
 from __future__ import annotations
@@ -123,6 +123,6 @@ class IqnAgent(qr_dqn_agent.QrDqnAgent):
         return seeds.uniform(seed, [batch_size, self._num_target_quantiles])
 
     def _seeds(self) -> list[tf.Tensor]:
-        """Returns the update's seeds, of the predictions and of the targets."""
+        """Returns the update's seeds for the predictions and for the targets."""
         counter = tf.cast(self.train_step_counter, tf.int64)
         return seeds.split_seed(tf.stack([self._seed, counter]), 2)

@@ -42,15 +42,16 @@ class MPO(replay_agent.ReplayAgent):
         """Starts the agent's replay server.
 
         Args:
-          environment_spec: The specs of the environment, `make_environment_spec` of it.
+          environment_spec: The specs of the environment, such as
+            `make_environment_spec` returns.
           policy_network: See `MpoAgent`.
           critic_network: See `MpoAgent`.
           observation_network: See `MpoAgent`; also a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_policy_update_period: The number of learner steps between copies of the
             networks to their targets.
-          target_critic_update_period: The same number: the agent copies all of its
-            networks together.
+          target_critic_update_period: Must equal `target_policy_update_period`, because
+            the agent copies all of its networks together.
           policy_loss_module: See `MpoAgent`.
           policy_optimizer: The optimizer of the policy; None for Adam with a rate of
             1e-4.

@@ -11,12 +11,12 @@ the KL divergence from the target policy:
 
     -sum_i w_i log pi(a_i|s') + alpha KL(pi_target(.|s') || pi(.|s'))
 
-for the mean and the standard deviation of pi apart. The temperature T and the factors
-alpha are dual variables with losses of their own. Abdolmaleki et al., "Maximum a
-posteriori policy optimisation" (2018, arXiv:1806.06920), and "Relative entropy
-regularized policy iteration" (2018, arXiv:1812.02256); the penalty of actions outside
-of their bounds comes from Abdolmaleki et al., "A distributional view on multi-objective
-policy optimization" (2020, arXiv:2005.07513).
+where the mean and the standard deviation of pi have separate KL penalties. The
+temperature T and the factors alpha are dual variables with losses of their own.
+Abdolmaleki et al., "Maximum a posteriori policy optimisation" (2018, arXiv:1806.06920),
+and "Relative entropy regularized policy iteration" (2018, arXiv:1812.02256); the
+penalty of actions outside of their bounds comes from Abdolmaleki et al., "A
+distributional view on multi-objective policy optimization" (2020, arXiv:2005.07513).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tfrl.utils import number_checks, optimizers, seeds
 
 
 class MpoLossInfo(NamedTuple):
-    """The parts of the loss, whose sum it is, and errors per example.
+    """The parts of the loss, whose sum is the loss, and errors per example.
 
     Attributes:
       actor_loss: The policy's loss with its KL penalties, a scalar.
@@ -92,8 +92,9 @@ class MpoSettings(options.Settings, total=False):
 class MpoAgent(actor_critic.ActorCriticAgent):
     """An MPO agent.
 
-    `train` updates the critic, the policy and the dual variables. All three losses
-    depend on the target networks and on what they train, so their order does not count.
+    `train` updates the critic, the policy and the dual variables. Each loss depends
+    only on the target networks and on the variables that it trains, so the order of the
+    updates does not matter.
 
     `collect_policy` draws actions from the online policy and clips them to their
     bounds; `policy` takes its mean. The critic sees clipped actions, too, as the
@@ -139,13 +140,13 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           policy_optimizer: The optimizer of the policy; None for an agent that never
             trains. Acme takes Adam with a rate of 1e-4.
           critic_optimizer: The optimizer of the critic and of the observation network;
-            None as for the policy. Acme takes the same.
+            None as for the policy. Acme takes Adam with a rate of 1e-4.
           dual_optimizer: The optimizer of the dual variables; None as for the policy.
             Acme takes Adam with a rate of 1e-2.
-          observation_network: A `Network` (or Keras layer) without state that maps
-            observations to what the policy and the critic take for observations, such
-            as a network of images. The critic's loss trains it; the policy is trained,
-            and acts, with the output of its target. None for no such network.
+          observation_network: A `Network` (or Keras layer) without state, such as a
+            network of images. The policy and the critic get its output instead of the
+            observations. The critic's loss trains it; the policy is trained, and acts,
+            with the output of its target. None for no such network.
           policy_loss_module: The policy's loss, and its dual variables; None takes
             Acme's settings.
           num_samples: The number `N` of actions that are drawn for each example.
@@ -264,7 +265,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
         return tf.tile(tensor, [self._num_samples] + [1] * (tensor.shape.rank - 1))
 
     def _by_action(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns `[N * B, ...]` as `[N, B, ...]`."""
+        """Reshapes `[N * B, ...]` to `[N, B, ...]`."""
         return tf.reshape(tensor, [self._num_samples, -1, *tensor.shape[1:]])
 
     def _means(self, evaluation: Evaluation) -> tf.Tensor:
@@ -304,7 +305,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
 
 
 def _shape_of(tensor: tf.Tensor) -> list[Any]:
-    """Returns the shape of `[B, D]`, with numbers where they are known."""
+    """Returns the shape `[B, D]` of a tensor, with static numbers if they are known."""
     dynamic = tf.shape(tensor)
     return [dynamic[i] if n is None else n for i, n in enumerate(tensor.shape)]
 

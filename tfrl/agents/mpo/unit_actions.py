@@ -1,4 +1,4 @@
-"""Actions as vectors of numbers whose bounds are -1 and 1, as MPO's losses see them."""
+"""Actions as vectors of numbers with the bounds -1 and 1, for MPO's losses."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class UnitActions:
         return len(self._means)
 
     def normal(self, distributions: Any) -> Any:
-        """Returns the `Normal` `[B, D]` of a nest of normal distributions of actions.
+        """Joins a nest of normal distributions of actions into one `Normal` `[B, D]`.
 
         Args:
-          distributions: A nest like the specs of distributions whose numbers are
-            independent.
+          distributions: A nest of distributions, with the structure of the action
+            specs. The numbers in each action are independent.
         """
         import tensorflow_probability as tfp
 

@@ -1,4 +1,4 @@
-"""What PPO, A2C and IMPALA share: networks, policies, advantages, updates.
+"""The base of PPO, A2C and IMPALA: networks, policies, advantages, updates.
 
 >>> import tensorflow as tf
 >>> from tfrl.agents.on_policy.advantages import AdvantageEstimator

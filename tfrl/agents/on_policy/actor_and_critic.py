@@ -25,12 +25,13 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
     """An actor, a critic and their policies, which share the networks.
 
     Attributes:
-      actor_net: The actor, which normalizes observations by itself.
-      value_net: The critic, which normalizes observations by itself.
+      actor_net: The actor. It normalizes the observations itself.
+      value_net: The critic. It normalizes the observations itself.
       policy: Samples actions within their bounds.
-      collect_policy: Collects, and records the distributions. Its actions stay
-        unclipped, because the recorded distributions are of unclipped actions. It
-        does not compute values, which the agent does for whole sequences.
+      collect_policy: Collects, and records the distributions of its actions. Its
+        actions stay unclipped, because the recorded distributions are of unclipped
+        actions. It computes no values, because the agent computes them for whole
+        sequences.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         return values
 
     def recorded(self, dist_params: Any) -> Any:
-        """Returns the distributions of which `collect_policy` recorded parameters."""
+        """Rebuilds the distributions whose parameters `collect_policy` recorded."""
         return distribution_params.distribution_from_spec(
             self._distribution_spec, dist_params
         )
@@ -147,7 +148,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         return tf.cast(entropy, tf.float32)
 
     def check_has_entropy(self, coefficient: float) -> None:
-        """Raises a ValueError if the entropy bonus would leave out an action.
+        """Raises a ValueError if an action has no entropy in closed form for the bonus.
 
         Args:
           coefficient: The weight of the bonus, for the message.
@@ -157,9 +158,10 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         if not _has_entropy(self.policy.distribution(time_step).action):
             raise ValueError(
                 f"entropy_regularization: got {coefficient}, but a distribution of "
-                "actor_net has no entropy in closed form, as those squashed to bounds "
-                "by tanh; give 0, or a network with other distributions, such as the "
-                "normal ones of an ActorDistributionNetwork."
+                "actor_net has no entropy in closed form, like distributions that "
+                "tanh squashes to bounds; give 0, or a network with other "
+                "distributions, such as the normal distributions of an "
+                "ActorDistributionNetwork."
             )
 
     def trained(self) -> list[Any]:
@@ -167,7 +169,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         return variables.trainable_variables([self.actor_net, self.value_net])
 
     def initialize(self) -> None:
-        """Copies the actor's weights to the collecting policy's copy of it."""
+        """Copies the actor's weights to the actor of the collecting policy."""
         updates.copy_weights(self._collect_pairs)
 
     def update_collect_policy(self) -> None:
@@ -176,7 +178,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
             self._update()
 
     def all_variables(self) -> list[tf.Variable]:
-        """Returns what training changes: weights, the copies, and their counter."""
+        """Returns the variables that training changes: weights, copies, a counter."""
         networks = [self.actor_net, self.value_net]
         networks += [network for _, network in self._collect_pairs]
         return variables.as_tf_variables(

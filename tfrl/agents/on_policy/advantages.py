@@ -12,15 +12,16 @@ from tfrl.trajectories import time_step as ts
 
 
 class AdvantageEstimator(NamedTuple):
-    """Says how returns and advantages are computed from rewards and values.
+    """Computes returns and advantages from rewards and values.
 
     Attributes:
-      discount_factor: The discount of each step, which the environment's multiplies.
+      discount_factor: The discount of each step; the environment's discount is a
+        further factor.
       lambda_: The lambda of generalized advantage estimation.
-      use_gae: Whether to take generalized advantage estimation. If not, an advantage is
-        its limit for a lambda of 1: the discounted return minus the value.
-      use_td_lambda_return: Whether to take the returns of TD(lambda), if `use_gae`,
-        instead of discounted returns.
+      use_gae: Whether to use generalized advantage estimation. If not, an advantage is
+        the discounted return minus the value, which is the limit for a lambda of 1.
+      use_td_lambda_return: Whether to compute the returns of TD(lambda) instead of
+        discounted returns. It has an effect with `use_gae` only.
     """
 
     discount_factor: Any = 0.99
@@ -37,8 +38,9 @@ class AdvantageEstimator(NamedTuple):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the returns and advantages of `T` steps, each `[B, T]`.
 
-        The value of the observation that a step reaches counts times the discount of
-        the step: not at a termination, but at a truncation, and at the sequence's end.
+        A step bootstraps the value of its next observation, times the discount of the
+        step. So a truncation and the end of the sequence are bootstrapped, and a
+        termination is not.
 
         Args:
           reward: `[B, T]`.
@@ -68,26 +70,26 @@ class AdvantageEstimator(NamedTuple):
 
 
 def marked(frames: trajectory.Trajectory) -> trajectory.Trajectory:
-    """Gives frames at cuts the step types that say what agents may learn from them.
+    """Sets the step types of frames at cuts, so that losses mask unusable frames.
 
-    No frame holds the observation that the last frame before a cut reached: its
-    `next_step_type` becomes LAST, and unless it is a termination, where the observation
-    does not count, it becomes a boundary, which losses mask. For the frame before such
-    a boundary, the episode ends there as at a truncation, so that its advantage
-    bootstraps the last value that is known. The frame after a cut becomes FIRST, so
-    that recurrent networks forget.
+    No frame holds the next observation of the last frame before a cut. So the
+    `next_step_type` of this frame becomes LAST. Unless the frame is a termination,
+    where the next observation does not count, it also becomes a boundary, which losses
+    mask. The frame before such a boundary then ends the episode like a truncation, so
+    that its advantage bootstraps the last known value. The frame after a cut becomes
+    FIRST, so that recurrent networks reset their state.
 
     Args:
       frames: Collected frames `[B, T, ...]`; the last one only gives the last
         observation.
 
     Raises:
-      ValueError: There is one frame alone.
+      ValueError: There is only one frame.
     """
     if frames.discount.shape[1] == 1:
         raise ValueError(
-            "experience: expected at least 2 frames [B, T + 1, ...], of which the last "
-            "gives the last observation, got 1; collect more of them."
+            "experience: expected at least 2 frames [B, T + 1, ...], because the last "
+            "frame only gives the last observation, got 1; collect more of them."
         )
     cut = episodes.is_cut(frames)
     starts = tf.pad(cut[:, :-1], [[0, 0], [1, 0]])

@@ -16,8 +16,8 @@ def get_distribution_params(nested_distribution: Any) -> Any:
 
     Returns:
       A nest like `nested_distribution`, with a dictionary of tensors for each
-      distribution, such as `{"logits": ...}` or `{"loc": ..., "scale_diag": ...}`. For
-      a masked categorical distribution they are its masked logits.
+      distribution, such as `{"logits": ...}` or `{"loc": ..., "scale_diag": ...}`. The
+      tensors of a masked categorical distribution are its masked logits.
     """
     return tf.nest.map_structure(
         lambda distribution: _leaves(
@@ -31,7 +31,7 @@ def get_distribution_params_spec(distribution_spec: Any) -> Any:
     """Returns the specs of `get_distribution_params`.
 
     Args:
-      distribution_spec: What an actor network's `create_variables` returns, a nest of
+      distribution_spec: The result of an actor network's `create_variables`, a nest of
         `DistributionSpecV2`s.
     """
     # The bounded spec of squashed actions is an argument; it describes no tensor.
@@ -61,7 +61,7 @@ def _leaves(
 
 
 def distribution_from_spec(spec: Any, new_distribution_params: Any) -> Any:
-    """Makes the nest of distributions that `get_distribution_params` was made from.
+    """Makes a nest of distributions from the tensors of `get_distribution_params`.
 
     Args:
       spec: As for `get_distribution_params_spec`.

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 class RolloutAgent(tf_agent.TFAgent):
     """Base class of agents that learn from rollouts of their current policy.
 
-    A subclass makes training data of frames in `_preprocess_sequence`, calls
-    `_set_only_part`, and writes `_prepare` and `_losses`.
+    A subclass turns frames into training data in `_preprocess_sequence`, calls
+    `_set_only_part`, and implements `_prepare` and `_losses`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the converters of experience; the arguments are `TFAgent`'s."""
+        """Makes the converters of experience; for the arguments see `TFAgent`."""
         super().__init__(*args, **kwargs)
         self._as_collected = data_converter.AsTrajectory(self.collect_data_context)
         self._as_training_data = data_converter.AsTrajectory(self.data_context)
@@ -52,7 +52,7 @@ class RolloutAgent(tf_agent.TFAgent):
         """Returns the loss, and its parts as an `_info`, all scalars.
 
         Args:
-          data: What `_prepare` returns.
+          data: The result of `_prepare`.
           training: Whether networks are applied as in training.
         """
 
@@ -71,7 +71,7 @@ class OnPolicyAgent(RolloutAgent):
     """Base class of agents with an actor and a critic that learn on-policy.
 
     A subclass sets `_info`, the named tuple of the scalars in `LossInfo.extra`, and
-    writes `_losses`.
+    implements `_losses`.
     """
 
     # TF-Agents' losses of these names take other arguments.
@@ -109,16 +109,16 @@ class OnPolicyAgent(RolloutAgent):
             distributions like `action_spec`.
           value_net: A `Network` (or Keras layer) that maps observations to values
             `[B]`. It may share layers with the actor.
-          on_policy: How the agent acts, and what it learns.
-          agent: What every agent can be given.
+          on_policy: The options of on-policy agents.
+          agent: The options of all agents.
           use_gae: See `AdvantageEstimator`.
           use_td_lambda_return: See `AdvantageEstimator`.
           num_epochs: The number of updates in one call of `train`.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
           compute_value_and_advantage_in_train: Whether `train` computes values and
-            advantages by itself; if not, `preprocess_sequence` does, as minibatches
-            need it.
+            advantages. If not, `preprocess_sequence` computes them, which minibatches
+            need.
           collect_update_period: The number of calls of `train` between updates of the
             policy that collects. If it is more than 1, this policy has an actor of its
             own, a copy.
@@ -127,8 +127,8 @@ class OnPolicyAgent(RolloutAgent):
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
-            an entropy bonus is asked of distributions without an entropy in closed
-            form, or a number is out of range.
+            the distributions have no entropy in closed form for an entropy bonus, or a
+            number is out of range.
           TypeError: A network is missing, or a normalizer is of another kind.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, type(self).__name__)
@@ -186,12 +186,12 @@ class OnPolicyAgent(RolloutAgent):
 
     @property
     def actor_net(self) -> Any:
-        """The actor network, which normalizes observations by itself."""
+        """The actor network. It normalizes the observations itself."""
         return self._networks.actor_net
 
     @property
     def value_net(self) -> Any:
-        """The value network, which normalizes observations by itself."""
+        """The value network. It normalizes the observations itself."""
         return self._networks.value_net
 
     @property
@@ -218,7 +218,8 @@ class OnPolicyAgent(RolloutAgent):
           experience: With `compute_value_and_advantage_in_train`, frames `[B, T + 1]`
             of `collect_data_spec`, in order of time; the last one only gives the last
             observation. Otherwise any frames `[B, T]` that `preprocess_sequence` has
-            returned, also single ones, `[B, 1]`; for recurrent networks, sequences.
+            returned. Single frames `[B, 1]` are allowed, too, except for recurrent
+            networks, which need sequences.
           weights: The weight of each example in the loss, a scalar, `[B]` or `[B, T]`.
           **kwargs: `policy_state`, the collect policy's state before the first frame,
             `[B, ...]`; by default the initial state.
@@ -245,7 +246,7 @@ class OnPolicyAgent(RolloutAgent):
     def _measure_policy(
         self, data: training_data.TrainingData, distribution: Any
     ) -> dict[str, tf.Tensor]:
-        """Returns the policy's mean entropy and how much the critic explains."""
+        """Returns the policy's mean entropy and the critic's explained variance."""
         numbers = {
             "explained_variance": losses.explained_variance(
                 data.old_values, data.returns, data.valid
@@ -263,7 +264,7 @@ class OnPolicyAgent(RolloutAgent):
 
         Args:
           experience: Frames of `collect_data_spec` in order of time, `[B, T + 1, ...]`,
-            or `[T + 1, ...]`. Of the last frame, only the observation and the step type
+            or `[T + 1, ...]`. Only the observation and the step type of the last frame
             are used.
           policy_state: The collect policy's state before the first frame, `[B, ...]`;
             `()` stands for the initial state.
@@ -313,8 +314,9 @@ class OnPolicyAgent(RolloutAgent):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the returns and the advantages of frames `[B, T]`.
 
-        The other arguments are those of `compute_return_and_advantage` and of
-        `_with_advantages`. Override it for estimates that depend on the actions.
+        For the other arguments see `compute_return_and_advantage` and
+        `_with_advantages`. Override this method for estimates that depend on the
+        actions.
         """
         del frames, policy_state
         return self.compute_return_and_advantage(next_time_steps, values)
@@ -325,8 +327,8 @@ class OnPolicyAgent(RolloutAgent):
         """Returns the returns and the advantages of steps, each `[B, T]`.
 
         Args:
-          next_time_steps: The time steps that the steps reach, `[B, T]`, with
-            normalized rewards.
+          next_time_steps: The time steps after the steps, `[B, T]`, with normalized
+            rewards.
           value_preds: The values of the observations before the first step and after
             each step, `[B, T + 1]`.
         """
@@ -340,7 +342,7 @@ class OnPolicyAgent(RolloutAgent):
     def _prepare(
         self, experience: Any, weights: tf.Tensor | None = None, policy_state: Any = ()
     ) -> training_data.TrainingData:
-        """Returns the steps of the experience with all that is the same in each epoch.
+        """Returns the training data that all epochs share.
 
         The arguments are as for `train`, with normalized rewards.
         """
@@ -380,7 +382,7 @@ class OnPolicyAgent(RolloutAgent):
     def _repeat(self, update: Callable[[], tf_agent.LossInfo]) -> tf_agent.LossInfo:
         """Calls `update` once for each epoch, in a loop of the graph if in a graph.
 
-        In a loop of the graph replicas cannot wait for each other.
+        Replicas cannot wait for each other in a loop of the graph.
         """
         if self._num_epochs == 1 or replicas.are_several():
             return [update() for _ in range(self._num_epochs)][-1]
@@ -395,19 +397,20 @@ class OnPolicyAgent(RolloutAgent):
         return loss_info
 
     def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
-        """Adapts what the algorithm adapts once an iteration, after its updates.
+        """Makes the algorithm's adaptations at the end of an iteration.
 
-        `train` does so by itself. Whoever divides an iteration into minibatches, and so
-        calls `train(..., ends_iteration=False)`, calls this after the last of them.
-        Does nothing by default.
+        `train` calls this method itself. A loop that divides an iteration into
+        minibatches calls `train(..., ends_iteration=False)`, and then this method after
+        the last minibatch. By default there is nothing to adapt.
 
         Args:
-          pieces: All the experience of the iteration, in pieces as for `train`.
-          policy_state: As for `train`, of each piece.
+          pieces: All experience of the iteration, as a sequence of arguments for
+            `train`.
+          policy_state: The `policy_state` of each piece; see `train`.
         """
 
     def _after_epochs(self, pieces: Sequence[training_data.TrainingData]) -> None:
-        """Adapts what the algorithm adapts after the updates; nothing by default."""
+        """Makes the algorithm's adaptations after the updates; none by default."""
 
     def _histograms(self, data: training_data.TrainingData) -> dict[str, tf.Tensor]:
         return {

@@ -12,7 +12,7 @@ from tfrl.utils import number_checks
 
 @dataclasses.dataclass(frozen=True)
 class OnPolicyOptions:
-    """How an on-policy agent acts, and what it learns.
+    """The options of an on-policy agent: its policies and its loss.
 
     Attributes:
       greedy_eval: Whether `policy` takes the mode of the distribution; if not, it
@@ -24,7 +24,7 @@ class OnPolicyOptions:
       value_pred_loss_coef: The weight of the critic's squared error.
       gradient_clipping: The largest norm of all gradients together; None does not clip.
       update_normalizers_in_train: Whether `train` updates the normalizers at its end.
-        An `OnPolicyLoop` with minibatches does it instead, after its last epoch.
+        An `OnPolicyLoop` with minibatches updates them instead, after its last epoch.
       observation_and_action_constraint_splitter: A function from an observation to the
         pair (input of the networks, mask of valid actions `[B, num_actions]`), for one
         discrete action spec. For an action of several choices, see the argument `mask`
@@ -41,7 +41,7 @@ class OnPolicyOptions:
     observation_and_action_constraint_splitter: types.Splitter | None = None
 
     def __post_init__(self) -> None:
-        """Checks the numbers; those that are tensors are not checked.
+        """Checks the numbers. Tensors are not checked.
 
         Raises:
           ValueError: A number is out of range.
@@ -72,7 +72,7 @@ class OnPolicySettings(options.AgentSettings, total=False):
 
 
 def check_weights(**weights: Any) -> None:
-    """Raises an error unless the weights of a loss's parts are numbers from 0 on."""
+    """Raises an error unless the weights of a loss's parts are at least 0."""
     for name, value in weights.items():
         number_checks.check_number(
             name, value, 0.0, remedy="it is the weight of a part of the loss"

@@ -22,15 +22,15 @@ ACTOR_STATE, VALUE_STATE = "actor_network_state", "value_network_state"
 
 
 class PPOPolicy(actor_policy.ActorPolicy):
-    """Samples actions, and records the distributions that it sampled them from.
+    """Samples actions, and records the distributions of these actions.
 
     With `collect`, `PolicyStep.info` is a dictionary with the entry `dist_params`: for
     each action a dictionary of the tensors that its distribution depends on. A masked
     distribution is recorded with its masked logits.
 
-    The state is a dictionary of the states of both networks, without that of a network
-    that has none, and `()` if both have none. Only a policy that collects keeps the
-    value network's, so that values can be computed for whole sequences later.
+    The state is a dictionary with the state of each recurrent network, or `()` if
+    neither network is recurrent. Only a policy that collects keeps the value network's
+    state, so that values can be computed for whole sequences later.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class PPOPolicy(actor_policy.ActorPolicy):
 
         Raises:
           ValueError: The actor's output does not fit `action_spec` or is not a nest of
-            distributions, or the value network's is not one number per observation.
+            distributions, or the value network's output is not one number per
+            observation.
           NotImplementedError: See `ActorPolicy`.
         """
         observation_spec = utils.network_observation_spec(
@@ -163,7 +164,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
         found = super()._variables()
         if not self._uses_value_network():
             return found
-        # They may share layers.
+        # Both networks may share layers.
         return variables.as_tf_variables([*found, *self._value_network.variables])
 
     def _uses_value_network(self) -> bool:

@@ -23,7 +23,8 @@ class TrainingData(NamedTuple):
       old_values: The values when the returns were computed, `[B, T]`.
       old_log_probs: The log-probabilities of the actions when they were taken, 0 where
         a step is not valid, `[B, T]`.
-      dist_params: The parameters of the distributions that the actions were drawn from.
+      dist_params: The parameters of the distributions from which the actions were
+        drawn.
       valid: Whether a frame is a step of an environment, bool `[B, T]`.
       weights: The weight of each step, 0 where it is not valid, `[B, T]`.
       policy_state: The collect policy's state before the first step, `[B, ...]`.
@@ -48,7 +49,7 @@ def of_frames(
     policy_state: Any,
     normalize_advantages: bool,
 ) -> TrainingData:
-    """Returns what an update learns from frames with returns and advantages.
+    """Makes the training data of an update from frames with returns and advantages.
 
     Args:
       frames: Frames `[B, T, ...]`, with the entries 'return', 'advantage',
@@ -84,14 +85,14 @@ def of_frames(
 def make_trajectory_mask(batched_traj: trajectory.Trajectory) -> tf.Tensor:
     """Returns which frames are steps of an environment, bool `[B, T]`.
 
-    Boundary frames and padding are not. TF-Agents takes a step whose return and
-    advantage are both 0 for padding, too.
+    Boundary frames and padding are no such steps. TF-Agents also treats a step as
+    padding if its return and advantage are both 0; this function does not.
     """
     return ~(batched_traj.is_boundary() | episodes.is_padding(batched_traj))
 
 
 def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
-    """Returns the time steps of frames, whose rewards and discounts do not count."""
+    """Returns the time steps of frames; their rewards and discounts have no meaning."""
     return ts.TimeStep(
         step_type=frames.step_type,
         reward=frames.reward,
@@ -103,7 +104,7 @@ def time_steps_of(frames: trajectory.Trajectory) -> ts.TimeStep:
 def without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
     """Returns frames `[B, T + 1, ...]` without the last of each row, `[B, T, ...]`.
 
-    An accelerator slices the integers in them, too.
+    The integers in the frames are sliced on the accelerator, too.
     """
     return accelerators.map_moved(lambda leaf: leaf[:, :-1], frames)
 

@@ -1,4 +1,4 @@
-"""PPOActorNetwork: makes TF-Agents' actor of dense layers for continuous actions."""
+"""`PPOActorNetwork` makes TF-Agents' actor of dense layers for continuous actions."""
 
 from __future__ import annotations
 

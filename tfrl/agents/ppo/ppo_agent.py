@@ -8,9 +8,10 @@ advantages A, an update minimises
     + c_V (V(s) - G)^2 - c_H H(pi(.|s)),
 
 averaged over the data, where beta follows the divergence. Schulman et al., "Proximal
-policy optimization algorithms" (2017, arXiv:1707.06347), equations 7 to 9. Advantages
-are those of Schulman et al., "High-dimensional continuous control using generalized
-advantage estimation" (2016, arXiv:1506.02438), or discounted returns minus values.
+policy optimization algorithms" (2017, arXiv:1707.06347), equations 7 to 9. The
+advantages come from Schulman et al., "High-dimensional continuous control using
+generalized advantage estimation" (2016, arXiv:1506.02438), or are discounted returns
+minus values.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormal
 
 
 class PPOLossInfo(NamedTuple):
-    """The parts of the loss, which add up to it, and measures of the update.
+    """The parts of the loss, whose sum is the loss, and measures of the update.
 
     Attributes:
       policy_gradient_loss: The loss of the policy.
@@ -49,8 +50,8 @@ class PPOLossInfo(NamedTuple):
       kl_penalty_loss: The penalty of the KL divergence.
       clip_fraction: The share of steps whose ratio is clipped.
       approx_kl: An estimate of the KL divergence from the actions that were taken.
-      explained_variance: The share of the returns' variance that the values explain
-        which they were computed with.
+      explained_variance: The share of the returns' variance that is explained by the
+        values from which the returns were computed.
     """
 
     policy_gradient_loss: Any
@@ -64,7 +65,7 @@ class PPOLossInfo(NamedTuple):
 
 
 class PPOAgent(on_policy_agent.OnPolicyAgent):
-    """A PPO agent; `PPOClipAgent` and `PPOKLPenaltyAgent` have one of its penalties.
+    """A PPO agent; `PPOClipAgent` and `PPOKLPenaltyAgent` are special cases.
 
     There are two ways to train it:
 
@@ -72,9 +73,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
       `compute_value_and_advantage_in_train=False` and
       `update_normalizers_in_train=False`. Give collected frames `[B, T + 1]` to
       `preprocess_sequence`, any parts of the result to `train` as often as you like,
-      and the frames to `update_normalizers` at last.
-    - On all data at once: `train` takes collected frames `[B, T + 1]` and does
-      everything by itself.
+      and finally the frames to `update_normalizers`.
+    - On all data at once: `train` takes collected frames `[B, T + 1]` and does all of
+      this.
 
     The defaults are TF-Agents', which do not clip; an `importance_ratio_clipping` of
     0.2 is usual.
@@ -161,36 +162,37 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           value_net: A `Network` (or Keras layer) that maps observations to values
             `[B]`. It may share layers with the actor.
           importance_ratio_clipping: The range `epsilon` of the clipped objective, such
-            as 0.2: a number, or what `utils.schedules` describes, with Keras schedules
-            of the train step. 0 does not clip.
+            as 0.2: a number, or a schedule as in `utils.schedules`; Keras schedules
+            follow the train step. 0 does not clip.
           policy_l2_reg: The weight of the squares of the actor's kernels.
           value_function_l2_reg: The weight of the squares of the critic's kernels.
           shared_vars_l2_reg: The weight of the squares of kernels of both networks.
           num_epochs: The number of updates in one call of `train`.
           use_gae: Whether to use generalized advantage estimation; if not, advantages
             are discounted returns minus values.
-          use_td_lambda_return: Whether the critic learns TD(lambda) returns, instead of
-            discounted returns; without `use_gae` it learns discounted returns.
+          use_td_lambda_return: Whether the critic learns TD(lambda) returns instead of
+            discounted returns. It has an effect with `use_gae` only.
           normalize_rewards: Whether to divide rewards by their running standard
-            deviation. A `reward_normalizer` takes the place of this normalizer.
+            deviation. A `reward_normalizer` replaces this normalizer.
           reward_norm_clipping: The largest normalized reward; 0 does not clip.
           normalize_observations: Whether to normalize observations by their running
-            mean and variance. An `observation_normalizer` takes the place of this one.
+            mean and variance. An `observation_normalizer` replaces this normalizer.
           log_prob_clipping: The largest size of a log-probability; 0 does not clip.
-          kl_cutoff_factor: The factor of `adaptive_kl_target` from which on there is a
-            penalty on the KL divergence; 0 is without one.
+          kl_cutoff_factor: A KL divergence above `kl_cutoff_factor *
+            adaptive_kl_target` is penalised; 0 gives no such penalty.
           kl_cutoff_coef: The weight of this penalty.
           initial_adaptive_kl_beta: The first weight of the adaptive penalty on the KL
-            divergence; 0 is without this penalty.
+            divergence; 0 gives no such penalty.
           adaptive_kl_target: The divergence to which the weight is adapted.
-          adaptive_kl_tolerance: The tolerance of the target, a share of it.
-          value_clipping: How far the prediction of a value may move from the one before
-            training without a larger loss; as `importance_ratio_clipping`, and None or
-            0 does not clip.
+          adaptive_kl_tolerance: The tolerance of the target, as a fraction of the
+            target.
+          value_clipping: The range around the value predicted before training. Outside
+            of this range the critic's loss is clipped. It takes the same kinds of
+            values as `importance_ratio_clipping`; None or 0 does not clip.
           check_numerics: Has no effect: losses and gradients are always checked.
           compute_value_and_advantage_in_train: Whether `train` computes values and
-            advantages by itself; if not, `preprocess_sequence` does, as minibatches
-            need it.
+            advantages. If not, `preprocess_sequence` computes them, which minibatches
+            need.
           aggregate_losses_across_replicas: Has no effect: the gradients of replicas of
             a `tf.distribute.Strategy` are averaged.
           normalize_advantages: Whether to normalize the advantages of one call of
@@ -198,8 +200,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
-            an entropy bonus is asked of distributions without an entropy in closed
-            form, or a number is out of range.
+            the distributions have no entropy in closed form for an entropy bonus, or a
+            number is out of range.
           TypeError: A network is missing, or a normalizer is of another kind.
         """
         del check_numerics
@@ -354,11 +356,11 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     def kl_penalty_loss(
         self, dist_params: Any, distribution: Any, weights: tf.Tensor
     ) -> tf.Tensor:
-        """Returns the adaptive penalty on the KL divergence, and the cutoff's.
+        """Returns the sum of the adaptive and the cutoff penalty on the KL divergence.
 
         Args:
           dist_params: The parameters of the old distributions, `[B, T, ...]`.
-          distribution: The nest of the current ones, batch shape `[B, T]`.
+          distribution: The nest of the current distributions, batch shape `[B, T]`.
           weights: Float32 `[B, T]`.
         """
         penalty = tf.constant(0.0)
@@ -370,8 +372,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             penalty += self._adaptive_kl_beta * self._mean(kl, weights)
         if has_cutoff:
             mean_kl = tf.reduce_mean(tf.math.multiply_no_nan(kl, weights))
-            # The penalty is not linear, so it is of the mean of all replicas, with the
-            # gradient of this one's.
+            # The penalty is not linear, so it takes the mean divergence of all
+            # replicas, with the gradient of this replica's divergence.
             own = tf.stop_gradient(mean_kl)
             penalty += losses.kl_cutoff_penalty(
                 mean_kl + (replicas.mean(own) - own),

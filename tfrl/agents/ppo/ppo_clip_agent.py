@@ -53,7 +53,7 @@ class PPOClipAgent(ppo_agent.PPOAgent):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Builds a `PPOAgent`, which explains the arguments.
+        """Builds a `PPOAgent`; see its constructor for the arguments.
 
         Args:
           **kwargs: The keyword-only arguments of `PPOAgent`.

@@ -14,8 +14,8 @@ from tfrl.typing import types
 class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
     """A `PPOAgent` whose objective is not clipped, only penalised.
 
-    The order of the arguments and the defaults are TF-Agents'. They differ from those
-    of `PPOAgent`.
+    The order of the arguments and the defaults are TF-Agents'. They differ from
+    `PPOAgent`'s.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Builds a `PPOAgent`, which explains the arguments.
+        """Builds a `PPOAgent`; see its constructor for the arguments.
 
         Usual are an `initial_adaptive_kl_beta` of 1, an `adaptive_kl_target` of 0.01
         and an `adaptive_kl_tolerance` of 0.3.
@@ -66,7 +66,7 @@ class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
           **kwargs: The keyword-only arguments of `PPOAgent`, and `greedy_eval`.
 
         Raises:
-          ValueError: There is a weight of the cutoff's penalty, but no factor.
+          ValueError: `kl_cutoff_coef` is given without `kl_cutoff_factor`.
         """
         if kl_cutoff_coef > 0 and kl_cutoff_factor is None:
             raise ValueError(

@@ -43,23 +43,23 @@ def create_networks(
     in the actor's last layer and 1 in the critic's, and all biases are 0; only an LSTM
     has Keras' initialisation. Continuous actions are normal; their means are not
     squashed, and the logarithms of their standard deviations are variables that start
-    at 0 by default. So do Stable-Baselines3 and CleanRL; Andrychowicz et al., "What
-    matters in on-policy reinforcement learning?" (2020, arXiv:2006.05990), compare it
-    with others.
+    at 0 by default. Stable-Baselines3 and CleanRL initialise their networks in the same
+    way; Andrychowicz et al., "What matters in on-policy reinforcement learning?" (2020,
+    arXiv:2006.05990), compare this initialisation with others.
 
     Args:
-      observation_spec: The nest of specs of the observations that the networks see. It
-        is preprocessed by `networks.preprocessing.default_preprocessing`.
+      observation_spec: The nest of specs of the networks' observations, which
+        `networks.preprocessing.default_preprocessing` preprocesses.
       action_spec: The nest of bounded action specs.
       fc_layer_params: The units of each dense layer.
       conv_layer_params: `(filters, kernel_size, strides)` of each convolution, for
         observations that are one image; integers are divided by 255.
       lstm_size: The units of each LSTM cell after the dense layers; actor and critic
-        have their own, and a state. None for networks without a state.
+        have separate cells, and each has a state. None for networks without a state.
       output_fc_layer_params: The units of each dense layer after the LSTM cells.
       activation_fn: The activation of all hidden layers.
-      initial_log_stddev: Where the logarithms of the standard deviations of continuous
-        actions start.
+      initial_log_stddev: The initial logarithm of the standard deviations of continuous
+        actions.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.

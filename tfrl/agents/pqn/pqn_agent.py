@@ -4,14 +4,15 @@ The updates on a rollout of many environments minimise, over its steps, the mean
 
     (G_t - Q(s_t, a_t))^2
 
-with the returns of Peng's Q(lambda), which the weights give that collected the rollout,
+with the returns of Peng's Q(lambda), computed with the weights that collected the
+rollout,
 
     G_t = r_t + gamma d_t (lambda G_(t+1) + (1 - lambda) max_a Q(s_(t+1), a))
 
 where d is the environment's discount: 0 at a termination, 1 at a time limit. Where an
-episode or the rollout ends, lambda is 0. What keeps the values in bounds is the layer
-normalization of the network. Gallici et al., "Simplifying deep temporal difference
-learning" (2024, arXiv:2407.04811).
+episode or the rollout ends, lambda is 0. The layer normalization of the network keeps
+the values in bounds. Gallici et al., "Simplifying deep temporal difference learning"
+(2024, arXiv:2407.04811).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PqnAgent(on_policy_agent.RolloutAgent):
 
     `preprocess_sequence` turns the frames of a rollout into training data. `train`
     takes these frames, or any minibatch of them, and does one update. A
-    `train.OnPolicyLoop` does all that, with its epochs and minibatches.
+    `train.OnPolicyLoop` makes all of these calls, with its epochs and minibatches.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class PqnAgent(on_policy_agent.RolloutAgent):
             a tensor or variable, a callable evaluated at each step, or a Keras schedule
             of the train step counter.
           gamma: The discount factor.
-          lambda_value: The lambda of the returns: 0 takes one-step targets, 1 the
-            rewards up to the end of the episode or of the rollout.
+          lambda_value: The lambda of the returns: 0 takes one-step targets, and 1 takes
+            all rewards up to the end of the episode or of the rollout.
           gradient_clipping: The largest norm of all gradients together; None does not
             clip.
           observation_and_action_constraint_splitter: A function that splits an
@@ -173,7 +174,7 @@ class PqnAgent(on_policy_agent.RolloutAgent):
 
         Args:
           experience: Frames `[B, T + 1, ...]` of `collect_data_spec` in order of time.
-            Of the last frame, only the observation and the step type are used.
+            Only the observation and the step type of the last frame are used.
           policy_state: The collect policy's state before the first frame, `[B, ...]`;
             `()` stands for the initial state.
 
@@ -229,7 +230,7 @@ class PqnAgent(on_policy_agent.RolloutAgent):
     def _predict(
         self, data: _Steps, training: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the values of the actions, their errors, and what is no boundary.
+        """Returns the values of the actions, their errors, and a mask of real steps.
 
         The errors are 0 at boundaries. All are `[B, T]`.
         """
@@ -247,7 +248,7 @@ class PqnAgent(on_policy_agent.RolloutAgent):
     ) -> tf.Tensor:
         """Returns the values of all actions, float32 `[B, T, n]`.
 
-        Those of invalid actions are the least number.
+        The values of invalid actions are the lowest number of the dtype.
         """
         observation, mask = frames.observation, None
         if self._splitter is not None:
@@ -268,8 +269,8 @@ class PqnAgent(on_policy_agent.RolloutAgent):
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
         """Returns `q_value`, `td_error` and `gradient_norm`.
 
-        These are the mean value of the actions taken, the mean distance to their
-        returns, and the norm of the gradient of all weights before clipping.
+        These are the mean value of the actions taken, the mean absolute error of these
+        values, and the norm of the gradient of all weights before clipping.
         """
         (part,) = self._parts
         norm, details = part.gradient_norm(batch)

@@ -49,8 +49,9 @@ class QrDqnAgent(dqn_agent.DqnAgent):
             `[B, n, N]`, such as a `QuantileQNetwork`.
           optimizer: See `DqnAgent`.
           double_q: Whether the online network chooses the next action.
-          huber_param: Where the Huber loss becomes linear; 0 takes absolute errors.
-          **settings: The optional arguments of `DqnAgent`, but for
+          huber_param: The error at which the Huber loss becomes linear; 0 takes
+            absolute errors.
+          **settings: The optional arguments of `DqnAgent`, except for
             `td_errors_loss_fn`.
 
         Raises:

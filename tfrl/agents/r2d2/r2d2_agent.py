@@ -9,7 +9,7 @@ L(h(G) - Q(s, a)) with the n-step return of rescaled values
     h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x
 
 Kapturowski et al., "Recurrent experience replay in distributed reinforcement learning"
-(2019), section 2.3 and 3. Its priorities are those of `losses.sequence_priorities`.
+(2019), sections 2.3 and 3. `losses.sequence_priorities` computes its priorities.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from tfrl.utils import number_checks
 class R2d2Agent(dqn_agent.DqnAgent):
     """A Double DQN agent for recurrent networks, with burn-in and rescaled values.
 
-    The Q-network predicts h of the returns, and `LossInfo.extra` is in its units. Its
-    `td_error` leaves out the burn-in: `[B, T - 1 - burn_in_length]`.
+    The Q-network predicts h of the returns, and the losses and errors in
+    `LossInfo.extra` are in these units. The `td_error` leaves out the burn-in: `[B, T -
+    1 - burn_in_length]`.
     """
 
     _double_q = True
@@ -59,9 +60,10 @@ class R2d2Agent(dqn_agent.DqnAgent):
           q_network: A recurrent network, such as a `QRnnNetwork`.
           optimizer: See `DqnAgent`.
           burn_in_length: The number of steps at the beginning of a sequence that only
-            bring the network's state up to date. `train` takes longer sequences.
-          stores_state: Whether `collect_policy` records its state in each frame.
-            Without, sequences start from the initial state.
+            bring the network's state up to date. The sequences for `train` must be
+            longer.
+          stores_state: Whether `collect_policy` records its state in each frame. If
+            not, sequences start from the initial state.
           **settings: The optional arguments of `DqnAgent`. `td_errors_loss_fn` is half
             the squared error by default.
 

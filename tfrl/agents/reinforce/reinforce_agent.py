@@ -370,9 +370,9 @@ class ReinforceAgent(tf_agent.TFAgent):
 
 
 def _count_episodes(frames: trajectory.Trajectory) -> tf.Tensor:
-    """Returns how many episodes end in the frames, and raises an error if none does.
+    """Returns the number of episodes that end in the frames; raises an error for 0.
 
-    Of several replicas, it is the mean.
+    With several replicas, it is their mean.
     """
     num_episodes = replicas.mean(episodes.count(frames))
     if accelerators.in_graph():

@@ -11,9 +11,9 @@ and Q_2 and their targets Q_i', an update minimises
 one after the other, where d is the environment's discount: 0 at a termination, 1 at a
 time limit. Haarnoja et al., "Soft actor-critic algorithms and applications" (2018,
 arXiv:1812.05905), equations 5, 7 and 18. With an ensemble of N critics, the minimum in
-y is that over `num_min` of them, drawn for each update, and the actor's is the mean of
-all: Chen et al., "Randomized ensembled double Q-learning" (2021, arXiv:2101.05982),
-algorithm 1.
+y is over `num_min` critics, drawn for each update, and the actor's loss has the mean of
+all critics instead of the minimum: Chen et al., "Randomized ensembled double
+Q-learning" (2021, arXiv:2101.05982), algorithm 1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
 class SacLossInfo(NamedTuple):
-    """The parts of the loss, whose sum it is, and errors per example.
+    """The parts of the loss, whose sum is the loss, and errors per example.
 
     Attributes:
       critic_loss: The critics' loss times `critic_loss_weight`, a scalar.
@@ -62,8 +62,8 @@ class SacLossInfo(NamedTuple):
         temperature is fixed.
       td_loss: The critics' loss of each example, `[B]`, before weighting; 0 where
         masked.
-      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic that is
-        farthest off; 0 where masked.
+      td_error: Target minus prediction, `[B]` or `[B, T - 1]`, of the critic with the
+        largest error; 0 where masked.
     """
 
     critic_loss: tf.Tensor
@@ -93,7 +93,7 @@ class SacSettings(options.Settings, total=False):
 
 
 class SoftActorCritic(actor_critic.ActorCriticAgent):
-    """What SAC for continuous and for discrete actions share: the temperature."""
+    """The base of SAC for continuous and for discrete actions: the temperature."""
 
     _info: Any = SacLossInfo
     # TF-Agents' methods for the three losses.
@@ -173,12 +173,13 @@ class SacAgent(SoftActorCritic):
 
     The entropy, and so `target_entropy`, is measured for actions scaled to [-1, 1], as
     in Stable-Baselines3, so that it does not depend on the units of the actions.
-    TF-Agents measures it for the actions themselves. That entropy is larger by the sum
-    of the logarithms of half the widths of their ranges, which is 0 for [-1, 1].
+    TF-Agents measures it for the actions themselves. TF-Agents' entropy is larger by
+    the sum of the logarithms of half the widths of the actions' ranges, which is 0 for
+    [-1, 1].
 
-    The targets follow the critics at once with the default `target_update_tau` of 1,
-    which is TF-Agents'; 0.005 is usual. Returns over several steps leave out the
-    entropy of the steps between.
+    With the default `target_update_tau` of 1, as in TF-Agents, the targets follow the
+    critics at once; 0.005 is usual. Returns over several steps leave out the entropy of
+    the steps between.
     """
 
     def __init__(
@@ -257,15 +258,15 @@ class SacAgent(SoftActorCritic):
           greedy_eval: Whether `policy` takes the mode of the distribution; by default
             it samples, as `collect_policy` does.
           num_min: The number of critics of an ensemble over which a target takes the
-            minimum; None takes all, and the actor's loss has the minimum, too.
+            minimum; None takes the minimum over all critics, in the actor's loss, too.
           exploration: A function that makes `collect_policy` from the policy that
             samples, such as one that returns an `OUNoisePolicy`, or, for an actor with
             a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
             None collects with the policy that samples itself.
-          observation_network: A `Network` (or Keras layer) without state that maps
-            observations to what the actor and the critics take for observations, such
-            as a network of images. The critics' loss trains it; the actor is trained,
-            and acts, with the output of its target. None for no such network.
+          observation_network: A `Network` (or Keras layer) without state, such as a
+            network of images. The actor and the critics get its output instead of the
+            observations. The critics' loss trains it; the actor is trained, and acts,
+            with the output of its target. None for no such network.
 
         Raises:
           ValueError: An action is discrete or unbounded, the reward is not one scalar,
@@ -273,8 +274,9 @@ class SacAgent(SoftActorCritic):
           NotImplementedError: N-step updates with a recurrent network.
 
         Warns:
-          UserWarning: The actor's distributions are normal ones that are not squashed
-            into the bounds of the actions; once for each class of agents.
+          UserWarning: The actor's distributions are normal distributions that are not
+            squashed into the bounds of the actions. There is one warning for each class
+            of agents.
         """
         td = options.TdOptions(
             target_update_tau=target_update_tau,
@@ -341,7 +343,7 @@ class SacAgent(SoftActorCritic):
             td,
             common,
         )
-        # The policies in the losses see embedded time steps.
+        # The policies in the losses get embedded time steps.
         self._policies = [
             actor_policy_ctor(
                 time_step_spec=time_step_spec._replace(
@@ -463,7 +465,7 @@ def _num_dimensions(action_spec: Any) -> int:
 def _log_magnitude(action_spec: Any) -> float:
     """Returns the sum of the logarithms of half the widths of all components' ranges.
 
-    This is what scaling actions to [-1, 1] adds to the logarithm of their density.
+    Scaling actions to [-1, 1] adds this sum to the logarithm of their density.
     """
     _, magnitudes = actions_lib.spec_means_and_magnitudes(action_spec)
     return sum(

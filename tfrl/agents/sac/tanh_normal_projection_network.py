@@ -19,8 +19,8 @@ from tfrl.typing import types
 def std_clip_transform(stddevs: tf.Tensor) -> tf.Tensor:
     """Returns `exp(stddevs)`, with the arguments clipped to [-20, 2].
 
-    As the `std_transform` of a `TanhNormalProjectionNetwork`, it keeps deviations
-    finite for observations unlike any of the training.
+    As the `std_transform` of a `TanhNormalProjectionNetwork`, this function keeps
+    standard deviations finite for observations that are unlike all training data.
     """
     return tf.exp(tf.clip_by_value(stddevs, -20.0, 2.0))
 

@@ -47,7 +47,7 @@ class Td3Info(NamedTuple):
       td_loss: The loss of both critics for each example before weighting, `[B]`, zero
         where masked. For recurrent networks, it is summed over time.
       td_error: Target minus prediction, `[B]` (`[B, T-1]` for recurrent networks), of
-        the critic that is farther off.
+        the critic with the larger error.
     """
 
     actor_loss: tf.Tensor
@@ -103,10 +103,10 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     ) -> None:
         """Builds the second critic, the target networks and the policies.
 
-        The defaults are TF-Agents'. The paper delays the updates of the actor
-        and of the targets, `actor_update_period=2, target_update_period=2`, moves the
-        targets by `target_update_tau=0.005`, and has noise for actions in [-1, 1],
-        `noise_scaled_to_spec=True`.
+        The defaults are TF-Agents'. The paper delays the updates of the actor and of
+        the targets, `actor_update_period=2, target_update_period=2`, moves the targets
+        by `target_update_tau=0.005`, and defines the noise for actions scaled to [-1,
+        1], which is `noise_scaled_to_spec=True`.
 
         `TdOptions` and `AgentOptions` explain the arguments that are not listed here.
 
@@ -119,7 +119,8 @@ class Td3Agent(actor_critic.ActorCriticAgent):
             and actions to values `[B]`, such as a `CriticNetwork`.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
-          critic_optimizer: The optimizer of both critics; None as well then.
+          critic_optimizer: The optimizer of both critics; None for an agent that never
+            trains.
           exploration_noise_std: The standard deviation of the noise on collected
             actions; see the `scale` of `GaussianPolicy`. A Keras schedule follows the
             train step counter.

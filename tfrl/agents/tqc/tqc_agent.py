@@ -1,8 +1,8 @@
 """Truncated Quantile Critics: SAC with a distribution of returns.
 
 Each of N critics predicts M quantiles of the return. With z_1 <= z_2 <= ... the sorted
-mixture of all target critics' quantiles at (s', a'), a' ~ pi, and d dropped quantiles a
-critic, each critic minimises the quantile Huber loss of its quantiles at (s, a) and
+mixture of all target critics' quantiles at (s', a'), a' ~ pi, and d dropped quantiles
+per critic, each critic minimises the quantile Huber loss of its quantiles at (s, a) and
 
     y_j = r + gamma * d * (z_j - alpha * log pi(a'|s')),    j = 1 ... N (M - d)
 
@@ -27,7 +27,7 @@ from tfrl.utils import number_checks
 
 
 class TqcAgent(sac_agent.SacAgent):
-    """A SAC agent whose critics predict quantiles; it drops the largest of them."""
+    """A SAC agent whose critics predict quantiles; targets drop the largest ones."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class TqcAgent(sac_agent.SacAgent):
           actor_optimizer: See `SacAgent`.
           critic_optimizer: See `SacAgent`.
           alpha_optimizer: See `SacAgent`.
-          num_dropped_quantiles: The number of quantiles to drop for each critic; the
-            more, the lower are the targets.
+          num_dropped_quantiles: The number of quantiles to drop for each critic; more
+            dropped quantiles give lower targets.
           **settings: The optional arguments of `SacAgent`.
 
         Raises:

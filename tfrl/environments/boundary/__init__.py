@@ -1,4 +1,4 @@
-"""Checks and conversions of the values that go into environments and come out.
+"""Checks and conversions of the values that go into and come out of environments.
 
 `leaf_checks` has the checks of one array. `TimeStepChecker`, `ActionChecker` and
 `NestCopier` apply them to nests.

@@ -1,4 +1,4 @@
-"""`ActionChecker`: checks actions of arrays; in graphs, use `action_tensors`."""
+"""`ActionChecker` checks actions of arrays; in graphs, use `action_tensors`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ActionChecker:
 
     @classmethod
     def of(cls, environment: py_environment.PyEnvironment) -> Self:
-        """Returns the checker for an environment, which may be unbatched."""
+        """Returns the checker for an environment, batched or not."""
         size = environment.batch_size
         return cls(
             time_step_checker.environment_name(environment),
@@ -57,8 +57,8 @@ class ActionChecker:
         """Returns the arrays of `action`, in the order and dtypes of the specs.
 
         Raises:
-          ValueError: If the structure or a shape differs, or a number is not finite;
-            it names environment and field.
+          ValueError: If the structure or a shape differs, or a number is not finite.
+            The message names the environment and the field.
           TypeError: If a dtype is of another kind, such as floats for integers.
         """
         try:
@@ -122,7 +122,7 @@ def can_cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> bool:
 def _remedy(problem: str) -> str:
     if problem.endswith("a finite number,"):
         return (
-            "mend the policy, whose network may have diverged: lower its learning "
+            "correct the policy, whose network may have diverged: lower its learning "
             "rate, or clip its gradients"
         )
     if "expected an array of dtype" in problem:

@@ -31,7 +31,7 @@ def divide(action_spec: Any, num_actions: Any) -> ActionBins:
 
     Args:
       action_spec: A nest of one `BoundedArraySpec` of floats with finite bounds.
-      num_actions: How many values each element gets, at least 2: one number, or an
+      num_actions: The number of values of each element, at least 2: one number, or an
         array that broadcasts to the shape of the action.
 
     Raises:

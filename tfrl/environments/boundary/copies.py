@@ -1,4 +1,4 @@
-"""`NestCopier`: copies values of other libraries' environments into arrays of specs."""
+"""`NestCopier` copies values of other libraries' environments into new arrays."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class NestCopier:
     """Copies one field of a time step, such as its observation.
 
     A copy is necessary, because an environment may change its arrays in place, and the
-    caller keeps the result. A number is cast to the dtype of its spec if that can hold
-    it. Shapes, NaN and infinity are left to the check of the whole time step.
+    caller keeps the result. A number is cast to the dtype of its spec if this dtype can
+    hold it. Shapes, NaN and infinity are left to the check of the whole time step.
     """
 
     def __init__(self, name: str, field: str, spec: Any):
@@ -41,8 +41,8 @@ class NestCopier:
         """Returns copies of the arrays in `value`, as a nest like the spec.
 
         Raises:
-          ValueError: If the structure differs, or a dtype cannot hold a number; it
-            names the environment and the field.
+          ValueError: If the structure differs, or a dtype cannot hold a number; the
+            message names the environment and the field.
         """
         if type(value) is np.ndarray and value.dtype is self._dtype:
             return value.copy()
@@ -57,6 +57,7 @@ class NestCopier:
         except leaf_checks.BrokenSpecError as error:
             raise ValueError(
                 f"{error.where}: got {error.problem} from environment {self._name}; "
-                "mend what its reset and its step return, or its spec (its space)."
+                "correct the results of its reset and its step, or its spec (its "
+                "space)."
             ) from None
         return tree.unflatten_as(self._spec, copies)

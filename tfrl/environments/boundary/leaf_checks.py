@@ -1,8 +1,8 @@
 """Checks one array against its spec, for time steps and actions alike.
 
 All places at which arrays enter or leave an environment use these checks:
-`TimeStepChecker` and `ActionChecker` for whole nests, and `NestCopier` for what other
-libraries' environments return.
+`TimeStepChecker` and `ActionChecker` for whole nests, and `NestCopier` for the results
+of other libraries' environments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import tree
 from tfrl.specs import array_spec, bounds
 
 LeafCheck = Callable[[Any], np.ndarray]
-# Takes a value, the value as an array, and a dtype; whether it may be cast to it.
+# Takes a value, the value as an array, and a dtype; returns whether the value may be
+# cast to the dtype.
 CastRule = Callable[[Any, np.ndarray, np.dtype[Any]], bool]
 
 
@@ -27,7 +28,7 @@ class BrokenSpecError(Exception):
 
     Attributes:
       where: The path of the value in its nest.
-      problem: What was given and what is expected, ended by a comma.
+      problem: The given and the expected value, as text that ends with a comma.
     """
 
     def __init__(self, where: str, problem: str):
@@ -38,7 +39,7 @@ class BrokenSpecError(Exception):
 
 
 class WrongDtypeError(BrokenSpecError):
-    """A value has another dtype than its spec, and cannot be cast to it."""
+    """A value's dtype differs from its spec's, and the value cannot be cast."""
 
 
 def make(
@@ -58,7 +59,7 @@ def make(
       path: The path of the leaf in its nest, for messages.
       spec: The spec of the leaf.
       outer: The dimensions in front of the spec's shape, such as `(B,)`.
-      may_cast: Says which other dtypes are cast to the spec's.
+      may_cast: A function that returns whether a value may be cast to the spec's dtype.
       must_be_finite: Whether the function also looks for NaN and infinity.
     """
     shape = outer + spec.shape
@@ -110,8 +111,8 @@ def copy_as(where: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     """Copies a value of another library's environment to an array of `dtype`.
 
     Raises:
-      BrokenSpecError: If `dtype` cannot hold the value: a complex number, text or None,
-        a fraction or another integer than those of an integer dtype.
+      BrokenSpecError: If `dtype` cannot hold the value: a complex number, text, None,
+        or, for an integer dtype, a fraction or an integer out of its range.
     """
     if type(value) is np.ndarray and value.dtype == dtype:
         return value.copy()

@@ -113,13 +113,12 @@ def _check_equal(where: str, root: tuple[str, ...], got: Any, expected: Any) -> 
     for field in sorted(ours.keys() | first.keys()):
         if ours.get(field) != first.get(field):
             raise ValueError(
-                f"{where}: got the {field} spec {ours.get(field)}, expected that of "
-                f"the first member, {first.get(field)}; wrap the members so that they "
-                "agree."
+                f"{where}: got the {field} spec {ours.get(field)}, expected the first "
+                f"member's, {first.get(field)}; wrap the members so that they agree."
             )
     raise ValueError(
-        f"{where}: got specs packed as {type(got).__name__}, expected those of the "
-        f"first member, {expected}; wrap the members so that they agree."
+        f"{where}: got specs packed as {type(got).__name__}, expected the first "
+        f"member's, {expected}; wrap the members so that they agree."
     )
 
 

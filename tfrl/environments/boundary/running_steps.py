@@ -1,4 +1,4 @@
-"""Says which Python environments are in the middle of a step."""
+"""Knows which Python environments are in the middle of a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 def register(environment: Stepping) -> None:
-    """Lets `describe` ask the environment, as long as it lives."""
+    """Adds an environment for `describe`, which asks it as long as it lives."""
     with _lock:
         _environments.add(environment)
 

@@ -1,4 +1,4 @@
-"""`TimeStepArrays`: the latest time step of an environment, as programs read it."""
+"""`TimeStepArrays`, the latest time step of an environment for compiled programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TimeStepArrays:
     """Holds the latest time step that has passed the checks.
 
     A time step is written to the memory from which it is passed to a program, so that
-    it is copied once, and its floating numbers are checked together.
+    it is copied once, and all of its floating numbers are checked together.
     """
 
     def __init__(
@@ -27,16 +27,16 @@ class TimeStepArrays:
 
         Args:
           checker: Checks the time steps.
-          layout: How programs read the flat time step, `[B, ...]`.
+          layout: The layout in which programs read the flat time step, `[B, ...]`.
         """
         self._checker = checker
-        # A time step that breaks its spec leaves the one before as it was.
+        # A time step that does not match its spec does not change the one before.
         self._latest, self._next = _Held.make(layout), _Held.make(layout)
         self.is_set = False
 
     @property
     def stored(self) -> list[np.ndarray]:
-        """The latest time step as programs read it; a later update overwrites it."""
+        """The latest time step in the layout of programs; an update overwrites it."""
         return self._latest.stored
 
     def copies(self) -> list[np.ndarray]:
@@ -51,7 +51,7 @@ class TimeStepArrays:
           step: The number of the step, for messages.
 
         Raises:
-          ValueError: If the time step breaks its spec.
+          ValueError: If the time step does not match its spec.
         """
         held = self._next
         self._checker.write(time_step, step, held.values, held.finite_checks)

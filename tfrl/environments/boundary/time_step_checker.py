@@ -1,4 +1,4 @@
-"""`TimeStepChecker`: checks every time step of an environment against its specs."""
+"""`TimeStepChecker` checks every time step of an environment against its specs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tfrl.environments.boundary import leaf_checks
 from tfrl.specs import array_spec, bounds
 from tfrl.trajectories import time_step as ts
 
-# Bounds are checked at each of the first steps, and later at each step of a period,
-# because the check takes as long as all others.
+# Bounds are checked at each of the first steps, and later once in a period of steps,
+# because this check takes as long as all others together.
 _ALWAYS, _PERIOD = 1000, 16
 _LAST = int(ts.StepType.LAST)
 
@@ -24,21 +24,22 @@ _LAST = int(ts.StepType.LAST)
 class TimeStepChecker:
     """Checks time steps and flattens them, with a batch dimension in front.
 
-    Observations must have the structure, shapes and dtypes of the specs.
-    Python numbers, rewards and discounts are cast. Numbers must be finite in float32,
-    because networks compute in it, and one NaN or infinity in a replay buffer spoils
-    every batch that contains it. The first number that leaves the bounds of its spec
-    makes one warning; after a thousand steps, every 16th step is checked for that.
+    Observations must have the structure, shapes and dtypes of the specs. Python
+    numbers, rewards and discounts are cast. Numbers must be finite in float32, because
+    networks compute in it, and one NaN or infinity in a replay buffer spoils every
+    batch that contains it. There is one warning, about the first number outside of the
+    bounds of its spec. After a thousand steps, only every 16th step is checked for
+    bounds.
     """
 
     def __init__(self, name: str, spec: ts.TimeStep, batch_size: int | None = None):
-        """Prepares the checks; `of` does it for an environment.
+        """Prepares the checks; `of` makes a checker for an environment.
 
         Args:
           name: The name of the environment, for messages.
           spec: The `TimeStep` of array specs, without the batch.
-          batch_size: The size of the batch. Time steps without one, for None, get a
-            batch dimension of 1.
+          batch_size: The size of the batch. With None, time steps have no batch
+            dimension, and get one of size 1.
         """
         self._name = name
         self._observation_spec = spec.observation
@@ -71,7 +72,7 @@ class TimeStepChecker:
 
     @classmethod
     def of(cls, environment: py_environment.PyEnvironment) -> Self:
-        """Returns the checker for an environment, which may be unbatched."""
+        """Returns the checker for an environment, batched or not."""
         return cls(
             environment_name(environment),
             environment.time_step_spec(),
@@ -86,8 +87,8 @@ class TimeStepChecker:
           step: The number of the step, for the message.
 
         Raises:
-          ValueError: If the time step breaks its spec; it names environment, field and
-            step.
+          ValueError: If the time step does not match its spec. The message names the
+            environment, the field and the step.
         """
         flat = [leaf.copy() for leaf in self._checked_leaves(time_step, step)]
         return flat if self._is_batched else [leaf[np.newaxis] for leaf in flat]
@@ -120,9 +121,9 @@ class TimeStepChecker:
           time_step: See `__call__`.
           step: See `__call__`.
           arrays: An array `[B, ...]` of the spec's shape and dtype for each leaf.
-          finite_checks: Functions that say whether the floating numbers of `arrays` are
-            finite, all of these together. Where numbers are adjacent in memory, one
-            function for several leaves takes less time.
+          finite_checks: Functions that check whether floating numbers of `arrays` are
+            finite. All functions together cover all floating numbers. If numbers are
+            adjacent in memory, one function for several leaves takes less time.
 
         Raises:
           ValueError: See `__call__`. The contents of `arrays` are undefined then.
@@ -147,7 +148,7 @@ class TimeStepChecker:
             self._check_bounds(arrays, step)
 
     def _write_flat(self, time_step: ts.TimeStep, arrays: Sequence[np.ndarray]) -> None:
-        """Writes a time step of four arrays, without the lists that nests take."""
+        """Writes a time step of four arrays, without the lists that nests need."""
         step_type, reward, discount, observation = arrays
         step_type[...] = self._as_step_type(time_step.step_type)
         reward[...] = self._reward_checks[0](time_step.reward)
@@ -176,8 +177,8 @@ class TimeStepChecker:
         self, error: leaf_checks.BrokenSpecError, step: int | None
     ) -> ValueError:
         return ValueError(
-            f"{error.where}: got {error.problem} from {self._source(step)}; mend the "
-            "environment, or its spec."
+            f"{error.where}: got {error.problem} from {self._source(step)}; correct "
+            "the environment, or its spec."
         )
 
     def _check_is_time_step(self, value: Any, step: int | None) -> None:
@@ -221,7 +222,7 @@ class TimeStepChecker:
         ]
 
     def _check_bounds(self, flat: Sequence[np.ndarray], step: int) -> None:
-        """Warns of the first number out of bounds, and checks no later ones."""
+        """Warns of the first number out of bounds, and then stops checking bounds."""
         for index, (where, spec, leaves_bounds) in self._bounds_checks.items():
             if leaves_bounds(flat[index]):
                 self._bounds_checks = {}
@@ -230,9 +231,9 @@ class TimeStepChecker:
                     value = value[0]
                 warnings.warn(
                     f"{_describe_outlier(where, value, spec)} from environment "
-                    f"{self._name} at step {step}; mend the bounds in its spec (or its "
-                    "Box), or clip the numbers in a wrapper. There is no warning about "
-                    "later ones.",
+                    f"{self._name} at step {step}; correct the bounds in its spec (or "
+                    "its Box), or clip the numbers in a wrapper. Later numbers out "
+                    "of bounds cause no warning.",
                     RuntimeWarning,
                     stacklevel=3,
                 )
@@ -240,14 +241,15 @@ class TimeStepChecker:
 
     @property
     def environment_name(self) -> str:
-        """The environment's name; see the function of this name."""
+        """The environment's name; see the function of the same name."""
         return self._name
 
 
 def environment_name(environment: Any) -> str:
     """Returns the environment's name for messages: its registered id, or its class.
 
-    It is the class inside of all wrappers; for a batch, the first member's class.
+    The class is the one inside of all wrappers; for a batch, it is the first member's
+    class.
     """
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):

@@ -1,10 +1,10 @@
 """The state of ale-py's games, and of the wrappers for them.
 
 ALE saves the console and its random numbers, but not the action that the console
-repeats if actions are sticky. That action cannot be read either. `get_state` finds it
-by what it does: the console is played on for a few frames, and then again after each of
-the possible actions, until the outcome is the same. The console then returns to where
-it was; until the next step only its screen shows one of these frames.
+repeats if actions are sticky. That action cannot be read, either. `get_state` finds it
+by its effect: it plays a few frames from the current state, and then plays them again
+with each possible repeated action, until the outcome is the same. The console then
+returns to its state; only its screen shows one of these frames until the next step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tfrl.environments.gymnasium import attribute_state
 
 _STICKINESS = "repeat_action_probability"
 _OURS = "tfrl.environments."
-# With so small a chance an action is not taken in the frames that are played for it.
+# The probability that an action is not taken in any of the frames that are played.
 _CHANCE_OF_FAILURE = 1e-12
 
 
@@ -43,7 +43,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
 
 
 def _repeated_action(env: Any, state: Any) -> int | None:
-    """Returns the action that is repeated if the next is not taken; None for none."""
+    """Returns the action that is repeated if the next one is not taken, or None."""
     ale = env.ale
     if ale.getFloat(_STICKINESS) <= 0:
         return None
@@ -68,7 +68,7 @@ def _repeated_action(env: Any, state: Any) -> int | None:
 
 
 def _restore(ale: Any, state: Any, action: Any) -> None:
-    """Restores `state` with `action` as the one that is repeated."""
+    """Restores `state` with `action` as the action to repeat."""
     ale.reset_game()
     for _ in range(_num_frames(ale)):
         ale.act(action)
@@ -76,9 +76,9 @@ def _restore(ale: Any, state: Any, action: Any) -> None:
 
 
 def _play_on(ale: Any) -> list[bytes]:
-    """Returns the states of the next frames, which depend on the repeated action."""
+    """Plays the next frames; returns their states, which show the repeated action."""
     if ale.game_over():
-        # Only a reset leaves this state, and does not change the repeated action.
+        # Only a reset leaves this state, and it does not change the repeated action.
         ale.reset_game()
     states = []
     for _ in range(_num_frames(ale)):
@@ -88,7 +88,7 @@ def _play_on(ale: Any) -> list[bytes]:
 
 
 def _num_frames(ale: Any) -> int:
-    """Returns in how many frames an action is taken almost surely."""
+    """Returns the number of frames within which an action is taken almost surely."""
     stickiness = min(ale.getFloat(_STICKINESS), 0.99)
     return math.ceil(math.log(_CHANCE_OF_FAILURE) / math.log(stickiness))
 

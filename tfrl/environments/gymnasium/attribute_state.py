@@ -1,4 +1,4 @@
-"""The state of environments and wrappers whose state is in a few attributes."""
+"""The state of environments and wrappers that keep it in a few attributes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _WRAPPER_ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "vector.stateful_observation:NormalizeObservation": ("obs_rms",),
     "vector.stateful_reward:NormalizeReward": ("return_rms", "accumulated_reward"),
 }
-# These change single steps only. What they draw or check is not part of their state.
+# These change single steps only. Their drawings and checks are not part of the state.
 STATELESS = tuple(
     _WRAPPERS + name
     for name in (
@@ -169,7 +169,7 @@ def _of_environment(names: Sequence[str]) -> tuple[Callable, Callable]:
 
 
 def of_wrapper(names: Sequence[str]) -> tuple[Callable, Callable]:
-    """Returns the functions that read and set attributes, none of them missing."""
+    """Returns functions that read and set attributes, none of which may be missing."""
     return functools.partial(read_all, names), functools.partial(write, names)
 
 
@@ -192,14 +192,14 @@ def _set_lake(env: Any, state: dict[str, Any]) -> None:
     # A lake without a name or a map is drawn at random when it is made.
     if not np.array_equal(env.desc, state["desc"]):
         raise ValueError(
-            f"state: got that of the map {state['desc'].tolist()}, expected that of "
-            f"{env.desc.tolist()}; make the environment with the same desc."
+            f"state: got the state of the map {state['desc'].tolist()}, expected the "
+            f"map {env.desc.tolist()}; make the environment with the same desc."
         )
     write(_LAKE, env, state)
 
 
 def _of_statistics(start: str, *names: str) -> tuple[Callable, Callable]:
-    """Returns the functions for statistics of episodes that began at `start`."""
+    """Returns functions for statistics of episodes; `start` names the starting time."""
 
     def get_state(env: Any) -> dict[str, Any]:
         elapsed = time.perf_counter() - getattr(env, start)
@@ -207,7 +207,7 @@ def _of_statistics(start: str, *names: str) -> tuple[Callable, Callable]:
 
     def set_state(env: Any, state: dict[str, Any]) -> None:
         write((*_STATISTICS, *names), env, state)
-        # The clock counts from another time in every process.
+        # The clock starts from a different time in every process.
         setattr(env, start, time.perf_counter() - state["elapsed"])
 
     return get_state, set_state

@@ -23,7 +23,7 @@ import numpy as np
 import tree
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-# What `VectorEnv.step` returns: observation, reward, terminated, truncated, infos.
+# The result of `VectorEnv.step`: observation, reward, terminated, truncated, infos.
 VectorStep = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 
 
@@ -43,7 +43,7 @@ class Stepper(abc.ABC):
 
         Args:
           seed: The seed, or None.
-          ended: Which members' episodes have just ended, bool `[B]`.
+          ended: Whether each member's episode has just ended, bool `[B]`.
         """
         del ended
         return self._vector_env.reset(seed=seed)
@@ -56,7 +56,7 @@ class Stepper(abc.ABC):
 
         Args:
           actions: The members' actions, `[B, ...]`.
-          ended: Which members' episodes have just ended, bool `[B]`.
+          ended: Whether each member's episode has just ended, bool `[B]`.
         """
 
 
@@ -107,8 +107,8 @@ def autoreset_mode(vector_env: gymnasium.vector.VectorEnv) -> AutoresetMode:
     except ValueError as error:
         raise ValueError(
             f"vector_env.metadata['autoreset_mode']: got {declared!r} from "
-            f"{vector_env}, expected a gymnasium.vector.AutoresetMode; declare the one "
-            "that the environment follows."
+            f"{vector_env}, expected a gymnasium.vector.AutoresetMode; declare the "
+            "mode that the environment follows."
         ) from error
 
 
@@ -121,7 +121,8 @@ class _NextStepStepper(Stepper):
         inner = self._vector_env.unwrapped
         if isinstance(inner, AsyncVectorEnv) and not inner.shared_memory:
             # An explicit reset does not cancel the autoreset that is pending in such a
-            # worker; its next step would reset it a second time. A step cancels it.
+            # worker; the worker's next step would reset the environment a second time.
+            # A step cancels it.
             while ended.any():
                 step = self._vector_env.step(self._actions)
                 ended = step[2] | step[3]

@@ -1,6 +1,7 @@
-"""Tries options of EnvPool in another process, because EnvPool ends that process.
+"""Tries options of EnvPool in another process, because bad ones end the process.
 
-Its tasks have some hundred options, such as the size of a maze, and check few of them.
+EnvPool's tasks have about a hundred options, such as the size of a maze, and check few
+of them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def check(task: str, options: Mapping[str, Any]) -> None:
 
     Args:
       task: EnvPool's name of the task.
-      options: Its options.
+      options: The options of the task.
 
     Raises:
-      ValueError: If that process died; not for exceptions.
+      ValueError: If that process died. An exception in it is no error here.
     """
     pickled = pickle.dumps((task, dict(options))).hex()
     with interpreter.start(_CODE, [pickled], stdin=subprocess.DEVNULL) as process:
@@ -43,7 +44,7 @@ def check(task: str, options: Mapping[str, Any]) -> None:
 
 
 def main(pickled: str) -> None:
-    """Makes and steps the task; the process ends by EnvPool, or with status 0."""
+    """Makes and steps the task. Bad options end the process; else its status is 0."""
     # The call in the parent's process will raise the same exception.
     try:
         _play(*pickle.loads(bytes.fromhex(pickled)))

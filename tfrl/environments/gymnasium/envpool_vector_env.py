@@ -13,7 +13,7 @@ import tree
 from gymnasium.envs import registration
 
 _NUM_SEEDS = 2**31
-_NO_LIMIT = 2**30  # EnvPool adds to it in 32 bits.
+_NO_LIMIT = 2**30  # EnvPool adds to the limit in 32 bits.
 # Gymnasium warns of the bounds of EnvPool's own spaces.
 quiet = functools.partial(
     warnings.catch_warnings, action="ignore", category=UserWarning
@@ -23,7 +23,7 @@ quiet = functools.partial(
 class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
     """Steps all members of a pool by one call, in `AutoresetMode.NEXT_STEP`.
 
-    It changes three things of EnvPool's own class:
+    It differs from EnvPool's own class in three points:
 
     - Seeds. EnvPool fixes them when a pool is made, so a `reset` with a seed makes
       another pool.
@@ -50,9 +50,9 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
 
         Args:
           task: EnvPool's name of the task.
-          pool_spec: What `envpool.make_spec` returned for the task and the options.
-          max_episode_steps: After how many steps an episode is truncated; None for the
-            registered limit, 0 for no limit.
+          pool_spec: The result of `envpool.make_spec` for the task and the options.
+          max_episode_steps: The number of steps after which an episode is truncated;
+            None for the registered limit, 0 for no limit.
           options: Further options of the task.
         """
         with quiet():
@@ -87,7 +87,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
 
         Args:
           seed: Seeds member `i` with the last 31 bits of `seed + i`. None lets the
-            members go on with their random numbers.
+            members continue their streams of random numbers.
           options: Has no effect.
 
         Raises:
@@ -153,14 +153,15 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
             self._task, seed=seeds, render_mode=self.render_mode, **self._options
         )
         with quiet():
-            # The pool makes its space once, in its first step otherwise.
+            # Otherwise the pool would make its space in its first step.
             self._pool.observation_space  # noqa: B018
 
     def _step_past_limit(self, actions: np.ndarray) -> Any:
-        """Steps as `step`; members at the limit begin a new episode.
+        """Steps like `step`; members at the limit begin a new episode.
 
-        For EnvPool, their episodes last one step more before it resets them. A life
-        lost at the limit begins an episode of the same game before that.
+        In EnvPool, the episodes of these members last one step more, and then EnvPool
+        resets them. If a life was lost at the limit, an episode of the same game begins
+        before that.
         """
         steps, others = [], np.flatnonzero(~self._at_limit)
         if others.size:
@@ -203,7 +204,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
 
 
 def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-    """Returns the space of the observations or actions that tfrl shows."""
+    """Returns the space of observations or actions for users of tfrl."""
     if isinstance(space, gymnasium.spaces.Dict):
         return gymnasium.spaces.Dict(
             {key: _as_space(item) for key, item in space.items()}
@@ -213,7 +214,8 @@ def _as_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
     low, high = space.low, space.high
     if space.dtype is not None and space.dtype.kind == "f":
         limits = np.finfo(space.dtype)
-        # For no bounds EnvPool gives the least positive and the greatest number.
+        # If there are no bounds, EnvPool gives the least positive and the greatest
+        # number.
         low = np.where(low == limits.tiny, -np.inf, low).astype(np.float32)
         high = np.where(high == limits.max, np.inf, high).astype(np.float32)
         return gymnasium.spaces.Box(low, high, dtype=np.float32)

@@ -78,8 +78,8 @@ def _load_mesa_apart_from_tensorflow() -> None:
     """Loads Mesa's software driver so that it uses its own LLVM.
 
     TensorFlow exports the functions of its built-in LLVM to the whole process. If Mesa
-    were loaded later in the usual way, it would call those, of another version, and the
-    process would crash at the first picture.
+    were loaded later in the usual way, it would call these functions of another
+    version, and the process would crash at the first picture.
     """
     if sys.platform == "win32" or not hasattr(os, "RTLD_DEEPBIND"):
         return

@@ -1,9 +1,9 @@
 """The state of Gymnasium's MuJoCo environments.
 
 The state from which MuJoCo computes the next step (`mjSTATE_INTEGRATION`) does not
-determine what an environment observes now: it observes the positions of bodies and the
-contact forces as they were when the last substep began, and computing them again would
-give what they are at its end. So the arrays that MuJoCo has derived are saved, too.
+determine the current observation: an environment observes the positions of bodies and
+the contact forces at the beginning of the last substep, and computing them again would
+give their values at its end. So the arrays that MuJoCo has derived are saved, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLASSES = {
 
 
 def get_state(env: Any) -> dict[str, Any]:
-    """Returns the physics of a `MujocoEnv`: its state and what was derived from it."""
+    """Returns the physics of a `MujocoEnv`: its state and the derived arrays."""
     mujoco = importlib.import_module("mujoco")
     kind = mujoco.mjtState.mjSTATE_INTEGRATION
     state = np.empty(mujoco.mj_stateSize(env.model, kind))
@@ -54,7 +54,7 @@ def set_state(env: Any, state: dict[str, Any]) -> None:
             "state."
         )
     mujoco.mj_setState(env.model, env.data, state["integration"], kind)
-    # Fills what is not saved, such as the contacts, for pictures.
+    # Computes the data that is not saved, such as the contacts, for pictures.
     mujoco.mj_forward(env.model, env.data)
     mujoco.mj_setState(env.model, env.data, state["integration"], kind)
     present = _derived(env.data)
@@ -73,7 +73,7 @@ def float_arrays(owner: Any, without: tuple[str, ...]) -> dict[str, np.ndarray]:
 
     Args:
       owner: An `MjModel` or `MjData`.
-      without: How the names of the arrays begin that are left out.
+      without: Prefixes of the names of arrays to leave out.
     """
     names = (name for name in dir(owner) if not name.startswith(("_", *without)))
     values = {name: getattr(owner, name) for name in names}

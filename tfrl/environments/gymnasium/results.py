@@ -21,7 +21,7 @@ def wrong_result(what: str, result: Any, name: str) -> ValueError:
 
     Args:
       what: "reset" or "step".
-      result: What this method of the environment returned.
+      result: The result of this method of the environment.
       name: The name of the environment.
     """
     return _wrong(what, _describe(result), name)
@@ -30,13 +30,13 @@ def wrong_result(what: str, result: Any, name: str) -> ValueError:
 def ends(
     terminated: Any, truncated: Any, shape: tuple[int, ...], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the two ends of an episode as arrays of bools.
+    """Returns `terminated` and `truncated` as arrays of bools.
 
     Numbers that are 0 or 1 count as bools.
 
     Args:
-      terminated: The third value that a step returned.
-      truncated: The fourth value.
+      terminated: The third value of a step's result.
+      truncated: The fourth value of a step's result.
       shape: The shape of both, `()` or `(B,)`.
       name: The name of the environment.
 
@@ -48,7 +48,7 @@ def ends(
         expected = f"bools of shape {shape}" if shape else "two bools"
         raise ValueError(
             f"step: got terminated={terminated!r} and truncated={truncated!r} from "
-            f"{name}, expected {expected}; mend the third and the fourth value that "
+            f"{name}, expected {expected}; correct the third and the fourth value that "
             "its step returns."
         )
     return first, second
@@ -74,7 +74,8 @@ def explain(error: Exception, what: str, name: str) -> Exception | None:
     number = 2 if what == "reset" else 5
     if f"to unpack (expected {number}" in text or "cannot unpack non-iter" in text:
         return _wrong(what, f"a result that cannot be unpacked ({text})", name)
-    # The asynchronous one raises the exceptions of the environments, too.
+    # The asynchronous vector environment raises the exceptions of its environments,
+    # too.
     if ".vector." in module and not module.endswith(".async_vector_env"):
         return ValueError(
             f"{what}: got a result of a member of {name} that Gymnasium cannot batch "
@@ -121,7 +122,7 @@ def _module_that_raised(error: Exception) -> str:
 
 
 def _is_plumbing(module: str) -> bool:
-    """Whether a module only passes on what environments return."""
+    """Whether a module only passes on the results of environments."""
     if module.startswith("gymnasium."):
         return not module.startswith("gymnasium.envs.")
     return module.startswith(__name__.rpartition(".")[0])

@@ -26,15 +26,16 @@ def as_array(
       ValueError: If the reward has another shape, or does not consist of numbers that
         are finite in float32.
     """
-    # The common case; np.float64 is a float, too. Comparisons with NaN are false.
+    # This is the common case; np.float64 is a float, too. Comparisons with NaN are
+    # false.
     if shape == () and isinstance(reward, float) and _LEAST <= reward <= _GREATEST:
         return np.array(reward, dtype)
     array = np.asarray(reward)
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"reward: got {_shorten(reward)} of type {type(reward).__name__} from "
-            f"{name}, expected {_expected(shape)}; mend the second value that its step "
-            "returns."
+            f"{name}, expected {_expected(shape)}; correct the second value that its "
+            "step returns."
         )
     if array.shape != shape:
         remedy = (
@@ -49,9 +50,9 @@ def as_array(
         )
     if array.dtype.kind == "f" and not bounds.is_finite_in_float32(array):
         raise ValueError(
-            f"reward: got {bounds.describe_not_finite_in_float32(array)} from "
-            f"{name}, expected a finite number; mend the environment's "
-            "reward, or clip it in a wrapper."
+            f"reward: got {bounds.describe_not_finite_in_float32(array)} from {name}, "
+            "expected a finite number; correct the environment's reward, or clip it "
+            "in a wrapper."
         )
     return array.astype(dtype)
 

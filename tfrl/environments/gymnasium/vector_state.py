@@ -14,10 +14,10 @@ _REFUSED = {
         "ParallelPyEnvironment, or vectorization_mode='sync'."
     ),
     "tfrl.environments.gymnasium.envpool_vector_env:EnvPoolVectorEnv": (
-        "EnvPoolVectorEnv.get_state: EnvPool keeps the state of its members in C++ and "
-        "offers no way to read or set it, expected environments whose state can be "
-        "read; load by suite_gym, suite_mujoco or suite_atari what has to resume bit "
-        "for bit."
+        "EnvPoolVectorEnv.get_state: EnvPool keeps the state of its members in C++ "
+        "and offers no way to read or set it, expected environments whose state can "
+        "be read; load environments that must resume bit for bit by suite_gym, "
+        "suite_mujoco or suite_atari."
     ),
 }
 

@@ -1,9 +1,10 @@
 """Watches the worker processes of Gymnasium's `AsyncVectorEnv`.
 
-Gymnasium waits for its workers without a limit and one after the other, so that after
-the death of one of them `close` can wait for ever. A thread therefore waits for the
+Gymnasium waits for its workers one after the other and without a time limit, so after
+the death of a worker `close` can wait for ever. A thread therefore waits for the
 processes themselves: when one dies, or a call takes too long, the thread ends the
-others, which ends every wait. Another process ends them if this one is killed.
+others, which ends every wait. A further process ends the workers if this process is
+killed.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _POLL = 0.5  # Seconds between looks at the time.
 
 
 class WorkerWatch:
-    """Ends all workers when one of them dies, and says which one died first.
+    """Ends all workers when one of them dies, and knows which one died first.
 
     It also ends them at the `deadline` of a call, and when this process has ended.
 
     A worker that ends with exit code 0 does not count as dead: Gymnasium's workers end
-    so after an exception of their environment, which they report before.
+    in this way after they have reported an exception of their environment.
     """
 
     def __init__(self, processes: Sequence[Any]):
@@ -66,7 +67,7 @@ class WorkerWatch:
 
     @contextlib.contextmanager
     def limited(self, seconds: float | None) -> Iterator[None]:
-        """Ends the workers if the context takes longer; None is no limit."""
+        """Ends the workers if the context takes longer; None for no limit."""
         if seconds is not None:
             self._limit.seconds = seconds
             self._limit.deadline = time.monotonic() + seconds
@@ -79,7 +80,7 @@ class WorkerWatch:
         """Returns the error for the worker that died first; None if none did.
 
         Args:
-          what: The call during which it died, or which took too long.
+          what: The call during which the worker died, or that took too long.
         """
         # A process closes its pipes shortly before it has an exit code.
         self._found.wait(_GRACE)
@@ -113,27 +114,27 @@ class WorkerWatch:
         return self._found.is_set()
 
     def end_all(self) -> None:
-        """Ends all workers, whatever they do."""
+        """Ends all workers, whatever they are doing."""
         self.stop()
         _end_all(self._processes)
 
     def dismiss_guard(self) -> None:
-        """Leaves the workers, which have ended, alone when this process ends."""
+        """Ends the guard's watch. All workers must have ended."""
         if self._guard is not None:
             self._guard.dismiss()
 
 
 class _Limit:
-    """When a call that is running has to return; shared by two threads."""
+    """The time by which a running call has to return; shared by two threads."""
 
     def __init__(self) -> None:
         self.seconds = math.inf
-        self.deadline = math.inf  # As `time.monotonic`.
+        self.deadline = math.inf  # A time of `time.monotonic`.
         self.has_passed = False
 
 
 def _guard(pids: Sequence[int]) -> Any:
-    """Returns what ends processes after this one's end; None on Windows."""
+    """Returns a guard that ends processes after this one; None on Windows."""
     if sys.platform == "win32":
         return None
     from tfrl.system import orphan_guard
@@ -168,7 +169,7 @@ def _watch(
 
 
 def _send_stop(sender: Any) -> None:
-    # Closing it alone would not do: a forked process may have a copy.
+    # Closing the pipe is not enough, because a forked process may have a copy of it.
     with contextlib.suppress(OSError):  # The thread has ended already.
         sender.send_bytes(b"stop")
     sender.close()

@@ -1,4 +1,4 @@
-"""`GymnasiumWrapper`: one Gymnasium environment as a `PyEnvironment`."""
+"""`GymnasiumWrapper` makes one Gymnasium environment a `PyEnvironment`."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """
         if mode != self._gym_env.render_mode:
             raise ValueError(
-                f"render: got mode {mode!r}, expected the one that {self._name} was "
-                f"made for, {self._gym_env.render_mode!r}; load it with "
+                f"render: got mode {mode!r}, expected the mode for which {self._name} "
+                f"was made, {self._gym_env.render_mode!r}; load it with "
                 f"suite_gym.load(..., gym_kwargs={{'render_mode': {mode!r}}})."
             )
         return self._gym_env.render(**self._render_kwargs)
@@ -143,10 +143,10 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
     def get_state(self) -> Any:
         """Returns the state of the Gymnasium environment and of its wrappers.
 
-        `state_adapters` says which of them have a state.
+        `state_adapters` lists the classes whose state it knows.
 
         Raises:
-          NotImplementedError: If one of them has none.
+          NotImplementedError: If the state of one of them is not known.
         """
         return {
             "gym": state_adapters.get_state(self._gym_env),
@@ -156,7 +156,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         }
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned, in this process or another.
+        """Restores a state that `get_state` returned, in this process or another.
 
         Raises:
           NotImplementedError: If a class of `state_adapters` is missing.
@@ -187,7 +187,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         except (TypeError, ValueError):
             raise results.wrong_result("reset", result, self._name) from None
         if not isinstance(self._info, Mapping):
-            # A pair of numbers is an observation of the old Gym.
+            # With a pair of numbers, `reset` has returned an observation as in the old
+            # Gym.
             raise results.wrong_result("reset", result, self._name)
         self._done = False
         self._was_reset = True
@@ -229,7 +230,7 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         )
 
     def _explain(self, error: Exception, what: str) -> None:
-        """Raises a better error for one of Gymnasium's wrappers, if there is one."""
+        """Raises a clearer error for an error of Gymnasium's wrappers, if any."""
         explained = results.explain(error, what, self._name)
         if explained is not None:
             raise explained from error
@@ -247,7 +248,7 @@ def check_discount(discount: Any) -> None:
 
 
 def _without_order_enforcing(gym_env: gymnasium.Env) -> gymnasium.Env:
-    """Returns what Gymnasium's outer checks of the order of calls wrap.
+    """Removes Gymnasium's outer wrappers that check the order of calls.
 
     A `PyEnvironment` resets before its first step, so there is no order to enforce.
     """

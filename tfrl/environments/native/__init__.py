@@ -1,9 +1,9 @@
 """Environments written in TensorFlow: batched, pure, and ready for XLA.
 
 A loop that steps one of them calls no Python, so it can be one compiled program with
-thousands of members. `load` makes those of Gymnasium's classic control, with its
-dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, two pure
-functions and two specs.
+thousands of members. `load` makes the environments of Gymnasium's classic control, with
+the same dynamics, limits and specs; `NativeEnvironment` runs your own `Dynamics`, which
+consist of two pure functions and two specs.
 
 >>> import tensorflow as tf
 >>> from tfrl.environments import native

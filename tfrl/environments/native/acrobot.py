@@ -31,9 +31,10 @@ def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
     torques of -1, 0 and 1. The reward is -1 at every step, and 0 at the step that
     reaches the line.
 
-    Up to half of the maximal speeds a step agrees with Gymnasium's float64 to 1e-5. At
-    higher speeds a link turns by radians within a step, and the Runge-Kutta step
-    magnifies rounding: of random states at all speeds, 1 in 30 differs by more.
+    While both speeds are below half of their maxima, the result of a step differs from
+    Gymnasium's float64 result by at most 1e-5. At higher speeds a link turns by radians
+    within a step, and the Runge-Kutta step magnifies rounding errors: among random
+    states of all speeds, 1 in 30 differs by more than 1e-5.
     """
     return Dynamics(
         initial=_initial,

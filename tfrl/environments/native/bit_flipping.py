@@ -1,8 +1,8 @@
-"""Bit flipping: flip one bit at a step until all bits are those of the goal.
+"""Bit flipping: flip one bit at a step until all bits equal the goal.
 
 The environment of Andrychowicz et al., "Hindsight experience replay" (2017,
-arXiv:1707.01495), section 3.1. The reward says nothing until the goal is reached, so
-without hindsight nothing is learned with more than about 13 bits.
+arXiv:1707.01495), section 3.1. The reward is the same at every step until the goal is
+reached, so without hindsight agents learn nothing with more than about 13 bits.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _PIXELS = 16  # The width of a bit in a picture.
 def dynamics(num_bits: int = 10, *, random_goals: bool = True) -> Dynamics:
     """Returns the dynamics; an episode has at most as many steps as there are bits.
 
-    The state is float32 `[B, 2 * num_bits]`, the bits and the goal's, all 0 or 1.
-    Observations are dictionaries of float32 `[B, num_bits]`: `observation` and
-    `achieved_goal` are the bits, `desired_goal` the goal. Action i flips bit i. The
+    The state is float32 `[B, 2 * num_bits]`: the bits, and then the bits of the goal,
+    all 0 or 1. Observations are dictionaries of float32 `[B, num_bits]`: `observation`
+    and `achieved_goal` are the bits, `desired_goal` the goal. Action i flips bit i. The
     reward is -1, or 0 at the goal, where the episode terminates.
 
     Args:
       num_bits: The number of bits.
-      random_goals: Whether each episode has a random goal, as in the paper, or always
-        ones alone, as in Stable-Baselines3's `BitFlippingEnv`.
+      random_goals: Whether each episode has a random goal, as in the paper. If not, the
+        goal consists of ones, as in Stable-Baselines3's `BitFlippingEnv`.
 
     Raises:
       ValueError: If `num_bits` is not positive.
@@ -71,13 +71,13 @@ def dynamics(num_bits: int = 10, *, random_goals: bool = True) -> Dynamics:
 
 
 def compute_reward(achieved_goal: tf.Tensor, desired_goal: tf.Tensor) -> tf.Tensor:
-    """Returns 0 where all bits `[..., num_bits]` are the goal's, else -1, `[...]`."""
+    """Returns 0 where all bits `[..., num_bits]` equal the goal, else -1, `[...]`."""
     differs = tf.reduce_any(tf.not_equal(achieved_goal, desired_goal), axis=-1)
     return -tf.cast(differs, tf.float32)
 
 
 def is_task(environment_name: str) -> bool:
-    """Whether a name is one of `from_name`."""
+    """Whether a name is valid for `from_name`."""
     return _NAME(environment_name) is not None
 
 
@@ -92,7 +92,7 @@ def from_name(environment_name: str) -> Dynamics:
 
 
 def _draw(state: np.ndarray) -> np.ndarray:
-    """Returns the picture of a state: the bits, and the goal's below; 1 is white."""
+    """Returns the picture of a state: the bits, and below them the goal; 1 is white."""
     rows = np.reshape(state, [2, -1]) * 191 + 64
     cells = np.kron(rows, np.ones([_PIXELS, _PIXELS])).astype(np.uint8)
     cells[::_PIXELS] = cells[:, ::_PIXELS] = 0

@@ -32,7 +32,8 @@ def dynamics(max_episode_steps: int | None = 500) -> Dynamics:
     """Returns the dynamics; Gymnasium's limit is 200 for v0 and 500 for v1.
 
     The state is the observation, float32 `[B, 4]`: position, velocity, angle, angular
-    velocity. Action 1 pushes right, any other left. The reward is 1 at every step.
+    velocity. Action 1 pushes right, and any other action pushes left. The reward is 1
+    at every step.
     """
     return Dynamics(
         initial=_initial,
@@ -64,8 +65,8 @@ def _step(state: tf.Tensor, action: tf.Tensor, random: Any) -> Outcome:
         _HALF_LENGTH * 4 / 3 - pole_cosine * cosine
     )
     linear = common - pole_cosine * angular
-    # One packed sum and one packed comparison: the fewest operations, in a graph and
-    # in the compiled program.
+    # One packed sum and one packed comparison take the fewest operations, both in a
+    # graph and in the compiled program.
     state += _SECONDS * tf.stack([velocity, linear, spin, angular], axis=1)
     return Outcome(
         state=state,

@@ -22,7 +22,7 @@ def discretize_actions(dynamics: Dynamics, num_actions: Any) -> Dynamics:
 
     Args:
       dynamics: The dynamics, whose actions are a single tensor with finite bounds.
-      num_actions: How many values each element gets, at least 2: one number, or an
+      num_actions: The number of values of each element, at least 2: one number, or an
         array that broadcasts to the shape of the action.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`Dynamics`: an environment as pure functions of state, action and random numbers."""
+"""`Dynamics`, an environment as pure functions of state, action and random numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Dynamics:
     The functions are pure, batched, and of static shapes: they keep no Python state,
     use no random operations (random numbers are passed in) and call nothing on the
     host. All members are computed at every step, so choose with `tf.where`. The
-    functions are checked when an environment is made of them. The state is a nest of
+    functions are checked when an environment is made from them. The state is a nest of
     tensors `[B, ...]`; a single tensor `[B, n]` is fastest.
 
     Attributes:
@@ -47,13 +47,14 @@ class Dynamics:
       num_initial_randoms: The number of random numbers for each member in `initial`.
       num_step_randoms: The number of random numbers for each member in `step`.
       observe: `observe(state) -> observation`, `[B, ...]`; None observes the state.
-      max_episode_steps: After how many steps an episode is truncated; None for never.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for no limit.
       render: `render(state) -> uint8 [height, width, 3]` draws one member, whose state
         is passed as NumPy arrays without the batch; None if there is no picture.
       compute_reward: `compute_reward(achieved_goal, desired_goal) -> reward`, for a
-        replay buffer that relabels goals (`replay_buffers.Hindsight`): the reward of a
-        step after which the goal `achieved_goal` holds, goals `[N, ...]` and float32
-        `[N]`; None without goals.
+        replay buffer that relabels goals (`replay_buffers.Hindsight`). It returns the
+        rewards, float32 `[N]`, of steps that have achieved the goals `achieved_goal`,
+        for goals `[N, ...]`. None for an environment without goals.
 
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
@@ -103,7 +104,7 @@ class Dynamics:
             return
         raise TypeError(
             f"{name}: got {value!r} of type {type(value).__name__}, expected a "
-            "function; see Dynamics for what it takes and returns."
+            "function; see Dynamics for its arguments and result."
         )
 
     def _check_spec(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Checks `Dynamics` before an environment is made of them."""
+"""Checks `Dynamics` before an environment is made from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrl.utils import nest_utils
 _HARMLESS = frozenset({"ReadVariableOp", "Assert"})
 
 
-# The nest of specs of a state, by dynamics that were checked and batch size.
+# Maps dynamics that were checked, and a batch size, to the nest of specs of a state.
 _CHECKED: weakref.WeakKeyDictionary[dynamics_lib.Dynamics, dict[int, Any]] = (
     weakref.WeakKeyDictionary()
 )
@@ -92,7 +92,8 @@ def _random_spec(
 def _trace(name: str, function: Callable[..., Any], *specs: Any) -> Any:
     """Returns the symbolic outputs of `function`, a nest of tensors."""
     try:
-        # Without AutoGraph: a Python branch on a tensor cannot choose for each member.
+        # AutoGraph is off, because a Python branch on a tensor cannot choose for each
+        # member.
         traced = tf.function(function, autograph=False).get_concrete_function(*specs)
     except Exception as error:
         raise ValueError(
@@ -137,7 +138,7 @@ def _check_like(where: str, value: Any, spec: Any) -> None:
         ):
             raise ValueError(
                 f"{_join(where, path)}: got {_describe(tensor)}, expected "
-                f"{_describe(expected)}; mend the shape or cast the tensor."
+                f"{_describe(expected)}; correct the shape, or cast the tensor."
             )
 
 

@@ -43,8 +43,8 @@ def load(
         "BitFlipping10-v0", with any number of bits.
       batch_size: The number of members.
       seed: The seed of the random numbers; None follows `tf.random.set_seed`.
-      max_episode_steps: After how many steps an episode is truncated; None for
-        Gymnasium's limit, or the number of bits; 0 for no limit.
+      max_episode_steps: The number of steps after which an episode is truncated; None
+        for Gymnasium's limit, or the number of bits; 0 for no limit.
 
     Raises:
       ValueError: If there is no environment of that name, `batch_size` is not

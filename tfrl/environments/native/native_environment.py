@@ -17,11 +17,11 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, number_checks, seeds, tracking
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
-# The step type of a time step that was not returned yet. As after LAST, `step` resets;
-# `step_type % _UNSEEN` turns it into FIRST and leaves the other step types.
+# The step type of a time step that was not returned yet. `step` then resets, as after
+# LAST; `step_type % _UNSEEN` turns it into FIRST and leaves the other step types.
 _UNSEEN = 3
 _ZERO, _ONE = np.int64(0), np.int64(1)
-# Makes the random numbers differ from what other users of the same seed draw.
+# Makes the random numbers differ from the numbers of other users of the same seed.
 _SALT = 0x6E61_7469
 
 # Nothing here or in pure dynamics needs AutoGraph, and converting it takes seconds.
@@ -35,10 +35,10 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
     branch, no loop and no stateful random operation. It runs eagerly, in a
     `tf.function`, and compiled by XLA.
 
-    Each member has its own episode. A termination is a LAST step with discount 0, the
-    time limit is one with discount 1, and the step after a LAST step ignores that
-    member's action and returns its next FIRST step. The random numbers of a call depend
-    only on the seed and the number of calls before it.
+    Each member has its own episode. A termination is a LAST step with discount 0, and a
+    truncation by the time limit is a LAST step with discount 1. The step after a LAST
+    step ignores that member's action and returns its next FIRST step. The random
+    numbers of a call depend only on the seed and the number of calls before it.
 
     Before the first `reset`, `step` and `current_time_step` reset, as in every
     environment of this package.
@@ -56,7 +56,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
         Raises:
           ValueError: If `batch_size` is not positive, or a function of `dynamics`
-            cannot be traced, is not pure, or breaks its specs.
+            cannot be traced, is not pure, or does not match its specs.
           TypeError: If the `step` of `dynamics` does not return an `Outcome`.
         """
         number_checks.check_sizes(batch_size=batch_size)
@@ -77,7 +77,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         self._discount = _variable([batch_size], tf.float32, "discount")
         # The key made from the seed, and the number of calls.
         self._random = _variable([2], tf.int64, "random")
-        # For eager calls, which would otherwise run operation by operation.
+        # Used by eager calls, which would otherwise run operation by operation.
         self._step_function = tf.function(
             trace_counts.of_one_object(self._advance), autograph=False
         )
@@ -90,7 +90,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
 
     @property
     def compute_reward(self) -> Callable[[Any, Any], Any] | None:
-        """The dynamics' reward of goals, a function of tensors; None without goals."""
+        """The dynamics' reward function of goals, on tensors; None without goals."""
         return self._dynamics.compute_reward
 
     @property
@@ -176,7 +176,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return [value.numpy() for value in [*state, *self._other_variables()]]
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         others = self._other_variables()
         self._state.assign(
             tf.nest.pack_sequence_as(self._state_spec, state[: -len(others)])
@@ -258,7 +258,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         reward = context.assert_finite(
             reward,
             "reward: got NaN or infinity from the step of the Dynamics, expected "
-            "finite numbers; mend its reward",
+            "finite numbers; correct its reward",
         )
         self._state.assign(state)
         values = [elapsed, step_type, reward, discount]
@@ -277,7 +277,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return seeds.uniform(random, [self._batch_size, number])
 
     def _split(self, random: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Splits the random numbers into those for `initial` and those for `step`."""
+        """Splits the random numbers into parts for `initial` and for `step`."""
         number = self._dynamics.num_initial_randoms
         if not self._dynamics.num_step_randoms:
             return random, tf.zeros([self._batch_size, 0])

@@ -17,8 +17,8 @@ class GymnasiumRenderer:
         """Keeps the name; makes nothing yet.
 
         Args:
-          environment_name: The registered name, such as "CartPole-v1". The attribute
-            `state` of that environment must have the layout of the states to draw.
+          environment_name: The registered name, such as "CartPole-v1". The states to
+            draw must have the layout of that environment's attribute `state`.
         """
         self._environment_name = environment_name
         self._gym_env: Any = None

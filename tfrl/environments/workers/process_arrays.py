@@ -1,4 +1,4 @@
-"""`SharedBatch`: the arrays of a batched environment, in memory that processes share.
+"""`SharedBatch`, the arrays of a batched environment in memory that processes share.
 
 A step then takes one small message each way for each member, and copies the batch only
 once, for the caller to keep. The memory is an unnamed file. Unlike a segment of POSIX
@@ -56,7 +56,7 @@ class SharedBatch:
         """Writes the members' actions.
 
         Returns:
-          False, with nothing written, if they do not match their specs exactly.
+          Whether the actions match their specs exactly. If not, nothing is written.
         """
         if isinstance(self._action_spec, array_spec.ArraySpec):
             leaves = [action]
@@ -107,7 +107,7 @@ class SharedMember:
         """Writes the time step.
 
         Returns:
-          False, with nothing written, if it does not match its spec exactly.
+          Whether the time step matches its spec exactly. If not, nothing is written.
         """
         if self._is_single:
             return _copy_all(self._time_step, time_step)
@@ -132,7 +132,7 @@ def make_file(specs: Any, batch_size: int) -> int:
       batch_size: The number of members.
 
     Raises:
-      OSError: If there is no room for it.
+      OSError: If there is no room for the file.
     """
     _, size = _lay_out(tree.flatten(specs), batch_size)
     if hasattr(os, "memfd_create"):

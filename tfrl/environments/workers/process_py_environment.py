@@ -1,4 +1,4 @@
-"""`ProcessPyEnvironment`: a Python environment in another process."""
+"""`ProcessPyEnvironment` runs a Python environment in another process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ EnvConstructor = Callable[[], py_environment.PyEnvironment]
 Promise = Callable[[], Any]
 
 _GRACE = 5.0  # Seconds that workers have to close their environments and end.
-_SHORT_GRACE = 1.0  # The same, after a failure or during a step that nobody waits for.
+_SHORT_GRACE = 1.0  # The same, after a failure or during an unwanted step.
 
-# Errors that describe the method called, not the worker: raised with their own type.
+# Errors that describe the called method, not the worker, are raised with their own
+# type.
 _HARMLESS = (NotImplementedError, AttributeError)
 
 
@@ -46,14 +47,14 @@ class ProcessPyEnvironment:
         """Pickles the constructor; `start` starts the process.
 
         Args:
-          env_constructor: Makes the environment, in the process. It is sent by
+          env_constructor: Makes the environment in the process. The function is sent by
             cloudpickle, so it may be a lambda or a class of a notebook.
           flatten: Whether `step` takes its action, and `step` and `reset` return their
             time steps, as flat lists of arrays.
-          start_timeout: The number of seconds in which the environment must start; None
-            for no limit.
-          step_timeout: The number of seconds in which the environment must answer each
-            call; None for no limit.
+          start_timeout: The number of seconds within which the environment must start;
+            None for no limit.
+          step_timeout: The number of seconds within which the environment must answer
+            each call; None for no limit.
           name: The name of the process in error messages.
 
         Raises:
@@ -86,7 +87,7 @@ class ProcessPyEnvironment:
             )
         serve = partial(process_worker.serve, self._pickled_constructor)
         self._child = child_process.ChildProcess(serve, self._name)
-        # Also at the end of the program, and when the environment is forgotten.
+        # This also runs at the end of the program, and when the environment is garbage.
         self._finalizer = weakref.finalize(self, stop, [self._child])
         if wait_to_start:
             self.wait_start()
@@ -126,8 +127,8 @@ class ProcessPyEnvironment:
           **kwargs: Its keyword arguments; they are sent by cloudpickle.
 
         Returns:
-          A function that waits for the result and returns it. If the method raises, it
-          raises a `ChildRaisedError` with the traceback, except that
+          A function that waits for the result and returns it. If the method raises an
+          exception, this function raises a `ChildRaisedError` with the traceback;
           NotImplementedError and AttributeError keep their types.
 
         Raises:
@@ -154,7 +155,7 @@ class ProcessPyEnvironment:
         return self._play("step", blocking, action)
 
     def reset(self, blocking: bool = True) -> Any:
-        """Resets the environment; for argument and result see `step`."""
+        """Resets the environment; for the argument and the result see `step`."""
         return self._play("reset", blocking)
 
     def render(self, mode: str = "rgb_array", blocking: bool = True) -> Any:
@@ -209,7 +210,7 @@ class ProcessPyEnvironment:
     def _ask(self, kind: int, what: str, message: Any, fatal: bool = False) -> Promise:
         """Sends a request with a pickled answer.
 
-        With `fatal`, an exception in the process makes this environment unusable.
+        If `fatal` is True, an exception in the process makes this environment unusable.
         """
         reply = self._send(kind, what, child_process.dumps(message))
 
@@ -304,7 +305,7 @@ def close_all(environments: list[ProcessPyEnvironment]) -> None:
 
 
 def stop(children: list[child_process.ChildProcess]) -> None:
-    """Ends processes that the user did not close, and ignores errors in closing."""
+    """Ends processes that the user did not close; ignores errors of closing."""
     with contextlib.suppress(child_errors.ChildRaisedError):
         _stop(children, failed=False)
 

@@ -1,4 +1,4 @@
-"""The worker process of a `ProcessPyEnvironment`: it serves an environment.
+"""The worker process of a `ProcessPyEnvironment`, which serves an environment.
 
 The worker does not import TensorFlow, unless the constructor of the environment does.
 """

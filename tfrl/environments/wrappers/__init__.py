@@ -1,8 +1,8 @@
-"""Wrappers: environments that change another environment's observations or actions.
+"""Wrappers, which change another environment's observations or actions.
 
 `base` passes all calls on. The others change an episode's time (`episodes`), count and
 measure (`monitoring`), change actions (`actions`), or change observations
-(`observations`, `history`, `goal_replay`). `numpy_state` lets a checkpoint hold an
+(`observations`, `history`, `goal_replay`). `numpy_state` lets a checkpoint save an
 environment.
 
 All of them take single and batched environments, unless they say otherwise. Each

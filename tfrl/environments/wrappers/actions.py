@@ -1,4 +1,4 @@
-"""Wrappers that change actions: their values, their form, or how many there are."""
+"""Wrappers that change actions: their values, their form or their number."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class ActionDiscretizeWrapper(_ActionConverter):
 
         Args:
           env: The environment.
-          num_actions: How many values each element gets, at least 2: one number, or an
-            array that broadcasts to the shape of the action.
+          num_actions: The number of values of each element, at least 2: one number, or
+            an array that broadcasts to the shape of the action.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:
@@ -191,7 +191,7 @@ class FlattenActionWrapper(_ActionConverter):
 class OneHotActionWrapper(_ActionConverter):
     """Takes one-hot vectors instead of discrete actions; other actions do not change.
 
-    The largest element of a vector chooses the action; on a tie, the first of these.
+    The index of a vector's largest element is the action; on a tie, the first index.
     """
 
     def __init__(
@@ -220,11 +220,11 @@ class OneHotActionWrapper(_ActionConverter):
 
 
 class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
-    """Adds actions that are never allowed, and a mask that says so.
+    """Adds actions that are never allowed, and a mask of the allowed actions.
 
     An observation becomes `(observation, mask)`, where the int64 mask, `[n + extra]` or
     `[B, n + extra]`, is 1 for the environment's own `n` actions and 0 for the others.
-    Taking an extra action raises an error, which tests that an agent keeps to its mask.
+    Taking an extra action raises an error, to test that an agent respects its mask.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          num_extra_actions: How many disabled actions follow `env`'s own.
+          num_extra_actions: The number of disabled actions to add after `env`'s own.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:

@@ -104,7 +104,7 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
         }
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state that `get_state` returned."""
         py_environment.restore_state(self._env, state["env"])
         self._set_wrapper_state(state["wrapper"])
         self._current_time_step = state["time_step"]
@@ -113,7 +113,7 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
         """Returns this wrapper's own state; None by default."""
 
     def _set_wrapper_state(self, state: Any) -> None:
-        """Restores what `_get_wrapper_state` returned."""
+        """Restores a state that `_get_wrapper_state` returned."""
 
     def _reset(self) -> ts.TimeStep:
         return self._env.reset()

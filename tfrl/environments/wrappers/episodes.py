@@ -80,13 +80,13 @@ class TimeLimit(base.PyEnvironmentBaseWrapper):
 
 
 class FixedLength(base.PyEnvironmentBaseWrapper):
-    """Brings every episode to the same number of steps.
+    """Gives every episode the same number of steps.
 
     A longer episode is truncated, as by `TimeLimit`. A shorter one is padded: its LAST
     step is repeated with reward and discount 0 until the number is reached; these steps
     ignore their actions. A frame that starts at a LAST step is a boundary, so agents
     learn nothing from the padding, and drivers and metrics do not count it. Make this
-    the outermost wrapper: another around it would reset after the first LAST step.
+    the outermost wrapper: a wrapper around it would reset after the first LAST step.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class ActionRepeat(base.PyEnvironmentBaseWrapper):
 
         Args:
           env: The environment.
-          times: How many times each action is applied.
+          times: The number of times that each action is applied.
           handle_auto_reset: See `PyEnvironment`.
 
         Raises:

@@ -16,8 +16,8 @@ from tfrl.trajectories import time_step as ts
 class GoalReplayEnvWrapper(base.PyEnvironmentBaseWrapper):
     """Chooses a goal for each episode and writes it into every time step.
 
-    A subclass defines which goal a time step has reached, and how a time step looks
-    with a given goal. The same two functions relabel stored experience:
+    A subclass defines the goal that a time step has reached, and writes a given goal
+    into a time step. The same two functions relabel stored experience:
     `get_goal_from_trajectory` of a later step gives a goal that was reached, and
     `get_trajectory_with_goal` rewrites an earlier step as if that had been its goal
     (Hindsight Experience Replay, Andrychowicz et al., 2017, arXiv:1707.01495, section

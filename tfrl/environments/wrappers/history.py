@@ -1,4 +1,4 @@
-"""`HistoryWrapper`: the last few observations, and actions, as one observation."""
+"""`HistoryWrapper` joins the last observations, and actions, to one observation."""
 
 from __future__ import annotations
 

@@ -35,22 +35,22 @@ class RunStats(base.PyEnvironmentBaseWrapper):
 
     @property
     def episodes(self) -> int:
-        """How many episodes have ended."""
+        """The number of episodes that have ended."""
         return self._episodes
 
     @property
     def resets(self) -> int:
-        """How many episodes have begun."""
+        """The number of episodes that have begun."""
         return self._resets
 
     @property
     def total_steps(self) -> int:
-        """How many steps were taken, without resets."""
+        """The number of steps taken, without resets."""
         return self._total_steps
 
     @property
     def episode_steps(self) -> Any:
-        """How many steps the current episode has, an array `[B]` if batched."""
+        """The number of steps of the current episode, an array `[B]` if batched."""
         return self._episode_steps
 
     def _get_wrapper_state(self) -> Any:
@@ -76,7 +76,7 @@ class RunStats(base.PyEnvironmentBaseWrapper):
 
 
 class EpisodeInfo(base.PyEnvironmentBaseWrapper):
-    """Keeps a number of the `info` of each episode's last step, such as a success.
+    """Records a number, such as a success, from the `info` of each episode's last step.
 
     ```python
     environment = EpisodeInfo(suite_gym.load("FetchReach-v4"), "is_success")
@@ -91,9 +91,9 @@ class EpisodeInfo(base.PyEnvironmentBaseWrapper):
         """Wraps `env`, and starts without numbers.
 
         Args:
-          env: The environment, one or a batch, with a dictionary for an info.
+          env: The environment, single or batched, whose info is a dictionary.
           key: The name of the number.
-          num_episodes: How many of the last episodes count.
+          num_episodes: The number of last episodes that count.
 
         Raises:
           TypeError: `num_episodes` is not an integer.
@@ -121,7 +121,7 @@ class EpisodeInfo(base.PyEnvironmentBaseWrapper):
         """Steps the environment.
 
         Raises:
-          ValueError: An episode has ended, and the info has no such number.
+          ValueError: An episode has ended, and its info lacks the number.
         """
         time_step = self._env.step(action)
         ended = np.flatnonzero(time_step.is_last())

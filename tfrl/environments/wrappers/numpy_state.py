@@ -1,4 +1,4 @@
-"""`NumpyStateWrapper`: lets `tf.train.Checkpoint` save and restore an environment."""
+"""`NumpyStateWrapper` lets `tf.train.Checkpoint` save and restore an environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrl.utils import numpy_storage
 
 
 class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
-    """Gives a checkpoint of your own the state of an environment.
+    """Lets a checkpoint of your own save the state of an environment.
 
     The loops of `tfrl.train` save the result of `get_state` themselves. In a loop of
     your own put `numpy_state` into the checkpoint:

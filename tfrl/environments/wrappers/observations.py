@@ -163,7 +163,7 @@ def _as_keys(allowlist: Sequence[str] | None, spec: Any) -> list[str] | None:
     if unknown or not keys:
         raise ValueError(
             f"observations_allowlist: got {allowlist}, expected one or more of the "
-            f"keys {sorted(spec)}{f', and not {unknown}' if unknown else ''}; mend the "
-            "list."
+            f"keys {sorted(spec)}{f', and not {unknown}' if unknown else ''}; correct "
+            "the list."
         )
     return keys

@@ -1,4 +1,4 @@
-"""Variables that several processes share by way of a replay server.
+"""Variables that several processes share through a replay server.
 
 >>> import tensorflow as tf
 >>> from tfrl import replay_service

@@ -1,4 +1,4 @@
-"""The earlier names of what `tfrl.distribute` does."""
+"""The earlier names of functions of `tfrl.distribute`."""
 
 from tfrl.distribute.actor import act as act
 from tfrl.distribute.experiment import Experiment as Experiment

@@ -1,4 +1,4 @@
-"""Tells whether a saved policy is whole."""
+"""Checks that a saved policy is complete and undamaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrl.specs import tensor_spec
 
 
 def find_fault(path: str | os.PathLike) -> str | None:
-    """Returns what is wrong with a policy that `PolicySaver.save` wrote.
+    """Returns the fault of a policy that `PolicySaver.save` wrote, or None.
 
     The variables are compared with their checksums, and the SavedModel is loaded.
 
@@ -21,7 +21,7 @@ def find_fault(path: str | os.PathLike) -> str | None:
       path: The policy's directory.
 
     Returns:
-      A text such as "is missing"; None if the policy is whole.
+      A text such as "is missing"; None if the policy has no fault.
     """
     path = pathlib.Path(path)
     if not path.is_dir():

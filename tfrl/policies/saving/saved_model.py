@@ -23,7 +23,7 @@ def load_saved_model(model_path: str) -> Any:
 
     Raises:
       FileNotFoundError: There is no SavedModel.
-      ValueError: It is damaged.
+      ValueError: The SavedModel is damaged.
     """
     check_saved_model(model_path)
     try:
@@ -48,7 +48,7 @@ def check_saved_model(model_path: str) -> None:
 
 
 def load_specs(model_path: str) -> dict[str, Any]:
-    """Returns the specs saved beside a policy: see `specs_from_collect_data_spec`.
+    """Returns the specs saved beside a policy; see `specs_from_collect_data_spec`.
 
     Raises:
       FileNotFoundError: The file is missing.
@@ -94,7 +94,7 @@ def rename_spec_with_nest_paths(spec: types.NestedTensorSpec) -> Any:
     return tf.nest.pack_sequence_as(
         spec,
         [
-            # TensorFlow takes no empty name, which is the path of a bare spec.
+            # TensorFlow refuses the empty name, which is the path of a single spec.
             tf.TensorSpec(leaf.shape, leaf.dtype, name=path or "value")
             for path, leaf in nest_utils.flatten_with_joined_paths(spec)
         ],
@@ -149,7 +149,7 @@ def add_batch_dim(spec: tf.TensorSpec, outer_dims: Sequence[int | None]) -> Any:
 def function_with_flat_signature(
     function: Callable[..., Any], input_specs: Sequence[Any], output_names: list[str]
 ) -> Any:
-    """Returns a `tf.function` on tensors named by their specs, that returns a dict.
+    """Returns a `tf.function` of tensors named by their specs, which returns a dict.
 
     Args:
       function: Takes one nest for each of `input_specs`.

@@ -14,9 +14,9 @@ outputs = runner(**{
 action = outputs["action"]
 ```
 
-Inputs and outputs are those of the signature `action` of `PolicySaver`: a policy
-with state takes it as `1` (`1/0`, ... for a nest), zeros at first, and returns it as
-`state`.
+The model has the inputs and outputs of the signature `action` of `PolicySaver`: a
+policy with a state takes it as `1` (`1/0`, ... for a nest), which is zeros at first,
+and returns it as `state`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
     Args:
       saved_model_path: The directory that `PolicySaver.save` wrote.
       select_tf_ops: Whether the model may use TensorFlow's own operations where
-        TensorFlow Lite has none. It then runs only where the Flex delegate is linked
-        in, which the Python packages of TensorFlow 2.20 and 2.21 leave out. Policies
-        that draw random numbers need it; a `GreedyPolicy` of the usual networks does
-        not.
+        TensorFlow Lite has none. The model then needs the Flex delegate, which the
+        Python packages of TensorFlow 2.20 and 2.21 leave out. Policies that draw random
+        numbers need such operations; a `GreedyPolicy` of the usual networks does not.
 
     Raises:
       FileNotFoundError: `saved_model_path` holds no saved policy.
@@ -61,7 +60,7 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
         raise ValueError(
             f"saved_model_path: the policy in {saved_model_path} uses operations that "
             "TensorFlow Lite lacks, expected its built-in ones only"
-            f"{' and those of TensorFlow' if select_tf_ops else ''}; save a "
+            f"{' and TensorFlow operations' if select_tf_ops else ''}; save a "
             "GreedyPolicy of it, or pass select_tf_ops=True for an interpreter with "
             "the Flex delegate."
         ) from error

@@ -41,7 +41,8 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         self._completed_only = completed_only
         self._generator = generator
         self._device = device
-        # For eager callers. Each reader has its own, so that traces do not accumulate.
+        # This function is for eager callers. Each reader has its own, so that traces do
+        # not accumulate.
         self._episode_compiled = tf.function(trace_counts.of_one_object(self._episode))
         self._gather_compiled = tf.function(trace_counts.of_one_object(self._gather))
 

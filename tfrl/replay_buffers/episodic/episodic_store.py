@@ -1,11 +1,10 @@
 """The variables of an episodic replay buffer, and the order in which they change.
 
 Episodes are numbered as they begin, and episode `i` lies in row `i % capacity`, so a
-new one takes the place of the oldest. Each row has a length and a mark of completion
-beside its frames. A row's episode number is removed before the row is cleared, and
-frames are written before the length that makes them visible. So if a sampler gets a
-row's frames and then finds the row's episode number unchanged, all the frames are of
-that episode.
+new episode replaces the oldest one. Each row has its frames, a length and a mark of
+completion. A row's episode number is removed before the row is cleared, and frames are
+written before the length that makes them visible. So if a sampler gets a row's frames
+and then finds the row's episode number unchanged, all the frames are of that episode.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class EpisodicStore(tf.Module):
 
         Args:
           data_spec: The nest of specs of a frame.
-          capacity: How many episodes the store holds.
+          capacity: The number of episodes that the store holds.
         """
         super().__init__()
         self._capacity = capacity
@@ -58,7 +57,7 @@ class EpisodicStore(tf.Module):
             return tf.where(new, numbered, episode_ids)
 
     def writable(self, episode_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the rows of the episodes still held, and the indices of their ids."""
+        """Returns the rows and indices of the episodes that the store still holds."""
         held = tf.reshape(tf.where(self.is_held(episode_ids)), [-1])
         return tf.gather(episode_ids, held) % self._capacity, held
 
@@ -99,10 +98,10 @@ class EpisodicStore(tf.Module):
     def sampling_counts(
         self, num_steps: int | None, completed_only: bool
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns each row's episode id, its length, and how many samples start there.
+        """Returns each row's episode id, length and number of possible samples.
 
         Each is int64 `[capacity]`. A sample is a window of `num_steps` frames, or a
-        whole episode if that is None.
+        whole episode if `num_steps` is None.
         """
         # The ids are read first: if they are unchanged afterwards, no episode was
         # replaced.

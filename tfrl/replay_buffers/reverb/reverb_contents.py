@@ -20,10 +20,14 @@ class CheckpointedClient(Protocol):
 
 
 class Contents(tf.train.experimental.PythonState):
-    """Saves, in a checkpoint, the path of a checkpoint that the server writes.
+    """Saves a Reverb server's items with each `tf.train.Checkpoint`.
+
+    Whenever a `tf.train.Checkpoint` is saved, the server writes a checkpoint of its
+    own, and the `tf.train.Checkpoint` holds the path of the server's checkpoint.
 
     Attributes:
-      path: The last one, as the client has returned it; None before the first.
+      path: The path of the last checkpoint, as the client has returned it; None before
+        the first.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class Contents(tf.train.experimental.PythonState):
         return json.dumps({"path": str(self.path), "items": self._num_items()})
 
     def deserialize(self, string_value: bytes) -> None:
-        """Logs a warning if the table is empty but the checkpoint's was not."""
+        """Logs a warning if the table is empty, but was not when it was saved."""
         saved = json.loads(string_value)
         if saved["items"] and not self._num_items():
             _logger.warning(

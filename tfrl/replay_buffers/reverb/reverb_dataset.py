@@ -38,14 +38,17 @@ def make_reverb_dataset(
       server_address: The server's address, as "host:port".
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
-      max_in_flight_samples_per_worker: How many items to request ahead of their use.
-      batch_size: How many sequences make an element (`B`); None leaves the batch
-        dimension out. An incomplete last batch is dropped.
-      prefetch_size: How many elements are made ahead.
-      sequence_length: How many frames every item has (`T`); None if the number varies.
+      max_in_flight_samples_per_worker: The number of items to request ahead of their
+        use.
+      batch_size: The number of sequences in an element (`B`); None for no batch
+        dimension. An incomplete last batch is dropped.
+      prefetch_size: The number of elements that are made ahead of their use.
+      sequence_length: The number of frames of every item (`T`); None if the number
+        varies.
       cycle_length: The number of streams from which sequences are taken in turn; None
-        is one.
-      num_parallel_calls: How many streams are read, or functions called, at a time.
+        for one.
+      num_parallel_calls: The number of streams that are read, or calls of functions
+        that run, at a time.
       per_sequence_fn: Applied to the `ReplaySample` of each sequence.
       dataset_transformation: Applied to the dataset of each stream.
       num_workers_per_iterator: See `replay_service.TrajectoryDataset`.
@@ -83,7 +86,7 @@ def make_reverb_dataset(
             make_transformed,
             cycle_length=cycle_length,
             num_parallel_calls=num_parallel_calls or tf.data.AUTOTUNE,
-            # Elements come from whichever stream has one.
+            # Elements come from any stream that has one.
             deterministic=False,
         )
     elif has_functions or batch_size is None:
@@ -110,7 +113,8 @@ def whole_sequences(
       server_address: The server's address.
       table: The table's name.
       data_spec: A nest of specs of one frame, without batch and time.
-      sequence_length: How many frames every item has (`T`); None if the number varies.
+      sequence_length: The number of frames of every item (`T`); None if the number
+        varies.
       **options: Further arguments of `replay_service.TrajectoryDataset`.
 
     Returns:
@@ -134,7 +138,7 @@ def take_failure(server_address: str) -> replay_service.ReverbError | None:
 
 @contextlib.contextmanager
 def reraised(take: Callable[[], Exception | None]) -> Iterator[None]:
-    """Raises the service's own exception in place of a `tf.errors.OpError`.
+    """Raises the service's own exception instead of a `tf.errors.OpError`.
 
     Args:
       take: Returns and forgets the service's last exception; None without one.
@@ -157,7 +161,8 @@ def check_signature(
     Args:
       signature: The table's signature, a nest of specs, or None.
       data_spec: A nest of specs of one frame, without batch and time.
-      sequence_length: How many frames an item must have; None if the number varies.
+      sequence_length: The number of frames that an item must have; None if the number
+        varies.
       table_name: The table's name, for the error.
     """
     if signature is None:
@@ -194,7 +199,7 @@ def repeat_info(
     """
     frames = tf.nest.flatten(sample.data)[0]
     static = frames.shape[: axis + 1]
-    # Kept to a few operations, because they are traced for every dataset.
+    # There are few operations here, because they are traced for every dataset.
     shape = static if static.is_fully_defined() else tf.shape(frames)[: axis + 1]
     info = tf.nest.map_structure(
         lambda leaf: tf.broadcast_to(tf.expand_dims(leaf, -1), shape), sample.info
@@ -210,8 +215,8 @@ def batches(
 
     Args:
       sequences: The result of `whole_sequences`.
-      batch_size: How many sequences make an element (`B`); None leaves the batch
-        dimension out.
+      batch_size: The number of sequences in an element (`B`); None for no batch
+        dimension.
       drop_remainder: Whether to drop an incomplete last batch.
 
     Returns:
@@ -240,7 +245,7 @@ def preprocessed(
     Args:
       sequences: The result of `whole_sequences`.
       sequence_preprocess_fn: Applied to the data; None does nothing.
-      num_parallel_calls: How many calls of the function run in parallel.
+      num_parallel_calls: The number of calls of the function that run in parallel.
     """
     dataset = batches(sequences, None)
     if sequence_preprocess_fn is None:
@@ -251,7 +256,7 @@ def preprocessed(
 
 @tf.autograph.experimental.do_not_convert
 def in_batches(dataset: tf.data.Dataset, batch_size: int | None) -> tf.data.Dataset:
-    """Returns full batches of `batch_size`; None leaves the elements as they are."""
+    """Returns full batches of `batch_size`; None does not change the elements."""
     if batch_size is None:
         return dataset
     return dataset.batch(batch_size, drop_remainder=True)
@@ -263,7 +268,7 @@ def truncate_reshape_rows_by_num_steps(sample: Any, num_steps: int) -> Any:
 
     Args:
       sample: A nest of tensors `[T, ...]`.
-      num_steps: How many frames make a piece (`n`).
+      num_steps: The number of frames in a piece (`n`).
 
     Returns:
       The nest with tensors `[T // n, n, ...]`.
@@ -278,14 +283,13 @@ def mixed_pieces(
     """Cuts batches of sequences of equal length into pieces, and shuffles the pieces.
 
     All pieces of a batch of sequences are put in random order and then divided into
-    batches of pieces. So the pieces of one batch come from many sequences, about as
-    many as the batch has pieces.
+    batches of pieces. So the pieces of one batch come from about as many sequences as
+    the batch has pieces.
 
     Args:
       sequences: A dataset of nests `[P, T, ...]`, for any number `P` of sequences.
-      num_steps: How many frames make a piece (`n`).
-      batch_size: How many pieces make an element (`B`); None leaves the batch dimension
-        out.
+      num_steps: The number of frames in a piece (`n`).
+      batch_size: The number of pieces in an element (`B`); None for no batch dimension.
 
     Returns:
       A dataset of nests `[B, n, ...]`.

@@ -35,7 +35,7 @@ class ReverbObserver:
         Args:
           py_client: The client of the server.
           table_name: The table, or tables, that receive the items.
-          num_frames: How many frames the writer keeps for an item.
+          num_frames: The number of frames that the writer keeps for an item.
           priority: The priority of every item.
 
         Raises:
@@ -77,7 +77,8 @@ class ReverbObserver:
         """
         step_type, next_step_type = self._step_types(trajectory)
         expected = self._next_step_type
-        # After a boundary nothing is left to end, unless the boundary raised an error.
+        # After a boundary there is no episode to end, unless the boundary raised an
+        # error.
         if expected is not None and (step_type != expected or expected == FIRST):
             self._end_at_cut()
         self._next_step_type = next_step_type
@@ -125,7 +126,7 @@ class ReverbObserver:
         raise NotImplementedError
 
     def _end_at_cut(self) -> None:
-        """Ends an episode that was cut off: the next frame does not continue it."""
+        """Ends an episode that the next frame does not continue."""
         raise NotImplementedError
 
     def _append(self, trajectory: trajectory_lib.Trajectory) -> None:
@@ -135,7 +136,8 @@ class ReverbObserver:
     def _write_item(self, num_frames: int) -> None:
         """Creates, in each table, an item of the last `num_frames` frames."""
         writer = self._open_writer()
-        # A flat list, as writers send it; rebuilding the nest would take longer.
+        # This is a flat list, which writers send; rebuilding the nest would take
+        # longer.
         columns = [column[-num_frames:] for column in tree.flatten(writer.history)]
         for name in self._table_names:
             writer.create_item(table=name, trajectory=columns, priority=self._priority)

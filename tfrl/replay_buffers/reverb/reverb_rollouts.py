@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 class ReverbRolloutObserver:
     """Writes the sequences of all environments of a batch, by one writer.
 
-    The items are those that a `ReverbTrajectorySequenceObserver` for each environment
-    would write, byte for byte: sequences of `sequence_length` successive frames of one
-    environment, each beginning `stride_length` frames after the one before. They may
-    cross the ends of episodes and of rollouts, and frames in several of them are sent
-    and stored once. But there is one connection for all environments, and no work in
-    Python for each frame.
+    The items are the same, byte for byte, as if a `ReverbTrajectorySequenceObserver`
+    for each environment had written them: sequences of `sequence_length` successive
+    frames of one environment, each beginning `stride_length` frames after the one
+    before. They may cross the ends of episodes and of rollouts, and frames in several
+    items are sent and stored once. But there is one connection for all environments,
+    and no work in Python for each frame.
 
-    Items are inserted in the order of their last frames, those of the same frame in the
-    order of the environments. The server counts all of them as one episode.
+    Items are inserted in the order of their last frames, and items with the same last
+    frame in the order of the environments. The server counts all items as one episode.
 
     Only one thread may use an observer at a time.
     """
@@ -45,15 +45,16 @@ class ReverbRolloutObserver:
         Args:
           py_client: The client of the server.
           table_name: The table to write to.
-          sequence_length: How many frames make an item (`T`).
-          stride_length: How many frames after an item the next item begins.
+          sequence_length: The number of frames in an item (`T`).
+          stride_length: The number of frames from the start of one item to the start of
+            the next.
           batch_size: The number of environments (`B`).
           rollout_length: The largest number of frames in a rollout (`N`).
           priority: The priority of new items.
 
         Raises:
           ValueError: If a length or size is not positive, or the priority is not a
-            finite number from 0 up.
+            finite number of at least 0.
           replay_service.ReplayUnavailable: If no server answers.
         """
         number_checks.check_sizes(
@@ -69,20 +70,20 @@ class ReverbRolloutObserver:
         self._batch_size = batch_size
         self._rollout_length = rollout_length
         self._priority = float(priority)
-        # The frames of an environment since the first frame of the next item; negative
-        # if that frame is yet to come.
+        # The number of frames of an environment since the first frame of the next item;
+        # negative if that frame is yet to come.
         self._pending = 0
         self._writer = py_client.trajectory_writer(
             num_keep_alive_refs=(sequence_length + rollout_length) * batch_size
         )
 
     def __call__(self, rollout: Any) -> None:
-        """Writes the items that a rollout completes. Never waits for the server.
+        """Writes the items that a rollout completes; never waits for the server.
 
         Args:
-          rollout: A nest, such as a `Trajectory`, of arrays or eager tensors
-            `[N, B, ...]`: successive frames, which follow those of the rollout before.
-            The observer keeps them: do not change arrays afterwards.
+          rollout: A nest, such as a `Trajectory`, of arrays or eager tensors `[N, B,
+            ...]`: successive frames, which follow the frames of the rollout before. The
+            observer keeps the arrays, so do not change them afterwards.
 
         Raises:
           ValueError: If an array is not `[N, B, ...]`, or N is larger than
@@ -103,7 +104,7 @@ class ReverbRolloutObserver:
                 f"{self._rollout_length}; give the observer the environment's "
                 "batch_size and the length of the longest rollout."
             )
-        # One after another, the frames of a time step and then those of the next one.
+        # The frames of one time step come before the frames of the next one.
         self._writer.extend([leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves])
         self._pending += shape[0]
         self._write_items()
@@ -129,7 +130,7 @@ class ReverbRolloutObserver:
         self._writer.close()
 
     def _write_items(self) -> None:
-        """Creates the items whose frames are all there."""
+        """Creates the items whose frames are complete."""
         excess = self._pending - self._sequence_length
         if excess < 0:
             return

@@ -31,7 +31,7 @@ class Rows:
           make_observer: A function that makes an observer from the client.
           client: The client of the server to write to.
           data_spec: A nest of specs of one frame.
-          batch_size: How many rows a batch has.
+          batch_size: The number of rows of a batch.
         """
         self.check = batch_check.BatchCheck(data_spec, batch_size)
         self._pack = _packing(data_spec)
@@ -39,7 +39,7 @@ class Rows:
         self._number = 0
 
     def add(self, *leaves: np.ndarray) -> list[int]:
-        """Writes a batch, leaves `[B, ...]`; returns its number since `reset`."""
+        """Writes a batch of leaves `[B, ...]`; returns its number since `reset`."""
         for row, observer in enumerate(self._observers):
             observer(self._pack(iter([leaf[row] for leaf in leaves])))
         self._number += 1
@@ -49,8 +49,8 @@ class Rows:
         """Waits until the server has all items.
 
         Args:
-          timeout_ms: The number of milliseconds to wait for those of each row; None for
-            no limit.
+          timeout_ms: The number of milliseconds to wait for the items of each row; None
+            for no limit.
 
         Raises:
           DeadlineExceededError: If time is up first. The items are inserted later.
@@ -85,7 +85,7 @@ def _packing(spec: Any) -> Callable[[Iterator[Any]], Any]:
 
 
 def stack_padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stacks arrays `[T, ...]` of any lengths, with zeros after the shorter ones."""
+    """Stacks arrays `[T, ...]` of any lengths; shorter arrays are padded with zeros."""
     length = max(len(array) for array in arrays)
     stacked = np.zeros([len(arrays), length, *arrays[0].shape[1:]], arrays[0].dtype)
     for row, array in zip(stacked, arrays, strict=True):

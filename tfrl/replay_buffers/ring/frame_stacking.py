@@ -1,4 +1,4 @@
-"""`FrameStacking`: a buffer's row format that stores each frame of a stack once."""
+"""`FrameStacking`, a buffer's row format that stores each frame of a stack once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class StackedRow(NamedTuple):
     """A row of a buffer that stacks frames when it samples.
 
     Attributes:
-      step: A `Trajectory` with the newest frame in place of each stack.
-      age: How many rows before it hold older frames of its stack; int64.
+      step: A `Trajectory` with the newest frame instead of each stack.
+      age: The number of earlier rows that hold older frames of its stack; int64.
     """
 
     step: Any
@@ -31,10 +31,10 @@ class FrameStacking(row_format.RowFormat):
     An observation that a wrapper has stacked holds `num_frames` frames, and all but the
     newest are in the observations before it, too. A buffer with this format stores each
     frame once, so a million transitions with observations of uint8 `[84, 84, 4]` take 7
-    GB in place of 28. Users write and sample the same observations as without it: a
-    sampled stack is, byte for byte, what the wrapper returned, at the start of an
-    episode as well. There it may be filled with the padding, or go on from the stack
-    before, as EnvPool's does after a lost life.
+    GB instead of 28. Users write and sample the same observations as without it: a
+    sampled stack is, byte for byte, the stack that the wrapper returned, also at the
+    start of an episode. A stack at the start may be filled with the padding, or
+    continue the stack before, as EnvPool's stacks do after a lost life.
 
     ```python
     replay_buffer = TFUniformReplayBuffer(
@@ -46,7 +46,7 @@ class FrameStacking(row_format.RowFormat):
     ```
 
     It fits `suite_atari`, whose last wrapper is `FrameStack4`, and Gymnasium's and
-    EnvPool's Atari, with `axis=0` where the frames are the first axis. For `tfrl`'s
+    EnvPool's Atari, with `axis=0` if the frames are the first axis. For `tfrl`'s
     `HistoryWrapper` the axis is 0 and the padding "zeros" (or "first" with
     `tile_first_step_obs`); for `tfrl.wrappers.FrameStackingWrapper` the padding is
     "zeros". The observations must be stacked already when they are written; each write
@@ -65,13 +65,14 @@ class FrameStacking(row_format.RowFormat):
         """Creates the format.
 
         Args:
-          num_frames: How many frames make an observation, the current one included.
+          num_frames: The number of frames in an observation, including the current one.
           axis: The axis of the frames in an observation, oldest frame first: -1 for
             `[..., num_frames]`, 0 for `[num_frames, ...]`.
-          padding: What a stack holds for times before its episode: "first" repeats the
-            episode's first frame, "zeros" are zeros.
-          is_stacked: Which observations are stacks: True for all of them, or a nest of
-            bools in the structure of the observation. The others are stored whole.
+          padding: The frames for times before the episode: "first" repeats the
+            episode's first frame, and "zeros" are zeros.
+          is_stacked: Marks the observations that are stacks: True for all observations,
+            or a nest of bools in the structure of the observation. Other observations
+            are stored whole.
 
         Raises:
           TypeError: If `num_frames` or `axis` is not an integer.
@@ -87,8 +88,8 @@ class FrameStacking(row_format.RowFormat):
             )
         if padding not in ("first", "zeros"):
             raise ValueError(
-                f"padding: got {padding!r}, expected 'first' or 'zeros'; give what the "
-                "wrapper fills the first stack of an episode with."
+                f"padding: got {padding!r}, expected 'first' or 'zeros'; give the "
+                "padding with which the wrapper fills the first stack of an episode."
             )
         self._num_frames = num_frames
         self._axis = axis
@@ -97,13 +98,13 @@ class FrameStacking(row_format.RowFormat):
         self.context_frames = num_frames - 1
 
     def stored_spec(self, data_spec: Any) -> StackedRow:
-        """Returns the specs of a row: those of a frame, without the older frames.
+        """Returns the specs of a row: the specs of a frame, without the older frames.
 
         Args:
           data_spec: The specs of a `Trajectory`, such as `agent.collect_data_spec`.
 
         Raises:
-          TypeError: If they are the specs of something else.
+          TypeError: If `data_spec` is not a `Trajectory`.
           ValueError: If an observation does not hold `num_frames` frames.
         """
         if not isinstance(data_spec, trajectory.Trajectory):
@@ -152,8 +153,8 @@ class FrameStacking(row_format.RowFormat):
             tf.reduce_all(begins | follows),
             [
                 "observation: got a stack whose last frame but one is not the newest "
-                f"frame of the step before, or, where an episode starts, not what "
-                f"padding={self._padding} says. Expected observations that a wrapper "
+                "frame of the step before, or a first stack that differs from "
+                f"padding={self._padding}. Expected observations that a wrapper "
                 f"stacks along axis {self._axis}, oldest frame first. Give the axis "
                 "and the padding of that wrapper, or say in is_stacked which "
                 "observations are stacks, or leave row_format out. Frames that an "
@@ -164,9 +165,10 @@ class FrameStacking(row_format.RowFormat):
             return StackedRow(rows, tf.identity(age))
 
     def decode(self, window: row_format.Window) -> Any:
-        """Returns the frames of a window with their stacks put together again."""
+        """Returns the frames of a window with rebuilt stacks."""
         rows = window.read(window.ids)
-        # How far back each frame of a stack lies, `[..., num_frames]`.
+        # The number of steps by which each frame of a stack lies back, `[...,
+        # num_frames]`.
         back = tf.range(self._num_frames - 1, -1, -1, dtype=tf.int64)
         age = tf.expand_dims(rows.age, -1)
         held = back <= age

@@ -1,4 +1,4 @@
-"""`Hindsight`: a buffer's row format that relabels goals when it samples."""
+"""`Hindsight`, a buffer's row format that relabels goals when it samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks, seeds
 
-# A search for an episode's end divides what is left by this number at each round.
+# A search for an episode's end divides the remaining range by this number at each
+# round.
 _FANOUT = 16
 
 
@@ -22,7 +23,7 @@ class HindsightRow(NamedTuple):
 
     Attributes:
       step: The `Trajectory` as it was written.
-      episode: How many episodes began before it in this environment, int64.
+      episode: The number of earlier episodes in this environment, int64.
     """
 
     step: Any
@@ -30,19 +31,19 @@ class HindsightRow(NamedTuple):
 
 
 class Hindsight(row_format.RowFormat):
-    """Replaces goals by goals that were reached later, in a part of what is sampled.
+    """Replaces goals by goals that were reached later, in a part of the samples.
 
     This is Hindsight Experience Replay (Andrychowicz et al., 2017, arXiv:1707.01495)
     with its strategy "future": with the probability k / (k + 1), a sampled window gets
     the goal that a step after its first one reached, drawn uniformly from the rest of
-    the episode, as far as the buffer holds it. All rewards in the window are computed
-    again, so n-step returns are right. Nothing is taken from, or written into, another
-    episode. Goals are relabelled in random samples alone; `gather_all` and passes in
-    order return what was written.
+    the episode, as far as the buffer holds the episode. All rewards in the window are
+    computed again, so n-step returns are right. Nothing is taken from, or written into,
+    another episode. Goals are relabelled in random samples alone; `gather_all` and
+    passes in order return the original goals.
 
-    Observations are dictionaries with `achieved_goal` and `desired_goal`, as those of
-    Gymnasium-Robotics, and the reward for a step is a function of the achieved goal
-    after it and the desired one:
+    Observations are dictionaries with `achieved_goal` and `desired_goal`, as in
+    Gymnasium-Robotics, and the reward for a step is a function of the desired goal and
+    of the goal achieved after the step:
 
     ```python
     def reward(achieved_goal, desired_goal):
@@ -54,10 +55,10 @@ class Hindsight(row_format.RowFormat):
     )
     ```
 
-    `Hindsight.of(environment)` takes what the environment offers. Discounts stay as
-    they were collected, unless a `GoalReplayEnvWrapper` rewrites them. The last frame
-    of a window keeps its reward where the buffer has no frame after it; no agent reads
-    that reward.
+    `Hindsight.of(environment)` takes the functions of the environment. Discounts stay
+    as they were collected, unless a `GoalReplayEnvWrapper` rewrites them. The last
+    frame of a window keeps its reward where the buffer has no frame after it; no agent
+    reads that reward.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class Hindsight(row_format.RowFormat):
 
         Args:
           reward_fn: A function of tensors, `(achieved_goal, desired_goal)` with goals
-            `[N, *shape]`, that returns rewards `[N]`. Or a function of arrays in a
-            `HostReward`, or a `GoalWrapperRelabeler`.
-          goals_per_step: How many relabelled windows there are for each one with its
-            own goal, k.
+            `[N, *shape]`, that returns rewards `[N]`. Or a `HostReward`, which holds a
+            function of arrays, or a `GoalWrapperRelabeler`.
+          goals_per_step: The number k of relabelled windows for each window with its
+            own goal.
 
         Raises:
           TypeError: If `reward_fn` cannot be called, or `goals_per_step` is not an
@@ -96,26 +97,26 @@ class Hindsight(row_format.RowFormat):
             if isinstance(reward_fn, relabelers.GoalWrapperRelabeler)
             else relabelers.GoalRelabeler(reward_fn)
         )
-        # Of the calls on the host, if there are any.
+        # The channel of the calls on the host, if there are any.
         self._channel: host_calls.Channel | None = getattr(reward_fn, "channel", None)
         self.calls_python = self._channel is not None
         self._chance = goals_per_step / (goals_per_step + 1)
-        # To know the reward of a window's first step, which is in the frame before.
+        # The reward of a window's first step is in the frame before the window.
         self.context_frames = 1
 
     @classmethod
     def of(cls, environment: Any, goals_per_step: int = 4) -> Hindsight:
         """Returns a format with the functions of an environment.
 
-        - Of a `GoalReplayEnvWrapper`, these are its own two functions.
+        - A `GoalReplayEnvWrapper` gives its own two functions.
         - A native environment's `compute_reward(achieved_goal, desired_goal)` takes
           tensors and becomes part of the graph.
         - Another environment's `compute_reward(achieved_goal, desired_goal, info)` is
           called on the host with arrays `[N, ...]` and an empty `info`.
 
         Args:
-          environment: A `PyEnvironment`, or an environment of tensors. Functions on
-            the host are those of its first member, which must be in this process.
+          environment: A `PyEnvironment`, or an environment of tensors. Functions on the
+            host come from its first member, which must be in this process.
           goals_per_step: See the constructor.
 
         Raises:
@@ -136,7 +137,7 @@ class Hindsight(row_format.RowFormat):
           data_spec: The specs of a `Trajectory`, such as `agent.collect_data_spec`.
 
         Raises:
-          TypeError: If they are the specs of something else.
+          TypeError: If `data_spec` is not a `Trajectory`.
           ValueError: If observations do not hold an achieved and a desired goal of one
             spec, or there is more than one reward.
         """
@@ -167,7 +168,7 @@ class Hindsight(row_format.RowFormat):
         )
 
     def decode(self, window: row_format.Window) -> Any:
-        """Returns the frames of a window, some of them with goals reached later."""
+        """Returns the frames of a window, some with goals that were reached later."""
         rows = window.read(window.ids)
         if window.seed is None:
             return rows.step
@@ -180,7 +181,7 @@ class Hindsight(row_format.RowFormat):
         later = 1 + tf.minimum(later, tf.maximum(span - 1, 0))
         chosen = seeds.uniform(chances, first.shape) < self._chance
         chosen &= (span > 0) & (rows.episode == episode)
-        # Where nothing is chosen, whatever is read there is not used.
+        # Where nothing is chosen, the values read are not used.
         reached = tf.where(span > 0, first + later, first)
         after = window.read(tf.minimum(window.ids + 1, window.newest))
         has_next = (window.ids < window.newest) & (after.episode == rows.episode)

@@ -1,9 +1,9 @@
 """A table that keeps the small parts of a row side by side, in one `tf.Variable`.
 
-A row of a replay buffer is a handful of numbers. If each number had its own variable,
-reading a random row of a large table would cost a cache miss for each number, and every
-variable would need an operation to write and one to read. Here the numbers are the
-words of one row.
+A row of a replay buffer often consists of a few numbers. If each number had its own
+variable, reading a random row of a large table would cost a cache miss for each number,
+and every variable would need an operation to write and one to read. Here the numbers
+are the words of one row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PackedTable(tf.Module, tracking.Untracked):
           ValueError: If a leaf is not a `tf.TensorSpec` of fully defined shape.
         """
         super().__init__(name=scope)
-        table.slot_names(tensor_spec)  # Checks the leaves.
+        table.slot_names(tensor_spec)  # This checks the leaves.
         self._set_untracked("_spec", tensor_spec)
         # Packing a single leaf would gain nothing.
         self._layout = words.WordLayout(tree.flatten(tensor_spec), fewest=2)
@@ -47,7 +47,7 @@ class PackedTable(tf.Module, tracking.Untracked):
             internals.checkpoint_as_int32(self._table.variables()[-1])
 
     def variables(self) -> list[tf.Variable]:
-        """Returns the separate leaves' variables, then the words' variable."""
+        """Returns the variables of separate leaves, and then the variable of words."""
         return self._table.variables()
 
     def read(self, rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `Hindsight` calls to write a goal into time steps, in a graph or on the host."""
+"""Relabelers, which write goals into time steps, in a graph or on the host."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class GoalRelabeler:
         """Returns the observations of `steps`, the rewards and the discounts.
 
         Args:
-          reached: The steps that reached the goals, tensors that can be broadcast to
-            the shape of the others, such as `[B, 1, ...]`.
+          reached: The steps that reached the goals. Their shapes, such as `[B, 1,
+            ...]`, can be broadcast to the shapes of `steps`.
           steps: Steps `[B, T, ...]` of the same episodes.
-          following: The steps after them, `[B, T, ...]`; the rewards and discounts are
-            theirs.
+          following: The steps after `steps`, `[B, T, ...]`, to which the rewards and
+            discounts belong.
         """
         desired = steps.observation[_DESIRED]
         goal = tf.broadcast_to(reached.observation[_ACHIEVED], tf.shape(desired))
@@ -105,8 +105,8 @@ class GoalRelabeler:
 class GoalWrapperRelabeler:
     """Relabels by the two functions of a `GoalReplayEnvWrapper`, on the host.
 
-    They are given the steps as agents see them, with the wrapper's observations:
-    batches `[N, ...]` if the environment is batched, else one after the other.
+    The functions get the steps with the wrapper's observations, as agents do: batches
+    `[N, ...]` if the environment is batched, else one step after the other.
     """
 
     def __init__(self, environment: wrappers.GoalReplayEnvWrapper) -> None:
@@ -171,7 +171,7 @@ class GoalWrapperRelabeler:
 
 
 def of_environment(environment: Any) -> RewardFn | GoalWrapperRelabeler:
-    """Returns what an environment offers; see `Hindsight.of`."""
+    """Returns a relabeler with an environment's functions; see `Hindsight.of`."""
     is_on_host = isinstance(environment, py_environment.PyEnvironment) or getattr(
         environment, "calls_python", False
     )

@@ -2,15 +2,15 @@
 
 Frame number `i` of environment `b` lies in row `i % R * B + b` of one flat table, so
 that the frames of one step are a block, written by one operation. `R` is one more than
-the `max_length` frames that can be sampled, and this spare block makes it safe to
+the `max_length` frames that can be sampled, and this extra block makes it safe to
 sample while a writer is at work. A frame is written into a row that is no longer
 sampled. Only then does the head advance, which adds the new frame and removes the
 oldest one.
 
 A window of frames is identified by the *key* of its first frame: `i * B + b`.
 
-What is stored of a frame, and what is made of stored rows, is the buffer's `RowFormat`.
-A format that reads frames before a window has as many blocks more in its ring.
+The buffer's `RowFormat` converts frames to stored rows and back. If a format reads
+frames before a window, the ring has so many further blocks.
 """
 
 from __future__ import annotations
@@ -68,21 +68,22 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
         Args:
           data_spec: A nest of `tf.TensorSpec`s of one frame, without batch and time.
-          batch_size: How many environments are written together (`B`).
-          max_length: How many frames of each environment are kept (`L`).
-          scope: The prefix of the variables' names; None is the class's name.
+          batch_size: The number of environments that are written together (`B`).
+          max_length: The number of frames of each environment that are kept (`L`).
+          scope: The prefix of the variables' names; None takes the class's name.
           device: The device of the variables; None leaves it to TensorFlow.
           table_fn: A function that makes the storage from the spec and the number of
             rows.
           dataset_drop_remainder: Whether a deterministic pass drops batches and windows
             that are not full.
-          dataset_window_shift: How far a deterministic pass moves from one window to
-            the next; None is `num_steps`, so that windows do not overlap.
-          stateful_dataset: The value of the property of this name; it changes nothing
-            else, because all datasets read variables.
+          dataset_window_shift: The number of frames from the start of one window to the
+            start of the next in a deterministic pass; None takes `num_steps`, so that
+            windows do not overlap.
+          stateful_dataset: The value of the property of the same name. It has no other
+            effect, because all datasets read variables.
           seed: The seed of the sampling; None follows `tf.random.set_seed`.
-          row_format: What is stored of a frame and made of stored rows, such as
-            `FrameStacking`; None stores frames as they are.
+          row_format: The conversion of frames to stored rows and back, such as
+            `FrameStacking`; None stores frames unchanged.
 
         Raises:
           ValueError: If a size is not positive, or a spec cannot be stored.
@@ -110,7 +111,8 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
                 -1, dtype=tf.int64, trainable=False, name="last_id"
             )
             self._generator = seeds.make_generator(seed)
-        # For eager callers. Each buffer has its own, so that traces do not accumulate.
+        # This function is for eager callers. Each buffer has its own, so that traces do
+        # not accumulate.
         self._draw_compiled = tf.function(
             trace_counts.of_one_object(self._draw), autograph=False
         )
@@ -126,7 +128,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def supports_xla(self) -> bool:
-        """Whether XLA can compile the calls: not if it cannot make those of Python."""
+        """Whether XLA can compile the calls, including any calls of Python."""
         return not self.calls_python or host_calls.obstacle() is None
 
     @property
@@ -157,7 +159,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def device(self) -> str | None:
-        """The device that the constructor was given."""
+        """The device that was given to the constructor."""
         return self._device
 
     @property
@@ -182,9 +184,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         XLA.
 
         Args:
-          sample_batch_size: How many windows to draw (`N`); None draws one and leaves
-            the batch dimension out.
-          num_steps: How many frames make a window (`T`); None gives single frames
+          sample_batch_size: The number of windows to draw (`N`); None draws one window
+            without a batch dimension.
+          num_steps: The number of frames in a window (`T`); None gives single frames
             without a time dimension.
           seed: An integer, or an integer tensor `[2]`; None takes the next seed of the
             buffer's own generator.
@@ -296,7 +298,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         """Returns items, their info, and whether no writer can have overwritten them.
 
         The head is read again after the rows were gathered: rows that are still valid
-        then were not written to in between, because a writer works in the spare block.
+        then were not written to in between, because a writer works in the extra block.
         """
         shape = [] if sample_batch_size is None else [sample_batch_size]
         with self._placed(), tf.name_scope("sample"):
@@ -317,7 +319,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             items = self._decode(columns, ids, head, first_ids, seed)
             with tf.control_dependencies(tf.nest.flatten(items)):
                 head_after = self._last_id.read_value()
-            # The head falls if the buffer is cleared.
+            # The head decreases if the buffer is cleared.
             intact = (head_after >= head) & tf.reduce_all(
                 starts > head_after - self._max_length
             )
@@ -348,7 +350,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             tf.data.Dataset.from_tensors(0)
             .repeat()
             .map(draw, num_parallel_calls)
-            # Costs next to nothing; a tf.while_loop would take a third more time.
+            # This costs next to nothing; a tf.while_loop would take a third more time.
             .filter(lambda items, info, intact: intact)
             .map(finish, num_parallel_calls)
         )
@@ -367,8 +369,9 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         def draw() -> tuple[Any, BufferInfo]:
             items, info, intact = self._draw(sample_batch_size, num_steps, None)
 
-            # Not part of the graph around it, where each operation of a branch takes
-            # time even if the other branch is taken, as it nearly always is.
+            # This is not part of the outer graph, where each operation of a branch
+            # takes time even if the other branch is taken, which is nearly always the
+            # case.
             @tf.function(autograph=False, experimental_attributes={"_noinline": True})
             def redraw() -> Any:
                 def again(_: tf.Tensor, drawn: Any) -> tuple[tf.Tensor, Any]:
@@ -472,7 +475,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
         return replay_buffer.placed(self._device)
 
     def _places(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | int]:
-        """Returns the ids and the columns of keys; the columns as 0 if all are 0."""
+        """Returns the ids and the columns of keys; a single 0 if all columns are 0."""
         if self._batch_size == 1:
             return keys, 0
         return keys // self._batch_size, keys % self._batch_size
@@ -521,7 +524,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
     def _valid_starts(
         self, head: tf.Tensor, num_steps: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the first id at which a window may start, and how many there are."""
+        """Returns the first valid start of a window, and the number of valid starts."""
         held = tf.minimum(head + 1, self._max_length)
         return head + 1 - held, tf.maximum(held + (1 - num_steps), 0)
 

@@ -1,4 +1,4 @@
-"""`RowFormat`: what a ring buffer stores of a frame, and what it makes of its rows."""
+"""`RowFormat`, which converts frames to the rows of a ring buffer and back."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import tensorflow as tf
 
 
 class Window(NamedTuple):
-    """The frames that a buffer was asked for, and how to read any others.
+    """The frames to return, and a function that reads other frames.
 
     Attributes:
-      ids: The running numbers of the frames in their environments, int64 `[...]`.
+      ids: The consecutive numbers of the frames in their environments, int64 `[...]`.
       first: The numbers of the windows' first frames, shaped like `ids`, but with one
         frame where windows have a dimension of time.
       newest: The number of the newest frame of every environment, int64 `[]`.
-      max_length: How many frames of an environment can be sampled.
+      max_length: The number of frames of an environment that can be sampled.
       seed: A seed for this draw, int64 `[2]`; None if the frames were not drawn at
-        random, but listed.
+        random.
       read: Returns the stored rows of the frames with other numbers in the same
-        environments, `[..., *more]`, given these numbers. It is right for frames
-        from `context_frames` before the oldest frame to `newest`.
+        environments, `[..., *more]`, given these numbers. It is valid for frames from
+        `context_frames` before the oldest frame to `newest`.
     """
 
     ids: tf.Tensor
@@ -34,14 +34,15 @@ class Window(NamedTuple):
 
 
 class RowFormat:
-    """Stores frames as they are; subclasses store something else, or return it.
+    """Stores frames unchanged; subclasses store or return a different form.
 
     A format has no state that checkpoints hold, so one may serve several buffers. Its
     functions are traced into graphs, which XLA may compile.
 
     Attributes:
-      context_frames: How many frames before the first of a window `decode` may read.
-        The buffer keeps this many more of each environment than it samples.
+      context_frames: The number of frames before a window that `decode` may read. The
+        buffer keeps so many frames of each environment beyond the frames that it
+        samples.
       calls_python: Whether `decode` calls functions on the host.
     """
 
@@ -56,11 +57,11 @@ class RowFormat:
         """Returns the nest of specs of a stored row.
 
         Args:
-          data_spec: The specs of a frame, as users write and sample it.
+          data_spec: The specs of a frame in the form that users write and sample.
 
         Raises:
           ValueError: If frames of these specs cannot be stored.
-          TypeError: If they are no frames of the kind that is expected.
+          TypeError: If the frames are not of the expected kind.
         """
         return data_spec
 
@@ -69,9 +70,10 @@ class RowFormat:
 
         Args:
           items: The frames, `[B, ...]` in the structure of the data spec.
-          new_id: The frames' running number, int64 `[]`; 0 in an empty buffer.
-          previous: Returns the rows `[B, ...]` of the frames before, which mean nothing
-            if `new_id` is 0.
+          new_id: The consecutive number of the frames, int64 `[]`; 0 in an empty
+            buffer.
+          previous: Returns the rows `[B, ...]` of the frames before, which have no
+            meaning if `new_id` is 0.
 
         Returns:
           Tensors `[B, ...]` in the structure of the stored spec.

@@ -2,8 +2,8 @@
 
 There are two levels: blocks of values that lie side by side, and the sum of each block.
 A draw searches the running sum of the blocks, and then the running sum within a block.
-A tree of more levels adds fewer numbers. But in a plain graph each operation takes
-longer than adding a hundred numbers, and two levels need the fewest operations.
+A tree with more levels would add fewer numbers. But in a plain graph each operation
+takes longer than adding a hundred numbers, and two levels need the fewest operations.
 
 The sums do not drift: a write recomputes the sum of a block from its values, in
 float64, and never adds a difference.
@@ -17,20 +17,20 @@ import tensorflow as tf
 
 from tfrl.compilation import accelerators, context
 
-# How many entries `best_block` expects to be drawn together.
+# The number of entries that `best_block` expects to be drawn together.
 _DRAWS = 64
-# How many children a node has when XLA descends. It takes time in proportion to the
-# square of the numbers in a running sum, and next to none for an operation.
+# The number of children of a node when XLA descends. XLA takes time in proportion to
+# the square of the length of a running sum, and next to none for an operation.
 _FANOUT = 16
 
 
 class SumTree(tf.Module):
-    """Holds non-negative values at the positions of a window that slides on.
+    """Holds non-negative values at the positions of a sliding window.
 
     Positions count from 0 without end; position `p` is kept in leaf `p % num_leaves`. A
-    range that is drawn from may span `max_span` positions, which is why there are up to
-    two blocks of leaves more. Positions that have left the window must be 0 before a
-    range begins in their block.
+    range from which `draw` draws may span `max_span` positions; for this there are up
+    to two extra blocks of leaves. Positions that have left the window must be 0 before
+    a range begins in their block.
 
     `write` and `draw` take a batch, and compile under XLA.
     """
@@ -39,13 +39,14 @@ class SumTree(tf.Module):
         """Creates the variables, all zero.
 
         Args:
-          max_span: How many positions a range may span.
-          block: How many values a block has; None is what suits 64 draws at a time.
+          max_span: The number of positions that a range may span.
+          block: The number of values in a block; None takes a number that suits 64
+            draws at a time.
         """
         super().__init__()
         self._block = block or best_block(max_span)
-        # A range may lie in one block more than would hold it. One more block is spare:
-        # its first leaf receives the writes that are to have no effect.
+        # A range may touch one block more than it could fill. There is one further
+        # block, whose first leaf receives the writes that should have no effect.
         self._num_blocks = -(-max_span // self._block) + 1
         rows = self._num_blocks + 1
         self._values = tf.Variable(
@@ -57,7 +58,7 @@ class SumTree(tf.Module):
 
     @property
     def num_leaves(self) -> int:
-        """After how many positions a leaf is used again."""
+        """The number of positions after which a leaf is used again."""
         return self._num_blocks * self._block
 
     @property
@@ -79,8 +80,8 @@ class SumTree(tf.Module):
         """Sets values and recomputes the sums of their blocks.
 
         Args:
-          positions: Where to write, int64 `[N]`. A position that is given twice gets
-            the larger value, so that the result does not depend on the order.
+          positions: The positions to write, int64 `[N]`. A position that is given twice
+            gets the larger value, so that the result does not depend on the order.
           values: float64 `[N]`, none negative.
           keep: bool `[N]`; where False, nothing is written. None writes everything, and
             no position may be given twice.
@@ -104,16 +105,16 @@ class SumTree(tf.Module):
     def draw(
         self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Finds where the running sum of a range passes fractions of the range's total.
+        """Finds where the running sum of a range passes fractions of its total.
 
         With uniform fractions, a position is drawn with probability value / sum.
-        Positions of value 0 are drawn only if the range has no others: rounding cannot
-        lead to them, nor out of the range.
+        Positions of value 0 are drawn only if all values in the range are 0. Rounding
+        can lead neither to such positions nor out of the range.
 
         Args:
           fractions: float64 `[N]` or `[]`, in [0, 1).
           begin: The first position of the range, int64 `[]`.
-          end: The position after the last one, int64 `[]`, at most `max_span` on.
+          end: The position after the last one, int64 `[]`, at most `begin + max_span`.
 
         Returns:
           The positions, int64 `[N]` (or `[]`), their values and the range's total.
@@ -127,13 +128,14 @@ class SumTree(tf.Module):
     def _find(
         self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns what `draw` does, in few operations."""
+        """Returns the results of `draw`, with few operations."""
         first, last, stop = self._ends(begin, end)
         before = tf.cumsum(self._sums_from(first), exclusive=True)
         last_row = tf.gather(self._values, (first + last) % self._num_blocks)
         rest_of_last = tf.gather(tf.cumsum(last_row, exclusive=True), stop)
         total = tf.gather(before, last) + rest_of_last
-        # Less than the total, as float64 rounds a fraction below 1.
+        # This is less than the total, because float64 rounds a fraction below 1 to less
+        # than 1.
         target = fractions * total
         row = tf.reshape(
             _search("UpperBound", tf.expand_dims(before, 0), tf.expand_dims(target, 0))
@@ -144,8 +146,8 @@ class SumTree(tf.Module):
         values = tf.gather(self._values, block % self._num_blocks)
         ends = tf.cumsum(values, axis=1)
         rest = target - tf.gather(before, row)
-        # Because of rounding, the sum may never pass `rest`: then the position is taken
-        # where the sum becomes what it is at the end.
+        # Because of rounding, the sum may never pass `rest`. Then the position is the
+        # one where the sum reaches its final value.
         at_end = tf.where(tf.equal(row, last), stop - 1, self._block - 1)
         at_end = tf.gather(ends, tf.expand_dims(at_end, 1), batch_dims=1)
         column = tf.reshape(
@@ -161,7 +163,7 @@ class SumTree(tf.Module):
     def _find_by_steps(
         self, fractions: tf.Tensor, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns what `draw` does, with running sums of few numbers."""
+        """Returns the results of `draw`, with running sums of few numbers."""
         first, last, stop = self._ends(begin, end)
         column = tf.range(self._block, dtype=tf.int64)
         last_row = tf.gather(self._values, (first + last) % self._num_blocks)
@@ -181,10 +183,10 @@ class SumTree(tf.Module):
     def _ends(
         self, begin: tf.Tensor, end: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the first block, how many full ones follow, and the end in the last.
+        """Returns the first block, the number of full blocks, and the end in the last.
 
-        All are int64 `[]`. The first block is full, because what lies before `begin`
-        is 0.
+        All are int64 `[]`. The first block is full, because the values before `begin`
+        are 0.
         """
         first, last = begin // self._block, end // self._block
         return first, last - first, end - last * self._block
@@ -203,8 +205,8 @@ class SumTree(tf.Module):
 def best_block(max_span: int) -> int:
     """Returns the block's length for which the draws add the fewest numbers.
 
-    They add `max_span / length` sums of blocks, and `length` values for each draw. The
-    result is a power of 2, at least 16.
+    The draws add `max_span / length` sums of blocks, and `length` values for each draw.
+    The result is a power of 2, at least 16.
     """
     return max(16, 2 ** round(math.log2(max_span / _DRAWS) / 2))
 
@@ -219,7 +221,7 @@ def _search(bound: str, numbers: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
 def _descend(
     values: tf.Tensor, rest: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns where in rows of `values` the running sum passes `rest`, `[N]`.
+    """Finds where the running sum of each row of `values` passes `rest`, `[N]`.
 
     Args:
       values: `[N, K]`, or `[1, K]` for one row that all share.
@@ -246,7 +248,7 @@ def _descend(
 
 
 def _pick(values: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns where in `values`, `[N, K]`, the running sum passes `rest`, `[N]`.
+    """Finds where the running sum of each row of `values` passes `rest`, `[N]`.
 
     The results are as in `_descend`.
     """

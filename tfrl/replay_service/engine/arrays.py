@@ -16,7 +16,7 @@ _MOST = 1 << 28  # Bytes to reserve for a large array.
 def grown(array: np.ndarray, size: int, reserved: int) -> np.ndarray:
     """Returns an array with more elements, which are 0.
 
-    Copies nothing as long as `size` is at most the number of elements reserved in an
+    Nothing is copied as long as `size` is at most the number of elements reserved in an
     earlier call. Reserved elements that are not in use take no memory.
 
     Args:
@@ -37,8 +37,8 @@ def grown(array: np.ndarray, size: int, reserved: int) -> np.ndarray:
 def doubled(array: np.ndarray, size: int) -> np.ndarray:
     """Returns an array with at least `size` elements; new elements are 0.
 
-    Has at least twice the elements if there are too few, so that repeated calls take
-    little time. Copies large arrays only after they have grown a hundredfold.
+    If there are too few elements, their number at least doubles, so that repeated calls
+    take little time. Large arrays are copied only after they have grown a hundredfold.
 
     Args:
       array: An array of one dimension.

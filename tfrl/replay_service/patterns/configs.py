@@ -49,12 +49,12 @@ class PatternNode:
 
     @property
     def age(self) -> int:
-        """How far back the oldest selected step lies; the newest step is 1."""
+        """The age of the oldest selected step; the newest step has age 1."""
         return -(self.stop or 0) if self.start is None else -self.start
 
     @property
     def ages(self) -> Sequence[int]:
-        """How far back each selected step lies, oldest first; the newest step is 1."""
+        """The age of each selected step, oldest first; the newest step has age 1."""
         if self.start is None:
             return [self.age]
         return range(-self.start, -(self.stop or 0), -(self.step or 1))

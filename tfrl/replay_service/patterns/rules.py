@@ -11,7 +11,7 @@ from tfrl.replay_service.patterns import configs as patterns
 
 
 class State:
-    """The state that conditions depend on."""
+    """The state on which conditions depend."""
 
     def __init__(self, columns: int, watched: list[int], history: int) -> None:
         """Creates the state before the first step.

@@ -57,7 +57,7 @@ class ClientSamples:
         """
         with self._stream(table, batch_size, batch_size) as stream:
             batch = stream.next_batch(batch_size)
-        assert batch is not None  # There is no timeout.
+        assert batch is not None  # No timeout.
         fields = len(SampleInfo._fields)
         return SampleInfo(*batch[:fields]), batch[fields:]
 

@@ -246,10 +246,10 @@ class SamplingDataset(tf.data.Dataset):
 
 
 def from_variant(variant: Any, spec: Any) -> tf.data.Dataset:
-    """Returns the dataset of a variant tensor, which must draw nothing ahead.
+    """Returns the dataset of a variant tensor. It must not draw samples ahead.
 
     Args:
-      variant: The variant tensor of a dataset whose components are those of `spec`.
+      variant: The variant tensor of a dataset with the components of `spec`.
       spec: The nest of specs of an element.
     """
     options = tf.data.Options()
@@ -268,7 +268,7 @@ def _check_positive(name: str, value: int, other: int | None = None) -> None:
 
 
 def without_lists(nest: Any) -> Any:
-    """Returns a nest with tuples for lists, which tf.data converts to tensors."""
+    """Replaces lists by tuples, because tf.data converts lists to tensors."""
     return tree.traverse(
         lambda part: tuple(part) if isinstance(part, list) else None, nest, False
     )

@@ -65,11 +65,11 @@ def batches(specs: Sequence[Any], *arguments: Any) -> Any:
 
 
 def register(open_stream: Callable[[], Any]) -> int:
-    """Returns a number by which datasets open streams of another kind.
+    """Registers a kind of stream; returns the number by which datasets refer to it.
 
     Args:
-      open_stream: Opens an object with the methods `next_batch` and `close` of a
-        `SampleStream`, for each iterator. It is kept for good.
+      open_stream: Opens a stream for each iterator: an object with the methods
+        `next_batch` and `close` of a `SampleStream`. The function is never released.
     """
     number = next(_numbers)
     _openers[number] = open_stream
@@ -129,7 +129,7 @@ def _generate(specs: tuple[Any, ...]) -> Any:
             input_dataset=readers,
             other_arguments=[],
             f=following,
-            # Runs in the calling thread: switching threads takes longer.
+            # This runs in the calling thread, because switching threads takes longer.
             use_inter_op_parallelism=False,
             # The dataset may end.
             preserve_cardinality=False,
@@ -274,7 +274,7 @@ def _close(number: Any) -> np.int64:
 
 @functools.cache
 def _close_at_exit() -> None:
-    # Registered late, so that it runs before a server's own handler.
+    # This is registered late, so that it runs before a server's own handler.
     atexit.register(_close_all)
 
 

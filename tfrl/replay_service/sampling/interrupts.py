@@ -1,14 +1,15 @@
 """Makes Ctrl-C end the wait for samples, with a KeyboardInterrupt.
 
 Python runs the handlers of signals in the main thread, but not while TensorFlow waits
-there for an element of a dataset. So the thread that waits for samples looks whether
+there for an element of a dataset. So the thread that waits for samples checks whether
 SIGINT has arrived meanwhile, and raises an error, with which TensorFlow returns to the
 main thread.
 
 An exception of the handler would be lost in a function that TensorFlow calls: it
 becomes an UnknownError, or, in the constructor of TensorFlow's own exception, a
-RuntimeError. So another handler replaces Python's. It does the same, except that during
-these functions it leaves the KeyboardInterrupt to the one that has called TensorFlow.
+RuntimeError. So another handler replaces Python's. The new handler does the same,
+except during these functions: then the KeyboardInterrupt is raised in the function that
+has called TensorFlow.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PYTHON_CALLS = "script_ops.py"  # Calls the functions of `tf.numpy_function`.
 
 
 class Interrupted(Exception):
-    """Raised where samples are waited for, to end the main thread's wait."""
+    """Raised in the thread that waits for samples, to end the main thread's wait."""
 
 
 class Watch:
@@ -42,17 +43,18 @@ class Watch:
 
     def __init__(self) -> None:
         """Creates a watch that has not started."""
-        # The receiver and the sender. Windows cannot let the ends of a pipe not block.
+        # The receiver and the sender. On Windows the ends of a pipe cannot be made
+        # non-blocking.
         self._sockets: tuple[socket.socket, socket.socket] | None = None
-        self._count = 0  # Of the interrupts that were noticed.
-        self._is_pending = False  # Whether the handler has still to be called.
+        self._count = 0  # The number of interrupts that were noticed.
+        self._is_pending = False  # Whether the handler must still be called.
         self._ends = False  # Whether an error ends the main thread's wait.
         self._is_deferred = False  # Whether KeyboardInterrupt is still to be raised.
 
     def start(self) -> None:
         """Starts to notice SIGINT, if this is the main thread.
 
-        Changes nothing where the program has a handler, or a wakeup descriptor, of its
+        Changes nothing if the program has a handler, or a wakeup descriptor, of its
         own.
         """
         if not _is_main_thread():
@@ -62,7 +64,7 @@ class Watch:
             for end in self._sockets:
                 end.setblocking(False)
             interrupts.lent_descriptors.add(self._sockets[1].fileno())
-        # This is the main thread, so what has arrived is handled.
+        # This is the main thread, so all signals that have arrived are handled.
         self._has_arrived()
         self._is_pending = False
         with contextlib.suppress(ValueError):  # Only the main interpreter may do this.
@@ -75,8 +77,8 @@ class Watch:
 
     @interrupts.stands_for_default
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Raises KeyboardInterrupt, at once or when TensorFlow does not lose it."""
-        self._has_arrived()  # What has arrived is handled now.
+        """Raises KeyboardInterrupt as soon as TensorFlow would not lose it."""
+        self._has_arrived()  # Signals that have arrived are handled now.
         self._is_pending = False
         ends, self._ends = self._ends, False
         caller = _caller_of_sampling(frame)
@@ -100,7 +102,7 @@ class Watch:
             self._is_pending = True
             self._count += 1
         if signal.getsignal(signal.SIGINT) != self.handle:
-            self._is_pending = False  # Another handler gets what has arrived.
+            self._is_pending = False  # Another handler gets the signals.
         if not self._is_pending:
             return 0
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
@@ -118,7 +120,7 @@ class Watch:
                 signal.set_wakeup_fd(-1)
 
     def _raise_after(self, caller: FrameType) -> None:
-        """Has KeyboardInterrupt raised when TensorFlow has returned.
+        """Arranges that KeyboardInterrupt is raised when TensorFlow has returned.
 
         Args:
           caller: The frame of the function that has called TensorFlow.

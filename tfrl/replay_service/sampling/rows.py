@@ -190,7 +190,7 @@ class Rows:
                 self._indices[i] = None
 
     def items_left(self) -> int:
-        """Returns the number of items whose rows are all left."""
+        """Returns the number of items of which no row has been taken."""
         stop = self._position + self.left
         item_rows = self.layout.item_rows
         return stop // item_rows + (-self._position // item_rows)
@@ -234,7 +234,7 @@ class Batch:
 
     Attributes:
       arrays: `SampleInfo` fields, then the columns, each `[count, ...]`; empty until
-        the first row says what the columns are.
+        the first row, which determines the columns.
       filled: The number of rows.
     """
 
@@ -269,7 +269,7 @@ class Batch:
           The number of items whose first row was copied.
 
         Raises:
-          ValueError: If the rows' shapes are not those of earlier rows.
+          ValueError: If the rows' shapes differ from earlier rows.
         """
         if not self.arrays:
             self._specs = rows.layout.specs
@@ -283,7 +283,7 @@ class Batch:
         return items
 
     def finished(self) -> list[np.ndarray]:
-        """Returns the arrays, cut to the rows that there are."""
+        """Returns the arrays, cut to the rows that are filled."""
         if not self.left:
             return self.arrays
         return [array[: self.filled] for array in self.arrays]

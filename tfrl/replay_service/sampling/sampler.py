@@ -27,7 +27,7 @@ from tfrl.specs import spec_json
 
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _MOST_REQUESTED = 256  # Maximum number of samples in one request.
-_MOST_LAYOUTS = 64  # Each may keep one of the server's files open.
+_MOST_LAYOUTS = 64  # Sessions, each of which may keep one of the server's files open.
 _MOST_AHEAD = (
     4000  # Samples, of one message each at worst; a server keeps 4096 per session.
 )
@@ -106,7 +106,7 @@ class SampleStream:
         self._lent = 0  # Samples of the last `next_rows`, which still count as ahead.
         self._to_release = 0
         self._batches = Batches(reuse_memory)
-        self._batch: Batch | None = None  # One that is not complete.
+        self._batch: Batch | None = None  # A batch that is not complete.
         self._timed_out = False
         self._closed = False
         self._lock = threading.Lock()
@@ -158,7 +158,7 @@ class SampleStream:
         """Returns the available rows, at least one and at most `most`.
 
         The rows count as drawn ahead until the next call. The format of the result and
-        the errors are those of `next_batch`.
+        the errors are the same as for `next_batch`.
 
         Args:
           most: The maximum number of rows.
@@ -199,7 +199,7 @@ class SampleStream:
 
         Raises:
           Exhausted: If the stream has ended.
-          ValueError: If the rows differ in shape from those in the batch, or do not
+          ValueError: If the rows differ in shape from the rows in the batch, or do not
             match the specs.
           RuntimeError: If there is no such table.
           ReplayUnavailable: If no server answers.

@@ -160,7 +160,7 @@ class Connector:
         if now - self._connected_at > _SHORT_LIFE:
             self._give_up_at = now + self._timeout
             if own_servers.death_of(self._address, wait=_DYING) is not None:
-                return  # The next attempt to connect says so.
+                return  # The next attempt to connect raises the error.
             _LOGGER.warning(
                 "The replay server at %r is gone (%s): trying to reach it for up to "
                 "%g s.",

@@ -15,7 +15,7 @@ def split(address: str) -> tuple[str, int]:
     """Returns the host, without brackets, and the port of "host:port".
 
     Raises:
-      ValueError: If there is no port, or none of this number.
+      ValueError: If there is no port, or the port is out of range.
     """
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and int(port) < 65536):

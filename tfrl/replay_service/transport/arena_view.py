@@ -34,8 +34,8 @@ _lock = threading.Lock()  # Held for lookups only.
 class ArenaView:
     """The columns of one schema of steps, in a server's memory.
 
-    A row may only be read until its sample is released. The server does not overwrite
-    the row before.
+    A row may only be read until its sample is released. Until then, the server does not
+    overwrite it.
 
     Attributes:
       columns: One read-only array `[rows, *row shape]` per column. Most rows are not

@@ -39,14 +39,14 @@ TRANSPORT_VARIABLE = "TFRL_REPLAY_TRANSPORT"
 _LOGGER = logging.getLogger("tfrl.replay_service")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0  # Seconds between attempts to connect.
 _LONGEST_TRY = 10.0  # Seconds for a server to answer an attempt.
-_ONLY_TRY = 0.5  # The same for the attempt of a caller that gives no time.
+_ONLY_TRY = 0.5  # Seconds for an attempt of a caller without a timeout.
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _TRANSPORTS = ("shared", "unix", "tcp")
 
 # Separate from the generator that users seed: connecting must not change their draws.
 _RANDOM = random.Random()
 
-# The token of this process; None for the one in the environment.
+# The token of this process; None for the token in the environment.
 _own_token: str | None = None
 
 # The local sockets of servers of this host, by address and token.
@@ -76,7 +76,8 @@ def connect(
         TFRL_REPLAY_TOKEN.
       tls: Root certificates (PEM) that verify the server's certificate; empty for the
         system's root certificates; by default the file that the environment variable
-        TFRL_REPLAY_TLS_CERTIFICATE names, and without it an unencrypted connection.
+        TFRL_REPLAY_TLS_CERTIFICATE names, and if there is none, the connection is not
+        encrypted.
       timeout: The number of seconds to keep trying; 0 for one attempt.
       hello: Additional fields of the greeting, such as a writer's id.
       shared: Whether to read the server's memory if possible.
@@ -179,8 +180,8 @@ class Connection:
             True.
 
         Raises:
-          ConnectionLost: If the connection is lost, or belongs to the process that this
-            process was forked from.
+          ConnectionLost: If the connection is lost, or belongs to the process from
+            which this process was forked.
           ResourceExhaustedError: If the message is too large.
         """
         self._check_usable()
@@ -198,8 +199,8 @@ class Connection:
     def receive(self, timeout: float | None = None) -> wire.Frame | None:
         """Returns the server's next message, or None when time is up.
 
-        Messages that say why a request has to wait are logged, not returned. An ERROR
-        message is returned; `errors.from_meta(frame.meta)` is its exception.
+        Messages with the reason why a request has to wait are logged, not returned. An
+        ERROR message is returned; `errors.from_meta(frame.meta)` is its exception.
 
         Args:
           timeout: The number of seconds to wait; None for no limit, 0 to not wait.
@@ -250,15 +251,15 @@ class Connection:
 
 
 def default_token() -> str | None:
-    """Returns the token of this process, or else that in the environment, or None."""
+    """Returns the token of this process, or the token in the environment, or None."""
     return _own_token or os.environ.get(TOKEN_VARIABLE) or None
 
 
 def set_default_token(token: str | None) -> None:
-    """Sets the token of this process, which others and its children do not see.
+    """Sets the token of this process, which no other process sees, not even a child.
 
     Args:
-      token: The token; None for the one in the environment.
+      token: The token; None for the token in the environment.
     """
     global _own_token
     _own_token = token

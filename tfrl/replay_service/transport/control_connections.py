@@ -58,7 +58,7 @@ class ControlConnections:
         try:
             return self._request(kind, meta, arrays, deadline)
         except errors.ConnectionLost:
-            self._idle.clear()  # They were probably lost as well.
+            self._idle.clear()  # The idle connections were probably lost as well.
             return self._request(kind, meta, arrays, deadline)
 
     def tables(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ControlConnections:
             link.send(kind, meta, arrays)
             frame = link.receive(deadlines.remaining(deadline))
         except BaseException:
-            # A late answer would be taken for the answer to the next request.
+            # A late answer would be mistaken for the answer to the next request.
             link.close()
             raise
         if frame is None:

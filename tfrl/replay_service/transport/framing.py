@@ -78,7 +78,7 @@ class MessageReader:
     until it returns None.
 
     Attributes:
-      expected: The size of the large message in transit; 0 without one.
+      expected: The size of the large message in transit; 0 if there is none.
     """
 
     def __init__(
@@ -129,8 +129,8 @@ class MessageReader:
           most: The largest message to accept, in bytes.
 
         Raises:
-          ProtocolError: If the next message is larger, or the stream does not begin as
-            it should. Nothing can be read after that.
+          ProtocolError: If the next message is larger, or the stream does not begin
+            with the expected bytes. Nothing can be read after that.
           ResourceExhaustedError: If there is no memory for the next message.
         """
         if self._prefix and not self._passed_prefix():
@@ -180,7 +180,7 @@ def _memory_for(length: int, allocate: Allocate) -> memoryview:
 
 
 def too_large(length: int, most: int) -> errors.ProtocolError:
-    """Returns the error for a message of `length` bytes, if at most `most` may come."""
+    """Returns the error for a message of `length` bytes, with `most` allowed."""
     return errors.ProtocolError(
         f"Got a message of {length} bytes, expected at most {most}."
     )

@@ -1,4 +1,4 @@
-"""Connections that no call uses now, kept for the next calls of any thread."""
+"""Connections that no call uses now, kept for later calls in any thread."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class IdlePool(Generic[ConnectionT]):
           close: Closes a connection.
         """
         self._close = close
-        # In any thread, also one that holds the lock, the garbage collector may close
-        # a generator, which then keeps its connection here.
+        # The garbage collector may close a generator, which then keeps its connection
+        # here, in any thread, even in one that holds the lock.
         self._lock = threading.RLock()
         self._idle: list[ConnectionT] = []
         _POOLS.add(self)
 
     def take(self) -> ConnectionT | None:
-        """Removes and returns the connection kept last; None without one."""
+        """Removes and returns the connection that was kept last, or None."""
         with self._lock:
             return self._idle.pop() if self._idle else None
 
@@ -57,7 +57,8 @@ _POOLS: weakref.WeakSet[IdlePool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    # The connections are the parent's, and a thread of the parent may hold the lock.
+    # The connections belong to the parent, and a thread of the parent may hold the
+    # lock.
     for pool in list(_POOLS):
         pool._lock = threading.RLock()
         pool._idle = []

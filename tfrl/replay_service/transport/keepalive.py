@@ -11,7 +11,7 @@ import contextlib
 import socket
 
 PERIOD = 10.0  # Seconds after which a waiting side should call `is_dead` again.
-# Of a silent connection: after 20 seconds, two questions, and 5 seconds for each.
+# A silent connection gets two probes after 20 seconds, with 5 seconds for each.
 _OPTIONS = (
     ("TCP_KEEPIDLE", 20),  # Linux, Windows.
     ("TCP_KEEPALIVE", 20),  # macOS.
@@ -19,14 +19,14 @@ _OPTIONS = (
     ("TCP_KEEPCNT", 2),
 )
 # The system sends data again after pauses that double, the first of 0.2 s or more. So
-# this is after 25 s or more. `TCP_USER_TIMEOUT` would also end the connection of a
-# client that does not read for so long.
+# this number of pauses takes 25 s or more. `TCP_USER_TIMEOUT` would also end the
+# connection of a client that does not read for this time.
 _MOST_REPEATED = 7
 _FIRST_FIELDS = 4  # Bytes of `struct tcp_info`: two states, retransmits, and probes.
 
 
 def enable(connection: socket.socket) -> None:
-    """Has the system ask the other end of a silent connection whether it is there."""
+    """Makes the system probe the other end of a silent connection."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _OPTIONS:
         option = getattr(socket, name, None)
@@ -38,7 +38,7 @@ def enable(connection: socket.socket) -> None:
 def is_dead(connection: socket.socket) -> bool:
     """Returns whether the other end has left data unanswered for half a minute.
 
-    Systems other than Linux do not say; they give up on such a connection later.
+    Systems other than Linux do not report this; they give up such a connection later.
     """
     option = getattr(socket, "TCP_INFO", None)
     if option is None:

@@ -1,6 +1,6 @@
 """The servers that this process has started, so that its clients notice their end.
 
-A client keeps trying to reach a server that does not answer, because another one may
+A client keeps trying to reach a server that does not answer, because another server may
 start at its address. When a server of this process dies, nobody else starts one.
 
 >>> from tfrl.replay_service.transport import own_servers
@@ -40,7 +40,7 @@ def remove(port: int, death: Callable[[float], str | None]) -> None:
 
 
 def death_of(address: str, wait: float = 0.0) -> str | None:
-    """Returns how the server at an address died; None if it is alive or not our own.
+    """Returns how the server at an address died; None if it is alive or not ours.
 
     Args:
       address: "host:port".

@@ -24,7 +24,7 @@ _PURPOSE = b"tfrl replay service"
 
 
 def of_client(token: str | None) -> bytes:
-    """Returns the first bytes of a client that has this token, or none."""
+    """Returns the first bytes of a client with this token, which may be None."""
     return MAGIC + (NO_TOKEN if token is None else digest(token))
 
 

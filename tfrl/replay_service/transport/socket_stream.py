@@ -21,12 +21,12 @@ from tfrl.replay_service.transport import deadlines, framing, keepalive, tls, wi
 
 _CHUNK = 1 << 16  # Bytes per read, except within a larger message.
 _SMALL = 1 << 12  # Buffers up to this size are joined before sending.
-_MAX_BUFFERS = 64  # In one call of sendmsg; every system accepts this number.
+_MAX_BUFFERS = 64  # Buffers in one call of sendmsg; every system accepts this number.
 _ENCRYPTED_AT_ONCE = 1 << 18  # Bytes.
 
 
 class Channel(Protocol):
-    """The bytes of a socket that does not block, as they are or encrypted.
+    """The bytes of a non-blocking socket, plain or encrypted.
 
     Attributes:
       is_drained: Whether the last `receive_into` left nothing to read.
@@ -35,7 +35,7 @@ class Channel(Protocol):
     is_drained: bool
 
     def send(self, outgoing: collections.deque[memoryview]) -> bool:
-        """Removes from `outgoing` what is sent; returns whether that is everything.
+        """Sends bytes of `outgoing` and removes them; returns whether all were sent.
 
         Raises:
           OSError: If the connection is lost.
@@ -50,7 +50,7 @@ class Channel(Protocol):
 
 
 class PlainChannel:
-    """The bytes of a socket as they are; see `Channel`."""
+    """The plain bytes of a socket; see `Channel`."""
 
     def __init__(self, connection: socket.socket):
         """Creates a channel.
@@ -164,7 +164,7 @@ class SocketStream:
 
         Args:
           connection: A connected socket that does not block.
-          channel: The bytes of the socket; by default as they are.
+          channel: The channel of the socket; by default a `PlainChannel`.
           first: Bytes to send before the first message.
           answer: Bytes that the server sends before its first message.
         """
@@ -173,7 +173,7 @@ class SocketStream:
         self._waiting = _Waiting(connection)
         self._outgoing: collections.deque[memoryview] = collections.deque()
         self._reader = framing.MessageReader(_CHUNK, prefix=answer)
-        self._last: wire.Buffer | None = None  # Read after sending had failed.
+        self._last: wire.Buffer | None = None  # Read after a failed send.
         if first:
             self._outgoing.append(memoryview(first))
 
@@ -195,7 +195,7 @@ class SocketStream:
 
         Returns:
           Whether everything has been sent, or the server has closed the connection
-          after a message that says why.
+          after a message with the reason.
 
         Raises:
           ConnectionLost: If the connection is lost.
@@ -287,7 +287,7 @@ class SocketStream:
 
 
 class _Waiting:
-    """Waits for a socket, with any number of open files."""
+    """Waits for a socket; works with any number of open files."""
 
     def __init__(self, connection: socket.socket):
         self._socket = connection
@@ -299,7 +299,7 @@ class _Waiting:
 
     def wait(self, timeout: float, for_room: bool) -> bool:
         """Returns whether there are bytes to read or, if wanted, room to write."""
-        if sys.platform == "win32":  # Where `select` serves any number, too.
+        if sys.platform == "win32":  # `select` has no limit there.
             sockets = [self._socket]
             return any(select.select(sockets, sockets * for_room, [], timeout))
         waiting = self._both if for_room else self._reading

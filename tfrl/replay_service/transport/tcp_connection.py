@@ -67,7 +67,7 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
         raise errors.ConnectionLost(
             f"The host {host!r} cannot be found: {error.strerror}."
         ) from error
-    if host == "localhost":  # Where servers listen that are not told an address.
+    if host == "localhost":  # The default interface on which servers listen.
         found.sort(key=lambda one: one[0] != socket.AF_INET)
     reasons = []
     for family, kind, protocol, _, address in found:
@@ -113,7 +113,7 @@ def _shake_hands(
 
 
 def _reason(error: OSError) -> str:
-    """Returns why a handshake failed, and how to mend it."""
+    """Returns the reason why a handshake failed, and a remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             "tls_root_certificates: they do not verify the server's certificate "

@@ -1,7 +1,7 @@
 """TLS for the connections between hosts, by the standard library's `ssl`.
 
-A `TlsLayer` encrypts and decrypts bytes in memory. Its user moves them to and from a
-socket, so that the same code serves the clients and the server's loop.
+A `TlsLayer` encrypts and decrypts bytes in memory. The caller moves them to and from a
+socket, so that the same code works for clients and for the server's loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 
 from tfrl.replay_service.transport.wire import Buffer
 
-FIRST_BYTE = b"\x16"  # Of every handshake.
+FIRST_BYTE = b"\x16"  # The ciphers of every handshake.
 # Environment variables with the paths of a certificate chain and its private key.
 CERTIFICATE_VARIABLE = "TFRL_REPLAY_TLS_CERTIFICATE"
 KEY_VARIABLE = "TFRL_REPLAY_TLS_KEY"
@@ -27,7 +27,7 @@ class TlsLayer:
 
         Args:
           context: The result of `client_context` or `server_context`.
-          hostname: The server's name, for which its certificate must be; None for the
+          hostname: The server's name, which its certificate must contain; None for the
             server's end.
         """
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -75,7 +75,7 @@ class TlsLayer:
             return 0
 
     def encrypt(self, data: Buffer) -> bytes:
-        """Returns the bytes to send for `data`, and those that `take` would return."""
+        """Returns the bytes to send for `data`, and the bytes of `take`."""
         rest = memoryview(data)
         while rest:
             rest = rest[self._object.write(rest) :]
@@ -92,14 +92,14 @@ def client_context(roots: bytes) -> ssl.SSLContext:
 
     Args:
       roots: Root certificates (PEM) that verify the server's certificate; empty for the
-        system's.
+        system's root certificates.
 
     Raises:
       ValueError: If the certificates cannot be read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The server's own certificate, or that of an authority in between, is enough.
+    # The server's own certificate, or an intermediate authority's, is enough.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not roots:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)

@@ -35,7 +35,7 @@ _HEAD = struct.Struct("<2sBBIH")
 _MAGIC = b"TR"
 MAX_ARRAYS = 4096
 _ALIGNMENT = 8
-_FEW_BYTES = 1 << 14  # Of JSON, which cannot contain many values.
+_FEW_BYTES = 1 << 14  # Bytes of JSON that cannot contain many values.
 
 _DIMENSIONS = [struct.Struct(f"<{rank}Q") for rank in range(limits.RANK + 1)]
 _to_json = json.JSONEncoder(separators=(",", ":")).encode

@@ -102,10 +102,11 @@ BACKGROUND_FLUSHER = BackgroundFlusher()
 
 
 def close_after_writer(stream: Stream, timeout: float) -> None:
-    """Closes the stream of a writer that is being deleted; raises no errors of it.
+    """Closes the stream of a writer that is being deleted; ignores its errors.
 
-    The garbage collector can delete a writer in any thread, also in the middle of
-    `tick`. That thread must not wait for its own lock, so another one does.
+    The garbage collector can delete a writer in any thread, even in the middle of
+    `tick`. A thread must not wait for its own lock, so another thread closes the
+    stream.
 
     Args:
       stream: The stream.

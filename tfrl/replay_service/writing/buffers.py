@@ -47,7 +47,7 @@ class Block:
 
     @classmethod
     def allocate(cls, rows: int, columns: Iterable[Column]) -> Self:
-        """Returns a block of so many rows for the columns of the schema."""
+        """Returns a block with `rows` rows for the columns of the schema."""
         return cls(rows, [np.zeros((rows, *c.shape), c.dtype) for c in columns])
 
     def is_alike(self, rows: int, columns: int) -> bool:
@@ -298,7 +298,7 @@ class StepBuffers:
             column.array = array
 
     def _take_unneeded(self) -> Block | None:
-        """Drops the blocks that nothing needs; returns the last of them."""
+        """Drops the blocks that are not needed; returns the last of them."""
         needed = self._lowest_needed()
         free = None
         while len(self._blocks) > 1 and self._blocks[1].start <= needed:

@@ -13,7 +13,7 @@ _PYTHON_TYPES = {"int64": int, "float64": float, "bool": bool, "complex128": com
 
 
 class Steps(Protocol):
-    """The steps that a column reads its values from: a `buffers.StepBuffers`.
+    """The source of a column's values: a `buffers.StepBuffers`.
 
     Attributes:
       start: The first step of the history.
@@ -32,7 +32,7 @@ class Column:
 
     Attributes:
       path: The path of the leaf in the data.
-      buffers: The steps that the column reads its values from.
+      buffers: The source of the column's values.
       keep: The number of recent steps that items can refer to.
       index: The number of the column in the schema; None before its first value.
       dtype: The dtype of the values; None before the first value.
@@ -101,7 +101,7 @@ class Column:
     def are_available(self, first: int, last: int) -> bool:
         """Returns whether all steps from `first` to `last` are known to have a value.
 
-        It may be False even so, if a later step has none.
+        The result may be False although all have values, if a later step has none.
         """
         buffers = self.buffers
         oldest = max(buffers.start, self.first_contiguous_step, buffers.end - self.keep)

@@ -19,7 +19,7 @@ from tfrl.specs import spec_json
 
 _MAX_LAYOUTS = 1024
 _MOST_REFS = 1 << 20  # References to steps in one message, unless an item has more.
-_MOST_VALUES = limits.JSON_VALUES // 2  # In the JSON of the groups of one message.
+_MOST_VALUES = limits.JSON_VALUES // 2  # Values in the JSON of a message's groups.
 
 Key = tuple[Any, ...]
 
@@ -182,7 +182,7 @@ class Batch:
         self.highest = max(highs)
 
     def confirm(self, number: int) -> int:
-        """Confirms items up to `number`; returns how many had not been confirmed."""
+        """Confirms items up to `number`; returns how many are newly confirmed."""
         before = self.left
         self.left = min(before, max(self.last - number, 0))
         return before - self.left

@@ -15,7 +15,7 @@ _LOGGER = logging.getLogger("tfrl.replay_service")
 
 
 class Writer:
-    """Appends steps and creates items from the last ones; see `Client.writer`.
+    """Appends steps and creates items from the last steps; see `Client.writer`.
 
     with client.writer(max_sequence_length=2) as writer:
         writer.append([1.0])
@@ -92,7 +92,7 @@ class Writer:
           sequence: A nest of arrays `[T, ...]` with the same T.
 
         Raises:
-          ValueError: If the arrays differ in T, and for the same reasons as `append`.
+          ValueError: If the arrays differ in T, or `append` would raise the error.
         """
         leaves = [np.asarray(value) for value in tree.flatten(sequence)]
         if len({array.shape[:1] for array in leaves}) != 1 or not leaves[0].ndim:
@@ -115,8 +115,8 @@ class Writer:
           priority: The priority of the item.
 
         Raises:
-          ValueError: If there are fewer steps, and for the same reasons as
-            `TrajectoryWriter.create_item`.
+          ValueError: If there are fewer steps, or `TrajectoryWriter.create_item` would
+            raise the error.
         """
         if num_timesteps < 1:
             raise ValueError(

@@ -60,14 +60,14 @@ class WriterStream:
         self._groups: list[Group] = []
         self._sent: collections.deque[Batch] = collections.deque()
         self._link: connections.Connection | None = None
-        self._thread: threading.Thread | None = None  # Set while it reconnects.
+        self._thread: threading.Thread | None = None  # Set while the stream reconnects.
         self.group: Group | None = None
         self.count = self.outstanding = 0
         self.problem: Exception | None = None
         self.is_closed = False
         self.episode = 0
         self._next_number = 1
-        self._since = 0.0  # When the first waiting item was created.
+        self._since = 0.0  # The time at which the first waiting item was created.
         self._next_end = 0  # The number of steps at which to send.
         self._start()
         self._install(connect({"writer_id": self._id}))
@@ -94,8 +94,8 @@ class WriterStream:
     def next_episode(self) -> None:
         """Assigns the next items to a new episode.
 
-        Needs no lock, for which `end_episode` could wait beyond its timeout: only the
-        writer's own thread opens groups.
+        This needs no lock, because only the writer's own thread opens groups. With a
+        lock, `end_episode` could wait beyond its timeout.
         """
         self.episode += 1
         self.group = None
@@ -175,8 +175,8 @@ class WriterStream:
     def tick(self) -> bool:
         """Sends items that have waited long; returns whether to call `tick` again.
 
-        Raises no error, because its thread serves other writers as well: the writer's
-        next call raises it.
+        Raises no error, because its thread serves other writers as well. The writer's
+        next call raises the error.
         """
         if not self.lock.acquire(blocking=False):
             return True
@@ -270,7 +270,7 @@ class WriterStream:
         for batch in reversed(batches[1:]):
             lowest.append(min(batch.lowest, lowest[-1]))
         for batch, keep in zip(batches, reversed(lowest), strict=False):
-            if self._link is link:  # Otherwise a new connection sends all again.
+            if self._link is link:  # Else a new connection sends all again.
                 self._transmit(batch, keep)
 
     def _transmit(self, batch: Batch, keep: int) -> None:
@@ -392,7 +392,7 @@ class WriterStream:
         self.problem = error
         self._sent.remove(batch)
         self.outstanding -= batch.left
-        self._buffers.forget_sent()  # They may have been marked and not sent.
+        self._buffers.forget_sent()  # The steps may have been marked, but not sent.
 
     def _lose(self) -> None:
         if self._link is not None:

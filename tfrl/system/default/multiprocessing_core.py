@@ -86,7 +86,7 @@ def handle_test_main(
 def enable_interactive_mode(
     extra_state_savers: Iterable[StateSaver] | None = None,
 ) -> None:
-    """Registers state savers, as the other hooks do. Can be called repeatedly.
+    """Registers state savers like the other hooks. It can be called repeatedly.
 
     Args:
       extra_state_savers: Savers of more state to send to new processes.

@@ -19,11 +19,11 @@ from tfrl.utils import number_checks, variables
 class CollectLoop(collecting_loop.CollectingLoop):
     """Steps an environment with the collecting policy, and does not train.
 
-    An iteration is one step of the batched environment. What collects the frames writes
-    them, for instance to a replay server, and another process trains.
+    An iteration is one step of the batched environment. The process that collects the
+    frames writes them, for instance to a replay server, and another process trains.
 
-    The environment is given continuous actions clipped to the bounds of their spec. The
-    frames hold them as they were drawn.
+    Continuous actions are clipped to the bounds of their spec for the environment. The
+    frames hold the actions as they were drawn.
     """
 
     def __init__(
@@ -48,15 +48,16 @@ class CollectLoop(collecting_loop.CollectingLoop):
           ValueError: Specs do not match.
         """
         super().__init__(environment, agent, None, observers, seed, jit_compile)
-        # The functions that take steps, by their number and how they return them.
+        # The functions that take steps. The keys are the number of steps and the form
+        # of the result.
         self._rollouts: dict[tuple[int, bool], Any] = {}
 
     def collect_frames(self, num_steps: int) -> trajectory.Trajectory:
         """Takes `num_steps` steps in one call, and returns their frames.
 
-        It takes the steps that `run` would take, but does not read the counters. A
-        process that takes a few steps at a time saves most of its time. Each number of
-        steps is traced, and compiled, once.
+        It takes the steps that `run` would take, but does not read the counters. This
+        saves most of the time of a process that takes a few steps at a time. Each
+        number of steps is traced, and compiled, once.
 
         Args:
           num_steps: The number of steps of the batched environment (`N`).
@@ -89,11 +90,11 @@ class CollectLoop(collecting_loop.CollectingLoop):
         return self._collected(num_steps, with_reached=True)
 
     def save_state(self) -> bytes:
-        """Returns all that the next steps depend on, except for the agent's variables.
+        """Returns the state for the next steps, except for the agent's variables.
 
         These are the states of environment and policy, if the environment can save its
         state, the counters, the random numbers and the observers' variables, as arrays
-        and JSON. `restore_state` takes them.
+        and JSON. `restore_state` restores them.
         """
         state = {
             "variables": [variable.numpy() for variable in self._own_variables()],
@@ -102,10 +103,11 @@ class CollectLoop(collecting_loop.CollectingLoop):
         return serialization.to_bytes(state)
 
     def restore_state(self, state: bytes) -> None:
-        """Goes on from a state that `save_state` returned in a loop of the same parts.
+        """Restores a state that `save_state` returned in a loop with the same parts.
 
         Raises:
-          ValueError: The state is another loop's, such as one of another batch size.
+          ValueError: The state belongs to another loop, for example with another batch
+            size.
         """
         saved = serialization.from_bytes(state)
         own = self._own_variables()

@@ -1,8 +1,7 @@
 """The base class of training loops with an environment.
 
-An iteration collects, adds, samples and trains. Beside the state of every
-`TrainingLoop`, a checkpoint saves the metrics, and the environment where it can be
-saved.
+An iteration collects, adds, samples and trains. In addition to the state of every
+`TrainingLoop`, a checkpoint saves the metrics, and the environment if it can be saved.
 """
 
 from __future__ import annotations
@@ -60,15 +59,15 @@ class CollectingLoop(training_loop.TrainingLoop):
             or be a `host_observer`.
           seed: Seed of all random numbers of the loop. The random numbers of step n
             only depend on the seed and n, not on how the iterations are divided into
-            calls. None draws a seed. An environment that was given no seed gets this
-            one, too; one that was given a seed, by its own `seed`, keeps it.
+            calls. None draws a seed. An environment without a seed gets this seed, too;
+            an environment that was given a seed, by its own `seed`, keeps it.
           jit_compile: Whether XLA compiles the whole call into one program. Compiling
             takes a few seconds; small networks are then several times faster. The
             results agree with those of the plain graph to float32's accuracy. XLA
             removes the checks inside the call, so the loop checks after the call that
             the losses and the agent's variables are finite. The program calls a Python
             environment on the CPU.
-            "auto" compiles every loop that can be compiled, and warns of any other. A
+            "auto" compiles a loop if it can be compiled, and otherwise warns. A
             loop cannot be compiled if its replay buffer is in a server, if variables of
             its parts are on devices that one program cannot reach, or if its
             environment is in Python and compiled programs of this build of TensorFlow
@@ -135,7 +134,7 @@ class CollectingLoop(training_loop.TrainingLoop):
 
     @property
     def most_steps_per_iteration(self) -> int | None:
-        """The most steps that an iteration takes; None, unless the subclass knows."""
+        """The largest number of steps that an iteration takes; None if unknown."""
         return None
 
     def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
@@ -197,7 +196,7 @@ class CollectingLoop(training_loop.TrainingLoop):
 
     @contextlib.contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """Raises the exceptions of the loop's parts in place of TensorFlow's."""
+        """Raises the exceptions of the loop's parts instead of TensorFlow's."""
         with (
             super()._own_errors(),
             self._environment.reraise(),
@@ -215,7 +214,7 @@ class CollectingLoop(training_loop.TrainingLoop):
         self._position.set(*position)
 
     def _has_failed(self) -> tf.Tensor:
-        """Returns a bool scalar, whether a call of Python has raised under XLA."""
+        """Returns a bool scalar: whether a call of Python has raised under XLA."""
         return functools.reduce(
             tf.logical_or,
             observers_lib.have_failed(self._observers),
@@ -254,7 +253,7 @@ class CollectingLoop(training_loop.TrainingLoop):
         return frame, next_time_step, action_step.state
 
     def _environment_action(self, action: Any) -> Any:
-        """Returns what the environment is given for the policy's action."""
+        """Converts the policy's action to the action for the environment."""
         return action
 
     def _collect_frames(

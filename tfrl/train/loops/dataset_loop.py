@@ -5,7 +5,7 @@ loop = DatasetLoop(agent, lambda: replay_buffer.as_dataset(64, 2), replay_buffer
 train.Run(loop, train.RunDirectory("run", {}), num_iterations=1_000).run()
 ```
 
-`train.Learner` takes the same train step.
+`train.Learner` uses the same train step.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tfrl.utils import number_checks
 
 
 class DatasetLoop(training_loop.TrainingLoop):
-    """Trains on the elements of a dataset, which others make; there is no environment.
+    """Trains on the elements of a dataset, without an environment.
 
-    An iteration is an update on the next element. After it, the element's frames move
-    the statistics of the agent's normalizers. A frame counts as often as the dataset
-    gives it, so a replayed one counts more than once.
+    An iteration is an update on the next element. After the update, the element's
+    frames are added to the statistics of the agent's normalizers. A frame counts as
+    often as the dataset gives it, so a replayed frame counts more than once.
 
-    The log's numbers of a batch are computed on the last one that was trained on.
+    The log's numbers of a batch are computed on the last trained batch.
     """
 
-    # A subclass sets it; None takes the current one.
+    # The strategy, which a subclass sets; None takes the current strategy.
     _strategy: Any = None
 
     def __init__(
@@ -60,15 +60,17 @@ class DatasetLoop(training_loop.TrainingLoop):
             `(experience, sample_info)`, as in `ReplayBuffer.as_dataset`.
           replay_buffer: The buffer that the dataset samples. If it is prioritized, each
             update sets the priorities of its batch. Checkpoints hold the buffer, and
-            its exceptions are raised as they are. None if there is no buffer, or if it
-            shall have none of this.
-          update_normalizers: Whether the experience moves the statistics of the agent's
-            normalizers; False if what collects it calls `agent.update_normalizers`.
-          compiled_updates: How many successive updates XLA compiles into one program,
-            which takes a few seconds; small networks then train several times faster.
-            The results agree with those of the plain graph to float32's accuracy. The
-            updates of a call that are left over run in the plain graph, and so do all,
-            with a warning, where XLA cannot compile them. None compiles nothing.
+            its exceptions are raised as they are. None if there is no buffer, or if the
+            loop should do none of this.
+          update_normalizers: Whether the experience is added to the statistics of the
+            agent's normalizers; False if the collecting program calls
+            `agent.update_normalizers`.
+          compiled_updates: The number of successive updates that XLA compiles into one
+            program, which takes a few seconds; small networks then train several times
+            faster. The results agree with those of the plain graph to float32's
+            accuracy. The remaining updates of a call run in the plain graph. If XLA
+            cannot compile the updates, there is a warning, and all run in the plain
+            graph. None compiles nothing.
           priority_fn: See `OffPolicyLoop`.
 
         Raises:
@@ -97,7 +99,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         if compiled_updates is None:
             return
         obstacle = self._obstacle_to_compilation(placed)
-        # The loop then checks after each call what XLA does not.
+        # The loop then makes the checks after each call that XLA leaves out.
         self._jit_compile = loop_checks.resolve_compilation("auto", obstacle)
         self._update_in_program = DatasetStep(
             agent, update_normalizers=update_normalizers
@@ -142,7 +144,7 @@ class DatasetLoop(training_loop.TrainingLoop):
     def _iterations(
         self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
     ) -> tuple[tuple[Any, ...], tf.Tensor]:
-        """Does whole programs of updates, and then those that are left over."""
+        """Runs whole programs of updates, and then the remaining updates."""
         size = self._compiled_updates
         if size is None or not self._jit_compile:
             return super()._iterations(position, num_iterations, loss_sum)
@@ -186,11 +188,11 @@ class DatasetLoop(training_loop.TrainingLoop):
     def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         """Returns the pairs to train on, in a graph.
 
-        A subclass whose elements have more parts than experience and info takes them
-        here.
+        A subclass whose elements have more parts than experience and info overrides
+        this method.
 
         Args:
-          elements: The elements of the updates that follow, in their order.
+          elements: The elements of the next updates, in order.
         """
         return elements
 
@@ -200,7 +202,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         return iterator, iterator.element_spec
 
     def _first_local(self, nest: Any) -> Any:
-        """Returns what the first replica of this process has."""
+        """Returns the value of the first replica of this process."""
         local = self._strategy.experimental_local_results
         return tf.nest.map_structure(lambda value: local(value)[0], nest)
 
@@ -208,8 +210,8 @@ class DatasetLoop(training_loop.TrainingLoop):
 class DatasetStep:
     """A train step on an element `(experience, info)`, on one device or on replicas.
 
-    After the update, the frames move the statistics of the agent's normalizers, unless
-    the agent's `train` does so.
+    After the update, the frames are added to the statistics of the agent's normalizers,
+    unless the agent's `train` adds them.
     """
 
     def __init__(
@@ -233,7 +235,8 @@ class DatasetStep:
           replay_buffer: A buffer whose priorities are updated if it has any.
           use_kwargs: Whether experience is a dictionary of the keyword arguments of
             `agent.train`.
-          update_normalizers: Whether the frames move the normalizers' statistics.
+          update_normalizers: Whether the frames are added to the normalizers'
+            statistics.
           train_settings: Further keyword arguments of `agent.train`.
           strategy: The strategy of the replicas; None takes the current one.
           options: See `tf.distribute.Strategy.run`.
@@ -258,7 +261,7 @@ class DatasetStep:
         if self._counts_frames:
             frames = element[0]["experience"] if self._use_kwargs else element[0]
             _check_frames(frames)
-            # After the checks of the update, which may stop it.
+            # This comes after the checks of the update, which may stop it.
             losses = self._strategy.experimental_local_results(loss_info.loss)
             with tf.control_dependencies(losses):
                 self._agent.update_normalizers(
@@ -322,17 +325,17 @@ def next_element(iterator: Any) -> Any:
 
 
 def _counts_frames(agent: tf_agent.TFAgent) -> bool:
-    """Whether an agent has normalizers whose statistics its `train` does not move."""
+    """Whether an agent has normalizers whose statistics `train` does not update."""
     if getattr(agent, "update_normalizers_in_train", False):
         return False
     normalizer = agent.reward_normalizer
     if normalizer is not None and normalizer.batch_size is not None:
         raise ValueError(
             f"agent.reward_normalizer: got one of batch_size={normalizer.batch_size}, "
-            "which follows the steps of so many environments, expected one of "
+            "which follows the steps of that many environments, expected one of "
             "batch_size=None with gamma=0, because a dataset gives sequences in any "
-            "order; or give update_normalizers=False, and agent.update_normalizers to "
-            "what collects."
+            "order; or set update_normalizers=False, and pass "
+            "agent.update_normalizers to the driver as an observer."
         )
     return normalizer is not None or agent.observation_normalizer is not None
 
@@ -341,6 +344,7 @@ def _check_frames(experience: Any) -> None:
     if not hasattr(experience, "next_step_type"):
         raise TypeError(
             f"experience: got a {type(experience).__name__}, expected a Trajectory, "
-            "whose frames move the statistics of the agent's normalizers; give "
-            "update_normalizers=False, and agent.update_normalizers to what collects."
+            "whose frames move the statistics of the agent's normalizers; set "
+            "update_normalizers=False, and pass agent.update_normalizers to the "
+            "driver as an observer."
         )

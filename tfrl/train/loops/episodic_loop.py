@@ -41,7 +41,7 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
     Every iteration resets the environment, collects `collect_episodes_per_iteration`
     episodes with the current policy, does one update with all of them, `[B, T, ...]`,
     and clears the buffer. Each member of a batched environment contributes its first
-    episodes, the same number as every other member. Training on whichever episodes end
+    episodes, the same number as every other member. Training on the episodes that end
     first would favour short episodes.
 
     The buffer only holds the experience of one iteration, and the loop trains on all of
@@ -125,7 +125,7 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
         self._replay_buffer.clear()
         time_step, policy_state, is_complete, ending = self._collect_on_host()
         if self._jit_compile:
-            # XLA has no assertions; `_check_call` raises in its place.
+            # XLA has no assertions, so `_check_call` raises the error instead.
             self._overflowed.assign(tf.logical_not(is_complete))
             loss = self._train_at_fixed_length(is_complete, ending)
         else:
@@ -246,8 +246,8 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
     def _train(self, frames: trajectory.Trajectory) -> tf.Tensor:
         """Updates the agent with the first episodes of `frames`; returns the loss.
 
-        The normalizers follow, so that training sees the statistics that the policy
-        acted with.
+        The normalizers are updated afterwards, so that training uses the same
+        statistics as the policy did.
         """
         shares = episodes.keep_first(frames, self._episodes_per_member)
         loss = self._agent.train(shares).loss
@@ -291,7 +291,7 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
 
         Args:
           length: At most one more than the buffer's `max_length`.
-          added: How many frames of each row the buffer holds.
+          added: The number of frames of each row that the buffer holds.
           ending: The frame to append to them, or None.
         """
         frames = self._replay_buffer.gather_first(min(length, self._max_length))

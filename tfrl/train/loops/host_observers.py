@@ -26,10 +26,10 @@ def host_observer(function: Callable[[Any], Any]) -> observers.HostObserver:
     loop.run(1000)  # rewards has an array `[B]` of each step
     ```
 
-    The function is called in the order of the steps, the initial steps of an
-    `OffPolicyLoop` and the boundaries between episodes included. The call may come from
-    another thread. Checkpoints do not save what the function keeps. A `tf.Variable` or
-    a TF metric takes less time. `train.sweep` refuses a host observer, because one
+    The function is called in the order of the steps, including the initial steps of an
+    `OffPolicyLoop` and the boundaries between episodes. The call may come from another
+    thread. Checkpoints do not save data that the function keeps. A `tf.Variable` or a
+    TF metric takes less time. `train.sweep` refuses a host observer, because one
     program takes the steps of many runs together.
 
     Args:

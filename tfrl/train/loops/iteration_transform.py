@@ -93,11 +93,11 @@ class IterationTransform:
         return carried, tf.nest.pack_sequence_as(output_spec, outputs)
 
     def _shape_of_all(self, shape: tf.TensorShape) -> tf.TensorShape:
-        """Returns the shape that a tensor of one run has for all of them."""
+        """Returns the shape for all runs of a tensor of one run."""
         return shape
 
     def _stack(self, array: tf.TensorArray) -> tf.Tensor:
-        """Returns what was written in each step, `[times, ...]` of each run."""
+        """Returns the outputs written in each step, `[times, ...]` for each run."""
         return array.stack()
 
     def loop(
@@ -108,8 +108,8 @@ class IterationTransform:
     ) -> Any:
         """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`.
 
-        `i` is an int32 scalar, which TensorFlow keeps in the host's memory: there, on a
-        GPU too, it compares and adds int32, and needs the positions of slices.
+        `i` is an int32 scalar, which TensorFlow keeps in the host's memory. Even for a
+        GPU, it compares and adds int32 there, and needs the positions of slices there.
         """
         _, carried = accelerators.while_loop(
             lambda i, c: condition(i, *c),

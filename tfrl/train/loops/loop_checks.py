@@ -28,7 +28,7 @@ def check_specs(
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
 ) -> None:
-    """Raises an error if a part is no such part, or specs or batch sizes differ."""
+    """Raises an error if a part is of a wrong kind, or specs or batch sizes differ."""
     _check_kind("environment", environment, tf_environment.TFEnvironment)
     check_agent(agent)
     pairs = [
@@ -113,7 +113,7 @@ def resolve_compilation(
     """Returns whether XLA compiles a loop; warns if "auto" does not.
 
     Args:
-      jit_compile: What the user asked for.
+      jit_compile: The user's argument.
       obstacle: Why XLA cannot compile the loop; None or False if it can.
 
     Raises:
@@ -202,14 +202,14 @@ def misplaced(
     parts: Sequence[tuple[str, Any, bool]],
     placed: placement.Placement,
 ) -> str | None:
-    """Returns which variable of the loop's parts is on another device, and a remedy.
+    """Returns a variable of the loop's parts on another device, and a remedy, as text.
 
-    Returns None if there is none.
+    Returns None if there is no such variable.
 
     Args:
       agent: The agent.
-      parts: For each other part its name, itself, and whether the collecting program
-        uses it.
+      parts: For each other part, a tuple of its name, the part, and whether the
+        collecting program uses it.
       placed: The devices of the loop.
     """
     named: list[tuple[str, Any, bool]] = [
@@ -336,7 +336,7 @@ def check_on_policy_agent(
 ) -> None:
     """Raises a ValueError unless an `OnPolicyLoop` can train an agent.
 
-    The agent must not repeat what the loop does.
+    The agent must not do the loop's work a second time.
     """
     if not isinstance(agent, on_policy_agent.OnPolicyAgent):
         return
@@ -415,7 +415,7 @@ def check_can_sample(num_frames: int, collect_steps: int, num_steps: int) -> Non
 
     Args:
       num_frames: The number of frames of each environment in the buffer.
-      collect_steps: How many more an iteration adds before it samples.
+      collect_steps: The number of frames that an iteration adds before it samples.
       num_steps: The length of an example.
     """
     if num_frames + collect_steps < num_steps:

@@ -1,4 +1,4 @@
-"""Finds out that an agent's weights are lost: that they hold NaN or infinity."""
+"""Detects lost weights of an agent, which hold NaN or infinity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LostWeights:
     """
 
     def __init__(self, agent: tf_agent.TFAgent) -> None:
-        """Notes which variables are finite now; some agents have infinite numbers.
+        """Records the variables that are finite now; some agents have infinite numbers.
 
         Args:
           agent: The agent.

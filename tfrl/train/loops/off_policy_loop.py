@@ -37,8 +37,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
     and adds each of them to the buffer. Then it does `train_steps_per_iteration`
     updates.
 
-    Each frame that is collected, initial ones included, moves the statistics of the
-    agent's normalizers once, before the update that follows.
+    Each collected frame, including the initial frames, is added once to the statistics
+    of the agent's normalizers, before the next update.
 
     From a uniform buffer, all batches of an iteration are drawn together, after the
     iteration's last step was added. The buffer does not change between the updates, so
@@ -47,8 +47,8 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
     From a prioritized buffer, the batches are drawn one by one, because each update
     changes the priorities. The agent trains with the importance weights of the sample.
     The new priorities are the absolute TD errors, or the losses if the agent returns no
-    TD errors. Of errors `[B, T]`, the largest over time is used, unless `priority_fn`
-    says otherwise.
+    TD errors. For errors `[B, T]`, the largest error over time is used, unless
+    `priority_fn` is given.
     """
 
     supports_sweep = True
@@ -83,7 +83,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             items as long as an example; its size is counted in items.
           observers: See `CollectingLoop`.
           collect_steps_per_iteration: The number of steps of the batched environment in
-            an iteration. A member of the batch that is reset by one of them does not
+            an iteration. A member of the batch that is reset in such a step does not
             take an environment step.
           train_steps_per_iteration: The number of updates in an iteration.
           initial_collect_steps: The number of environment steps to collect before the
@@ -142,7 +142,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             environment, agent.collect_policy
         )
         self._initial_policy.prepare(environment.batch_size)
-        # How many initial steps a collection in progress still has to take.
+        # The number of initial steps that a collection in progress still has to take.
         self._initial_left = 0
         self._initial_state_now: Any = ()
         self._initial_sizes = call_sizes.CallSizes(first=16)
@@ -182,7 +182,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     @property
     def activity(self) -> str:
-        """What the next call of `run_call` does, for reports of the progress."""
+        """The work of the next call of `run_call`, for reports of the progress."""
         is_new = not self._is_started and self._initial_steps_left(self.replay_size())
         if self._initial_left or is_new:
             return f"collecting initial experience, then {super().activity}"
@@ -198,7 +198,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         return self._replay_buffer.draws_by_seed and self.replay_size() >= needed
 
     def draw_for_log(self) -> Any:
-        """Returns a batch as training draws it, by a seed of its own."""
+        """Returns a batch drawn as in training, but with a separate seed."""
         seed = tf.stack([self._seed, -1 - self._iteration])
         with self._at_replay_buffer():
             sample = self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
@@ -244,7 +244,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         return self._initial_left == 0
 
     def _initial_steps_left(self, num_frames: int) -> int:
-        """Returns how many initial steps to take with `num_frames` in the buffer."""
+        """Returns the number of initial steps to take for a buffer of `num_frames`."""
         if num_frames == 0:
             return self._initial_steps
         # The buffer was filled by the user, or comes from a checkpoint, which may have
@@ -384,8 +384,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
     def _sample(self, done: tf.Tensor) -> Any:
         """Draws items and their info after `done` has been computed."""
-        # In a graph, some iterators draw as `get_next` does, and again if a writer has
-        # overtaken them. No writer does here: a buffer has one, which is the loop.
+        # In a graph, some iterators draw like `get_next`, which draws again if a writer
+        # has overwritten the frames meanwhile. That cannot happen here, because the
+        # loop is the buffer's only writer.
         if self._iterator is None or fast_dataset.draws_in_graph(self._iterator):
             with tf.control_dependencies([done]), self._at_replay_buffer():
                 return self._replay_buffer.get_next(
@@ -402,7 +403,7 @@ def _random_policy(
 ) -> tf_policy.TFPolicy:
     """Returns a random policy with the constraints and the info of `policy`.
 
-    What it does not know of the info is zero, such as the state of a network.
+    Entries of the info that it does not know, such as the state of a network, are zero.
     """
     info_spec = policy.info_spec
     entries = info_spec if isinstance(info_spec, Mapping) else None

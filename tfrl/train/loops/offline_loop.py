@@ -18,7 +18,7 @@ from tfrl.utils import number_checks
 
 
 class OfflineLoop(training_loop.TrainingLoop):
-    """Trains on batches of a filled replay buffer; there is no environment.
+    """Trains on batches of a filled replay buffer, without an environment.
 
     An iteration does `train_steps_per_iteration` updates. Each gathers its batch from
     the buffer's variables inside of the call. Fill the buffer first, for instance with
@@ -56,8 +56,8 @@ class OfflineLoop(training_loop.TrainingLoop):
           sequence_length: The number of frames in an example. None takes the agent's
             `train_sequence_length`; if that is None, too, an example is one frame, as a
             `BehavioralCloningAgent` expects it.
-          seed: Seed of the batches. Those of update n only depend on the seed and n.
-            None draws a seed.
+          seed: Seed of the batches. The batch of update n only depends on the seed and
+            n. None draws a seed.
           jit_compile: Whether XLA compiles the whole call into one program; see
             `CollectingLoop`.
           priority_fn: See `OffPolicyLoop`.
@@ -113,11 +113,11 @@ class OfflineLoop(training_loop.TrainingLoop):
         return int(self._replay_buffer.num_frames())
 
     def can_draw_for_log(self) -> bool:
-        """Whether `draw_for_log` can be called now; always."""
+        """Whether `draw_for_log` can be called now: always."""
         return True
 
     def draw_for_log(self) -> Any:
-        """Returns a batch as training draws it, by a seed of its own."""
+        """Returns a batch drawn as in training, but with a separate seed."""
         return self._draw(tf.stack([self._seed, -1 - self._iteration]))[0]
 
     def _draw(self, seed: tf.Tensor) -> tuple[Any, Any]:

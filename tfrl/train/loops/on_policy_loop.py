@@ -24,21 +24,22 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
 
     An iteration takes T = `collect_steps_per_iteration` steps of the batched
     environment with the current policy, which are `[B, T]` frames. The agent's
-    `preprocess_sequence` adds what it learns from, such as advantages. Then come
-    `num_epochs` epochs. In each of them, every frame is in exactly one minibatch, and
-    a new seeded permutation shuffles the frames. The statistics of the agent's
-    normalizers change after the epochs, so that training sees the observations as the
-    policy saw them.
+    `preprocess_sequence` adds its training data, such as advantages. Then come
+    `num_epochs` epochs. In each of them, every frame is in exactly one minibatch, and a
+    new seeded permutation shuffles the frames. The statistics of the agent's
+    normalizers change after the epochs, so that training normalizes the observations as
+    the policy did.
 
-    Episodes go on from one rollout to the next. At a rollout's end the agent is given
-    the time step reached, from whose value it bootstraps.
+    Episodes continue from one rollout to the next. At a rollout's end the agent gets
+    the last time step, and bootstraps its value.
 
     A minibatch of an agent with recurrent networks consists of the whole rollouts of
     some environments, so that the networks see sequences. Training starts from the
     policy's state at the rollout's start.
 
     Actions of unbounded distributions can leave the bounds of their spec. The frames
-    hold them as they were drawn; the environment is given them clipped to the bounds.
+    hold the actions as they were drawn; the environment gets actions clipped to the
+    bounds.
     """
 
     supports_sweep = True
@@ -62,29 +63,30 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
           environment: See `CollectingLoop`.
           agent: See `CollectingLoop`. A `PPOAgent` needs `num_epochs=1`,
             `compute_value_and_advantage_in_train=False` and
-            `update_normalizers_in_train=False`, because the loop does all this. An
-            agent that computes advantages in `train` is given the whole rollout
-            instead, `[B, T + 1, ...]`, once an iteration.
+            `update_normalizers_in_train=False`, because the loop does this work. An
+            agent that computes advantages in `train` gets the whole rollout instead,
+            `[B, T + 1, ...]`, once an iteration.
           observers: See `CollectingLoop`.
           collect_steps_per_iteration: The number of steps of the batched environment in
-            an iteration. A member of the batch that is reset by one of them does not
+            an iteration. A member of the batch that is reset in such a step does not
             take an environment step.
-          num_epochs: How often an iteration trains on each of its frames.
+          num_epochs: The number of times that an iteration trains on each of its
+            frames.
           minibatch_size: The number of frames in an update, a divisor of the number of
             frames in an iteration; for an agent with recurrent networks, it is also a
             multiple of `collect_steps_per_iteration`. None trains on all frames in one
             update, `[B, T, ...]`, as A2C does.
-          target_kl: The KL divergence between the policy that collected and the one
-            that is trained, beyond which an iteration ends early: if that of a
-            minibatch, `LossInfo.extra.approx_kl`, is more than 1.5 times as large, it
-            is the iteration's last one. None does all updates.
+          target_kl: The target of the KL divergence between the collecting policy and
+            the trained policy. If the divergence of a minibatch,
+            `LossInfo.extra.approx_kl`, is more than 1.5 times the target, the iteration
+            ends with this minibatch. None does all updates.
           seed: See `CollectingLoop`.
           jit_compile: See `CollectingLoop`.
 
         Raises:
           ValueError: A number is not positive, `minibatch_size` does not divide the
-            frames of an iteration, or the agent trains in another way than the loop
-            does. Or specs do not match.
+            frames of an iteration, or the agent's way of training does not fit the
+            loop; or specs do not match.
           TypeError: A number is not an integer, or a part is of another kind.
         """
         super().__init__(environment, agent, None, observers, seed, jit_compile)
@@ -122,9 +124,9 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             loop_checks.check_minibatch_size(
                 minibatch_size, batch_size, self._num_steps, self._is_recurrent
             )
-        # The last minibatch of the last iteration, for the log. What an agent logs of
-        # recurrent networks would need the policy's state, too.
-        # An agent that computes advantages in train also has the time step reached.
+        # The last minibatch of the last iteration, for the log. With recurrent
+        # networks, the numbers for the log would need the policy's state, too. For an
+        # agent that computes advantages in train, it includes the last time step.
         num_frames = self._num_steps + getattr(
             agent, "compute_value_and_advantage_in_train", False
         )
@@ -159,8 +161,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
     def draw_for_log(self) -> Any:
         """Returns the last minibatch of the last iteration.
 
-        Without minibatches, this is all that the agent was given, `[B, T, ...]` or
-        `[B, T + 1, ...]`.
+        Without minibatches, this is all training data, `[B, T, ...]` or `[B, T + 1,
+        ...]`.
         """
         return self._last_minibatch.read()
 
@@ -176,7 +178,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
 
         if not (self._jit_compile and self.calls_python):
             return time_step, policy_state, learn()
-        # The steps after an exception are made up.
+        # The steps after an exception are not real.
         loss = tf.cond(self._has_failed(), lambda: tf.constant(0.0), learn)
         return time_step, policy_state, loss
 
@@ -187,8 +189,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         """Takes an iteration's steps.
 
         Returns:
-          The last time step and policy state, the frames `[B, T + 1, ...]`, of which
-          the last ones hold the time step reached, and a seed for the minibatches.
+          The last time step and policy state; the frames `[B, T + 1, ...]`, whose last
+          ones hold the last time step; and a seed for the minibatches.
         """
         time_step, policy_state, frames = self._collect_frames(
             self._num_steps, time_step, policy_state
@@ -197,7 +199,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         return time_step, policy_state, frames, self._transform.apply(self._seed_now)
 
     def _seed_now(self) -> tf.Tensor:
-        """Returns a seed of the current step that no step has."""
+        """Returns a seed for the current step that differs from all steps' seeds."""
         return tf.stack([self._seed.read_value(), -1 - self._step.read_value()])
 
     def _learn(
@@ -233,7 +235,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
     def _prepare(
         self, frames: trajectory.Trajectory, policy_state: Any
     ) -> tuple[Any, Any]:
-        """Returns the training data and policy states, of which minibatches are rows.
+        """Returns the training data and policy states, as rows for minibatches.
 
         A row is one frame `[1, ...]`, or an environment's sequence `[T, ...]`.
         """
@@ -307,7 +309,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         loss_sum: tf.Tensor,
         num_updates: tf.Tensor,
     ) -> tf.Tensor:
-        """Ends an iteration, after its updates; returns their mean loss."""
+        """Ends an iteration after its updates; returns the updates' mean loss."""
         if self._ends_iterations:
             experience, policy_state = data
             self._agent.end_iteration([experience], policy_state)
@@ -326,6 +328,6 @@ def _row(rows: tf.Tensor, i: tf.Tensor | int) -> tf.Tensor:
 
 
 def _one_row_each(column: tf.Tensor) -> tf.Tensor:
-    """Returns a column `[B, T, ...]` as `[B T, 1, ...]`."""
+    """Reshapes a column `[B, T, ...]` to `[B T, 1, ...]`."""
     shape = [-1, 1, *column.shape[2:]]
     return accelerators.moved(lambda column: tf.reshape(column, shape), column)

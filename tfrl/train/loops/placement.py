@@ -95,9 +95,10 @@ class Placement:
         """Returns why a compiled program cannot use variables; None if it can.
 
         Args:
-          name: The object that the variables belong to.
+          name: The object to which the variables belong.
           values: The variables.
-          collects: Whether the collecting program uses them; else the training one.
+          collects: Whether the collecting program uses them; else the training program
+            does.
         """
         expected = self.collecting_device if collects else self.device
         for variable in variables.as_tf_variables(values):
@@ -152,8 +153,8 @@ class HostProgram:
     """A function that runs on the host with copies of another device's weights.
 
     It must be called in a graph. The first call finds the weights that the function
-    reads; each call copies these weights to the host. What the function assigns to
-    them, such as the state of a noisy layer's seeds, is copied back.
+    reads; each call copies these weights to the host. Values that the function assigns
+    to them, such as the state of a noisy layer's seeds, are copied back.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class HostProgram:
         self._jit_compile = jit_compile
         self._can_copy = not internals.obstacle_to_substitution("copies", "")
         self._copied: list[tf.Variable] | None = None
-        # The variables on the host for the weights that the function assigns to.
+        # The variables on the host for the weights to which the function assigns.
         self._changed: dict[int, tf.Variable] = {}
         self._program = tf.function(
             self._run_with_copies, autograph=False, jit_compile=jit_compile or None
@@ -257,8 +258,8 @@ class DeviceProgram:
 
         Args:
           function: Takes and returns nests of tensors.
-          device: The device on which it runs.
-          jit_compile: Whether XLA compiles it.
+          device: The device on which the function runs.
+          jit_compile: Whether XLA compiles the function.
         """
         self._device = device
         self._program = tf.function(

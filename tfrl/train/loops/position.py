@@ -15,8 +15,8 @@ class Position(tf.train.experimental.PythonState):
     """The current time step and policy state, saved with the environment's state.
 
     A checkpoint holds all three as arrays and JSON. If the environment cannot save its
-    state, the checkpoint holds None instead, and a warning says why, once. If a
-    checkpoint's position cannot be restored, a warning says so, and the loop begins a
+    state, the checkpoint holds None instead, and one warning gives the reason. If a
+    checkpoint's position cannot be restored, there is a warning, and the loop begins a
     new episode.
     """
 
@@ -47,8 +47,8 @@ class Position(tf.train.experimental.PythonState):
     def take(self) -> tuple[Any, Any]:
         """Returns the position and forgets it.
 
-        If the call that follows fails, the environment's state is unknown; without a
-        position, the next call begins a new episode.
+        If the next call fails, the environment's state is unknown; without a position,
+        the next call begins a new episode.
         """
         position = self.get()
         self.set(None, None)

@@ -1,4 +1,4 @@
-"""The update on a batch of a replay buffer, and the priorities that follow from it."""
+"""The update on a batch of a replay buffer, and the new priorities of the batch."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def train_on(
 
     Args:
       agent: The agent.
-      replay_buffer: The buffer that the batch comes from; None if it has no priorities.
+      replay_buffer: The buffer from which the batch comes; None if it has no
+        priorities.
       experience: The examples of the batch.
-      info: What the buffer knows of them.
+      info: The buffer's information about the examples.
       at_buffer: Returns the device scope of the buffer.
       priority_fn: See `priorities_of`.
 
@@ -58,7 +59,7 @@ def priorities_of(
     """Returns the priorities of the examples, `[B]`.
 
     Args:
-      loss_info: What the agent's `train` returned.
+      loss_info: The result of the agent's `train`.
       agent: The agent, for the error.
       priority_fn: A function of the TD errors, `[B]` or `[B, T]`, or of the losses if
         the agent returns no TD errors, that returns the priorities `[B]`, such as

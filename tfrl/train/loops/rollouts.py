@@ -1,4 +1,4 @@
-"""What loops of on-policy agents do with the steps of a rollout."""
+"""Functions of a rollout's steps for loops of on-policy agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrl.utils import common
 
 
 def clipped(action: Any, action_spec: Any) -> Any:
-    """Returns a nest of actions, the continuous ones clipped to their specs' bounds."""
+    """Clips the continuous actions of a nest to the bounds of their specs."""
     return tf.nest.map_structure(
         lambda x, spec: (
             common.clip_to_spec(x, spec)
@@ -29,14 +29,15 @@ def clipped(action: Any, action_spec: Any) -> Any:
 def with_reached(
     frames: trajectory.Trajectory, time_step: ts.TimeStep
 ) -> trajectory.Trajectory:
-    """Returns frames `[T, B, ...]` and one with the time step reached, batch-major.
+    """Appends a frame with the last time step to frames `[T, B, ...]`, batch-major.
 
     Returns:
-      Frames `[B, T + 1, ...]`. Of the last ones, the action and what follows it are
-      those of the frames before, but for the step types.
+      Frames `[B, T + 1, ...]`. The last frame of each row repeats the action, the
+      policy info, the reward and the discount of the frame before it.
     """
-    # Not zeros: on processors with AVX, the XLA of TensorFlow 2.21 writes a constant
-    # row that is appended to 64-bit numbers `[T, 4]` beyond the end of the buffer.
+    # These are not zeros, because on processors with AVX, the XLA of TensorFlow 2.21
+    # writes a constant row that is appended to 64-bit numbers `[T, 4]` beyond the end
+    # of the buffer.
     last = accelerators.map_moved(lambda t: t[-1], frames)._replace(
         step_type=time_step.step_type,
         observation=time_step.observation,

@@ -38,9 +38,9 @@ _Result = TypeVar("_Result")
 class StrategyLoop(dataset_loop.DatasetLoop):
     """Trains the replicas of a strategy, each on its own elements of a dataset.
 
-    An iteration is an update on one batch, of which each replica has a part. It gives
-    the weights that a `DatasetLoop` on one device gives with the whole batch. A
-    checkpoint of one can be restored by the other.
+    An iteration is an update on one batch, which is divided among the replicas. The
+    weights are the same as from a `DatasetLoop` on one device with the whole batch.
+    Either loop can restore a checkpoint of the other.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class StrategyLoop(dataset_loop.DatasetLoop):
           experience_dataset_fn: Makes the dataset; called once in each process. It
             takes the number of examples in an element, which is the part of one
             replica, and a seed, which differs between processes. The elements are as
-            for a `DatasetLoop`. They go to the process's replicas in turn.
+            for a `DatasetLoop`. The elements go to the process's replicas in turn.
           strategy: A `MirroredStrategy` or a `MultiWorkerMirroredStrategy`.
           batch_size: The number of examples in a batch of all replicas.
-          seed: From which the datasets' seeds derive; None draws it.
+          seed: The seed from which the datasets' seeds derive; None draws a seed.
           replay_buffer: See `DatasetLoop`. Each replica sets the priorities of its own
             examples.
           update_normalizers: See `DatasetLoop`.
@@ -103,7 +103,7 @@ class StrategyLoop(dataset_loop.DatasetLoop):
         self._has_raised = False
 
     def run_group(self, train: Callable[[], _Result]) -> _Result | None:
-        """Calls a function in the chief, which runs the loop, and follows it elsewhere.
+        """Calls a function in the chief, which runs the loop; the others follow it.
 
         See `train.worker_group`. A process that is alone just calls the function.
 
@@ -111,11 +111,11 @@ class StrategyLoop(dataset_loop.DatasetLoop):
           train: Runs this loop, such as `train.Run(loop, ...).run()`.
 
         Returns:
-          What the function returns; None in workers other than the chief.
+          The result of the function; None in workers other than the chief.
 
         Raises:
           WorkerLostError: Another worker has ended, or does not answer.
-          Exception: See `run`. What the updates raise is raised in every worker.
+          Exception: See `run`. An error of the updates is raised in every worker.
         """
         if self._messages is None:
             return train()

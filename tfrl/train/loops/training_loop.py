@@ -45,10 +45,11 @@ class IterationInfo(NamedTuple):
 
 
 class TrainingLoop(tf.Module, abc.ABC):
-    """What `train.Run` drives: it trains an agent, in calls of about half a second.
+    """A loop that trains an agent in calls of about half a second, for `train.Run`.
 
-    A subclass implements `_iterate`. What an iteration passes on to the next, beside
-    variables, is the loop's position, a tuple of nests of tensors: empty here.
+    A subclass implements `_iterate`. The data that an iteration passes to the next one,
+    beside variables, is the loop's position, a tuple of nests of tensors. By default it
+    is empty.
     """
 
     def __init__(
@@ -118,9 +119,9 @@ class TrainingLoop(tf.Module, abc.ABC):
 
         The results do not depend on the division into calls, and iterations that take
         less than half a second together are one call. Ctrl-C ends the run after the
-        current call with a KeyboardInterrupt; the loop can then be run again, and goes
-        on from there. If the environment does not return, a second Ctrl-C ends the
-        process.
+        current call with a KeyboardInterrupt; the loop can then be run again, and
+        continues from there. If the environment does not return, a second Ctrl-C ends
+        the process.
 
         Raises:
           Exception: The exception that the environment or the function of a
@@ -145,7 +146,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         return self.info(float(loss_sum) / done if done else float("nan"))
 
     def run_call(self, most_iterations: int) -> IterationInfo:
-        """Does at most so many iterations, in one call of about half a second.
+        """Does iterations in one call of about half a second.
 
         The first call only traces and compiles the program. Calls that collect initial
         experience do no iterations either.
@@ -201,7 +202,7 @@ class TrainingLoop(tf.Module, abc.ABC):
 
     @property
     def activity(self) -> str:
-        """What the next call of `run_call` does, for reports of the progress."""
+        """The work of the next call of `run_call`, for reports of the progress."""
         if self.trace_count():
             return "training"
         made = "compiling" if self._jit_compile else "tracing"
@@ -219,15 +220,15 @@ class TrainingLoop(tf.Module, abc.ABC):
         return False
 
     def draw_for_log(self) -> Any:
-        """Returns a batch as training draws it, in a graph; has no effect on training.
+        """Returns a batch drawn as in training, in a graph; has no effect on training.
 
-        A loop that says so by `can_draw_for_log` overrides this method.
+        A loop whose `can_draw_for_log` may be True overrides this method.
         """
         raise NotImplementedError(f"{type(self).__name__}.draw_for_log")
 
     @property
     def most_steps_per_iteration(self) -> int | None:
-        """The most steps that an iteration takes, summed over all environments.
+        """The largest number of steps of an iteration, summed over all environments.
 
         0 for a loop without an environment; None if there is no bound, as for
         iterations that collect whole episodes.
@@ -235,7 +236,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         return 0
 
     def trace_count(self) -> int:
-        """Returns how often `run` has traced its graph; 1 after the first call."""
+        """Returns the number of traces of `run`'s graph; 1 after the first call."""
         return self._call.experimental_get_tracing_count()
 
     def agent_is_finite(self) -> tf.Tensor:
@@ -255,7 +256,7 @@ class TrainingLoop(tf.Module, abc.ABC):
 
     @contextlib.contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """Raises the exceptions of the loop's parts in place of TensorFlow's."""
+        """Raises the exceptions of the loop's parts instead of TensorFlow's."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(compile_errors.explained())
             if self._replay_buffer is not None:
@@ -279,21 +280,21 @@ class TrainingLoop(tf.Module, abc.ABC):
         return True
 
     def _announce(self, size: int) -> None:
-        """Tells other processes that train together how many iterations follow."""
+        """Sends the number of the next iterations to processes that train together."""
 
     def _has_position(self) -> bool:
         """Whether there is a position to continue from."""
         return True
 
     def _take_position(self) -> tuple[Any, ...]:
-        """Returns the position and forgets it, in case that the call fails."""
+        """Returns the position and forgets it, in case the call fails."""
         return ()
 
     def _set_position(self, position: tuple[Any, ...]) -> None:
         """Sets the position to continue from."""
 
     def _has_failed(self) -> tf.Tensor:
-        """Returns a bool scalar, whether the iterations of this call must end."""
+        """Returns a bool scalar: whether the iterations of this call must end."""
         return tf.constant(False)
 
     @abc.abstractmethod
@@ -306,13 +307,13 @@ class TrainingLoop(tf.Module, abc.ABC):
         """Does the iterations; adds their losses, float64, to `loss_sum`.
 
         The calls of one run pass the sum on, so that the order of the summation does
-        not depend on their sizes.
+        not depend on the sizes of the calls.
         """
         limit = tf.cast(num_iterations, tf.int32)
 
         def goes_on(i: tf.Tensor, _: Any) -> tf.Tensor:
-            # A plain graph ends by the error of the Python that it called. Its
-            # condition is one operation on the host, which waits for no GPU.
+            # A plain graph ends with the error of the Python code that it called. The
+            # loop's condition is one operation on the host, which waits for no GPU.
             return (i < limit) & ~self._has_failed() if self._jit_compile else i < limit
 
         def body(i: tf.Tensor, carried: tuple[Any, ...]) -> tuple[tf.Tensor, Any]:
@@ -320,7 +321,8 @@ class TrainingLoop(tf.Module, abc.ABC):
             position, loss = self._iterate(position)
             return i + 1, (position, loss_sum + tf.cast(loss, tf.float64))
 
-        # Each iteration reads what the one before it wrote: none run in parallel.
+        # Each iteration reads the results of the one before, so they do not run in
+        # parallel.
         with accelerators.graph_for(self._placement.device):
             _, (position, loss_sum) = accelerators.while_loop(
                 goes_on,
@@ -340,5 +342,5 @@ class TrainingLoop(tf.Module, abc.ABC):
 
 
 def _as_int(variable: tf.Variable) -> int:
-    # By way of a tensor, because int() refuses the variables of several replicas.
+    # It goes through a tensor, because int() refuses the variables of several replicas.
     return int(tf.convert_to_tensor(variable))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Base class of callbacks; override the methods of the events to react to.
+    """Base class of callbacks; override the methods of the events to which to react.
 
     ```python
     class StopAfterHour(train.Callback):
@@ -28,19 +28,19 @@ class Callback:
 
     As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
     other callbacks are still called for the same event, and the run then saves a
-    checkpoint and its last policy, prints which callback stopped it and why, and ends.
-    It can be resumed. Return values are ignored.
+    checkpoint and its last policy, prints the name of the callback and its reason, and
+    ends. It can be resumed. Return values are ignored.
 
-    A callback that sets `interval` is called every so many iterations: first of all,
-    before anything is written.
+    The method `on_interval` of a callback that sets `interval` is called every
+    `interval` iterations, before anything is written.
 
     At each iteration, the run first writes everything that is due: the row, the
     policies and the checkpoint. It then calls `on_log`, `on_evaluation` and
-    `on_checkpoint`, those of them whose event has occurred. So the files that a
-    callback reads are complete.
+    `on_checkpoint`, if their events have occurred. So the files that a callback reads
+    are complete.
 
     An exception that a callback raises ends the run at that point and reaches the
-    caller of `Run.run` as it is. Nothing further is saved: the run can be resumed from
+    caller of `Run.run` unchanged. Nothing further is saved: the run can be resumed from
     its last checkpoint, and `on_end` is not called.
     """
 
@@ -52,7 +52,8 @@ class Callback:
         """Asks the run to stop after the current event.
 
         Args:
-          reason: Why; the run prints it and returns it in `RunResult.stopped_by`.
+          reason: The reason, which the run prints and returns in
+            `RunResult.stopped_by`.
         """
         self._stop_reason = reason
 
@@ -96,7 +97,7 @@ class Callback:
         """Called when training has ended: finished, stopped or interrupted.
 
         Args:
-          result: What `Run.run` will return.
+          result: The later result of `Run.run`.
         """
 
 
@@ -158,11 +159,11 @@ class CallbackList:
 
     @property
     def intervals(self) -> list[int]:
-        """The intervals of those that have one."""
+        """The intervals of the callbacks that have one."""
         return [each.interval for each in self._callbacks if each.interval]
 
     def reached(self, iteration: int) -> None:
-        """Calls `on_interval` of those whose interval has ended."""
+        """Calls `on_interval` of the callbacks whose interval has ended."""
         for callback in self._callbacks:
             if callback.interval and iteration % callback.interval == 0:
                 callback.on_interval(iteration)
@@ -174,7 +175,7 @@ class CallbackList:
         self.call(on_start=iteration)
 
     def call(self, **events: Any) -> None:
-        """Calls the methods named, each with its argument unless that is None."""
+        """Calls the named methods, each with its argument unless it is None."""
         for event, argument in events.items():
             if argument is not None:
                 for callback in self._callbacks:

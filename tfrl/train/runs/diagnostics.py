@@ -10,7 +10,7 @@ from tfrl.train.loops import training_loop
 class Diagnostics:
     """Computes the numbers of `TFAgent.diagnose` on a batch of the loop's experience.
 
-    The batch is drawn by a seed of its own, so the run is the same with and without a
+    The batch is drawn with a separate seed, so the run is the same with and without a
     log, and the program of the loop is not slower.
     """
 
@@ -26,7 +26,7 @@ class Diagnostics:
         )
 
     def measure(self) -> dict[str, float]:
-        """Returns the numbers by name; without experience, those that need none."""
+        """Returns the numbers by name; before there is experience, fewer numbers."""
         if self._loop.can_draw_for_log():
             values = self._of_batch()
         else:

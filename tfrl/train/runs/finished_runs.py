@@ -1,7 +1,8 @@
-"""The mark of a finished run, by which a later start recognises it.
+"""The mark of a finished run, by which a later start recognises the run.
 
-The mark lists the run's outputs with their sizes and checksums. While they are as
-listed, nothing is left to do, and neither TensorFlow nor the agent is needed to say so.
+The mark lists the run's outputs with their sizes and checksums. While the outputs match
+the list, nothing is left to do, and neither TensorFlow nor the agent is needed to find
+this out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tfrl.system import checksum
 
 NAME = "finished.json"
 
-# All of the outputs that a finished run would write again if they were damaged.
+# All outputs that a finished run would write again if they were damaged.
 _MARKED = (
     "metrics.csv",
     "learning_curve.png",

@@ -19,7 +19,7 @@ class FullDiskError(OSError):
 
 @contextlib.contextmanager
 def explaining() -> Iterator[None]:
-    """Raises a `FullDiskError` in place of the many errors of a full disk.
+    """Raises a `FullDiskError` instead of the many errors of a full disk.
 
     Python raises an OSError, which may not name the file, TensorFlow one of several
     kinds of `tf.errors.OpError`, and a replay server that cannot write its checkpoint
@@ -38,7 +38,7 @@ def explaining() -> Iterator[None]:
 
 
 def _describe(error: Any) -> str | None:
-    """Returns what the error of a full disk says; None for other errors."""
+    """Returns the text of a full disk's error; None for other errors."""
     if isinstance(error, OSError):
         if error.errno is None or not disk_space.is_used_up(error):
             return None
@@ -46,7 +46,7 @@ def _describe(error: Any) -> str | None:
         return f"{where}{os.strerror(error.errno)}"
     if isinstance(error, errors.ResourceExhaustedError):
         text = str(error)
-        # With the directory, but without the advice.
+        # The text has the directory, but not the advice.
         return text.partition(". ")[0] if _find(text) else None
     # Without TensorFlow, none of its errors can have been raised.
     tensorflow: Any = sys.modules.get("tensorflow")
@@ -56,7 +56,7 @@ def _describe(error: Any) -> str | None:
 
 
 def _find(message: str) -> str | None:
-    """Returns what a message says of a full disk; None if it says nothing of it."""
+    """Returns the part of a message about a full disk, or None."""
     for code in disk_space.CODES:
         text = os.strerror(code)
         found = re.search(rf"(\S+); {re.escape(text)}", message)

@@ -1,4 +1,4 @@
-"""Gives an agent the weights of an earlier run, to train them further in a new one."""
+"""Gives an agent the weights of an earlier run, to train them further in a new run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTIMIZERS = (keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer)
 
 
 def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str:
-    """Loads the weights of an earlier run into an agent for a new one.
+    """Loads the weights of an earlier run into an agent for a new run.
 
     These are the weights of all networks and their targets, the statistics of the
     normalizers, and trained numbers such as SAC's temperature, from the run's last good
@@ -27,7 +27,7 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
     shapes, and other settings are fine.
 
     Call it after `agent.initialize()`. A `Run` that is resumed restores its own
-    checkpoint, over what was loaded.
+    checkpoint, which replaces the loaded weights.
 
     Args:
       agent: The agent; all or none of its variables change.
@@ -39,7 +39,7 @@ def load_weights(agent: tf_agent.TFAgent, initial_run: str | os.PathLike) -> str
     Raises:
       FileNotFoundError: The folder has no checkpoint.
       CheckpointError: Its checkpoints cannot be read, or their agent had other
-        variables; the error lists these.
+        variables; the error lists these variables.
     """
     run = pathlib.Path(initial_run)
     folder = run / "checkpoints"
@@ -70,8 +70,8 @@ def _weights(agent: tf_agent.TFAgent, ours: dict[str, Any]) -> dict[str, Any]:
     """Returns the variables of `ours` that are loaded, by their keys.
 
     These are the floating-point variables that no optimizer holds, and the normalizers'
-    counts; other integers are counters, seeds and the states of generators. The returns
-    so far of a reward normalizer belong to the episodes of the earlier run.
+    counts; other integers are counters, seeds and the states of generators. The current
+    returns of a reward normalizer belong to episodes of the earlier run.
     """
     parts = tf.train.TrackableView(agent).descendants()
     left_out = {

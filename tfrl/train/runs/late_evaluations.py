@@ -1,4 +1,4 @@
-"""`LateEvaluations`: evaluations that go on elsewhere while a run trains."""
+"""`LateEvaluations`, evaluations that run elsewhere while a run trains."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tfrl.eval import evaluate
 
 
 class LateEvaluations(Protocol):
-    """What `train.Run` takes in place of a function that evaluates."""
+    """The interface that `train.Run` takes instead of a function that evaluates."""
 
     def begin(self, iteration: int) -> None:
-        """Has the agent's policy evaluated, with the weights that it has now."""
+        """Starts to evaluate the agent's policy, with its current weights."""
 
     def take(
         self,
@@ -28,4 +28,4 @@ class LateEvaluations(Protocol):
         """
 
     def finish(self, iteration: int) -> evaluate.EvaluationResult:
-        """Evaluates the agent's policy as it is now, and waits for the result."""
+        """Evaluates the policy with its current weights, and waits for the result."""

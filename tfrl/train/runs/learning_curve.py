@@ -13,15 +13,15 @@ def plot_learning_curve(
 ) -> None:
     """Draws the learning curve in `metrics.csv`; the suffix of `output` is its format.
 
-    Plots the columns `evaluation_return` (with a band of one standard deviation,
-    `evaluation_return_std`) and `average_return` over `environment_steps`, or over
-    `train_steps` if no environment was stepped. Leaves out rows in which these
-    are empty.
+    The plot shows the columns `evaluation_return` (with a band of one standard
+    deviation, `evaluation_return_std`) and `average_return` over `environment_steps`,
+    or over `train_steps` if no environment was stepped. Rows in which these columns are
+    empty are left out.
 
     Raises:
       ValueError: If `metrics_csv` is not a CSV file of text.
     """
-    # Imported here because matplotlib loads slowly and workers do not need it.
+    # This is imported here because matplotlib loads slowly and workers do not need it.
     from matplotlib import figure
 
     header, *lines = csv_logger.read_rows(metrics_csv) or [[]]

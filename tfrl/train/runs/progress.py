@@ -13,7 +13,7 @@ import tqdm
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import run_length
 
-# The speed is the run's own, and not tqdm's, which counts evaluations, too.
+# The speed is measured here, because tqdm's speed includes evaluations.
 _BAR = "{l_bar}{bar}| {n:,}/{total:,} [{elapsed}{postfix}]"
 
 
@@ -36,16 +36,16 @@ class Progress:
 
         Args:
           first: The counters with which the run starts or resumes.
-          length: Where it ends.
+          length: The length of the run.
           stream: The stream to write to; the standard error if None.
           seconds_between_lines: The period of the lines, if the stream is not a
             terminal.
-          words: Returns what to say beside that; called whenever it is shown.
+          words: Returns further text; called whenever the progress is shown.
         """
         self._stream = stream or sys.stderr
         self._last = first
         self._length = length
-        # What was done in calls with iterations, and their time.
+        # The iterations in calls with iterations, and the time of these calls.
         self._iterations = self._done = 0
         self._seconds = 0.0
         self._last_line = time.monotonic()
@@ -73,10 +73,10 @@ class Progress:
         return self._iterations / self._seconds if self._seconds else 0.0
 
     def begin(self, activity: str) -> None:
-        """Says what the run does now, such as "evaluating", if it does so first.
+        """Shows an activity of the run, such as "evaluating", the first time.
 
-        The first call of a program takes seconds. A user sees why nothing else happens
-        yet, on a terminal beside the bar and elsewhere as a line.
+        The first call of a program takes seconds. This tells the user why nothing else
+        happens yet: beside the bar on a terminal, and as a line elsewhere.
         """
         if activity in self._begun:
             return
@@ -114,7 +114,7 @@ class Progress:
             self.note(", ".join([place, *self._steps()]) + told)
 
     def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:
-        """Shows how far an evaluation is.
+        """Shows the progress of an evaluation.
 
         Args:
           finished: The number of its episodes that have ended.
@@ -135,20 +135,20 @@ class Progress:
 
         Args:
           mean: The mean return.
-          best: That of the best policy; None if the policy is the untrained one.
+          best: The best policy's mean return; None if the policy is the untrained one.
         """
         compared = "untrained" if best is None else f"best {best:.1f}"
         self._evaluation = [f"evaluation {mean:.1f} ({compared})"]
 
     def _place(self) -> str:
-        """Returns how far the run is, such as "iteration 5 of 10"."""
+        """Returns the progress of the run, such as "iteration 5 of 10"."""
         iteration = f"iteration {self._last.iteration:,}"
         if self._length.num_iterations is None:
             return iteration
         return f"{iteration} of {self._length.total:,}"
 
     def _steps(self) -> list[str]:
-        """Returns how many environment steps are done, if there are any."""
+        """Returns the number of environment steps as text, if there are any."""
         steps = self._last.environment_steps
         if not steps:
             return []
@@ -157,11 +157,11 @@ class Progress:
         return [f"{steps:,}{of_all} environment steps"]
 
     def _state(self) -> list[str]:
-        """Returns the latest returns, and what else there is to say."""
+        """Returns the latest returns, and further text."""
         return [*_state(self._last), *self._evaluation, *self._words()]
 
     def _speed(self) -> list[str]:
-        """Returns the speed and the time that training will still take, if known."""
+        """Returns the speed, and the remaining time of training if known."""
         if not (self._seconds and self._done):
             return []
         left = max(self._length.total - self._length.done(self._last), 0)

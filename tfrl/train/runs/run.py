@@ -55,11 +55,11 @@ class Run:
     A callback may stop the run, too; see `Callback`.
 
     A finished run becomes longer if it is run again with a larger `num_iterations` or
-    `num_environment_steps`. It goes on from its last checkpoint. A schedule that the
-    caller makes from the length, such as a learning rate that decays until then, is
-    that of the longer run from there on, so its value may jump.
+    `num_environment_steps`. It continues from its last checkpoint. A schedule that the
+    caller makes from the length, such as a learning rate that decays until the end,
+    then has the values for the longer run, so its value may jump.
 
-    Until `run` ends, it holds the lock of its directory, so that no other process
+    Until `run` ends, the run holds the lock of its directory, so that no other process
     trains there.
     """
 
@@ -93,16 +93,18 @@ class Run:
         Args:
           loop: The loop to run.
           directory: The directory of the outputs.
-          num_iterations: The iteration at which training ends. Some steps of an
-            iteration only reset the environment, so its environment steps are fewer.
-          num_environment_steps: In place of `num_iterations`, the environment steps,
-            summed over all environments, at which training ends. The iteration that
-            reaches them is the last.
+          num_iterations: The iteration at which training ends. The number of
+            environment steps may be smaller than expected, because some steps of an
+            iteration only reset the environment.
+          num_environment_steps: The environment steps, summed over all environments, at
+            which training ends, instead of `num_iterations`. The iteration that reaches
+            them is the last.
           evaluate: A function that evaluates the agent's policy; it is called with the
             iteration. The policy with the best mean return is saved in `policy/`;
             without `evaluate`, the last policy is saved there. The last policy is
-            always saved in `final_policy/`. With `LateEvaluations` the run goes on
-            while a policy is evaluated, except at its end; the next row has the result.
+            always saved in `final_policy/`. With `LateEvaluations` training continues
+            while a policy is evaluated, except at the end of the run; the next row has
+            the result.
           eval_interval: Iterations between evaluations; the policy is also evaluated
             before the first iteration, unless `max_untrained_eval_steps` is 0, and
             after the last.
@@ -112,7 +114,7 @@ class Run:
           checkpoint_replay_buffer: Whether checkpoints include the replay buffer; None
             includes it up to 1 GB. Without it, a resumed run collects initial
             experience again.
-          max_to_keep: How many of the newest checkpoints are kept; None keeps all.
+          max_to_keep: The number of newest checkpoints to keep; None keeps all.
           video_environment: An environment of batch size 1 for the video of the saved
             policy; None records no video.
           title: The title of the learning curve.
@@ -124,18 +126,18 @@ class Run:
           metrics: Further numbers for TensorBoard, the loggers and `on_log`: a function
             without arguments for each name, such as the `result` of a metric that is
             one of the loop's observers. NaN counts as not measured.
-          view: Measures further columns of metrics.csv, and words for the progress
-            line. None leaves both as they are.
+          view: Measures further columns of metrics.csv, and returns further text for
+            the progress line, or None.
           callbacks: `Callback`s, which are called in this order.
           max_eval_steps: The largest number of steps of each environment in an
             evaluation by an `Evaluator`, for policies whose episodes do not end. If it
-            is reached, a warning says so, and the episodes that have not ended count
+            is reached, there is a warning, and the episodes that have not ended count
             with their returns so far. None allows 100,000 steps for each episode of an
             environment.
           max_untrained_eval_steps: The same limit for the evaluation of the untrained
             policy, before the first iteration; 0 leaves this evaluation out.
           is_interrupted: Returns whether to stop as after a signal, for a run that no
-            signal reaches, such as one on another thread than the main one.
+            signal reaches, such as a run on a thread other than the main thread.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -245,7 +247,7 @@ class Run:
             return result
 
     def _how_to_go_on(self) -> str:
-        """Returns what to do after an error, for its notes."""
+        """Returns advice on continuing after an error, for its notes."""
         path = tf.train.latest_checkpoint(str(self._directory.checkpoints))
         after = (
             "no checkpoint was saved before; the same command begins the run again"
@@ -266,9 +268,9 @@ class Run:
         for field, (before, now) in grown.items():
             bar.note(
                 f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
-                "on it, such as a learning rate that decays until the end, are those "
-                "of the longer run from here on, so their values may jump; all other "
-                "schedules go on."
+                "on it, such as a learning rate that decays until the end, follow the "
+                "longer run from here on, so their values may jump; all other "
+                "schedules continue unchanged."
             )
 
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
@@ -309,7 +311,7 @@ class Run:
         self._write_outputs(films=not interrupted())
 
     def _end_early(self, bar: progress.Progress) -> None:
-        """Saves a run that was interrupted or stopped, and says how to resume it."""
+        """Saves a run that was interrupted or stopped, and prints how to resume it."""
         if self._is_finished():
             return
         iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
@@ -344,14 +346,14 @@ class Run:
     ) -> None:
         """Evaluates, logs and saves, each if it is due, and then calls the callbacks.
 
-        Does none of them if the evaluation is interrupted; a resumed run does them.
+        If the evaluation is interrupted, none of this is done; a resumed run does it.
         """
         iteration = info.iteration
         at_end = self._length.is_reached(info)
         self._directory.check_intact(iteration)
         evaluates = at_end or self._is_evaluation_due(iteration)
         if evaluates:
-            # No policy is evaluated or saved whose weights are not finite.
+            # A policy whose weights are not finite is neither evaluated nor saved.
             self._checkpointer.check_finite()
         result = None
         if evaluates and self._late is not None and not at_end:
@@ -378,13 +380,13 @@ class Run:
         self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
 
     def _take_late(self, bar: progress.Progress) -> None:
-        """Takes the evaluations that went on elsewhere and have ended."""
+        """Takes the evaluations elsewhere that have ended."""
         for result, weights in () if self._late is None else self._late.take():
             is_trained, path = bool(result.iteration), None
             if is_trained:
                 with weights:
                     is_best = self._save_if_best(result.mean)
-                # A resumed run shall know the return of the best policy.
+                # A resumed run must know the return of the best policy.
                 path = (
                     self._checkpointer.save(self._loop.iteration) if is_best else None
                 )
@@ -422,7 +424,7 @@ class Run:
         )
 
     def _is_finished(self) -> bool:
-        """Whether all iterations are done, and the last evaluation."""
+        """Whether all iterations, and the last evaluation, are done."""
         at_end = self._length.is_reached(self._loop.info())
         return at_end and not self._evaluation_is_missing()
 
@@ -430,7 +432,7 @@ class Run:
         """Whether an evaluation is due at this iteration and metrics.csv lacks it."""
         info = self._loop.info()
         iteration = info.iteration
-        # A late one's result comes in another row.
+        # A late result is in another row.
         is_due = self._is_evaluation_due(iteration) and self._late is None
         is_due = is_due or self._length.is_reached(info)
         if self._evaluate is None or not is_due:
@@ -480,7 +482,7 @@ class Run:
         """Draws the learning curve, films the policy, and marks a finished run.
 
         Args:
-          films: Whether there is time for a film, which takes minutes where a simulator
+          films: Whether there is time for a film, which takes minutes if a simulator
             draws its pictures without a GPU.
         """
         if self._directory.metrics_csv.exists():

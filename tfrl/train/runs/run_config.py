@@ -16,7 +16,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     """Returns the configuration in the file.
 
     Raises:
-      RunDirectoryError: The file cannot be read, or holds something else.
+      RunDirectoryError: The file cannot be read, or holds no configuration.
     """
     remedy = (
         "restore it, choose another logdir, or start again with overwrite=True or "
@@ -63,7 +63,7 @@ def check_same(
 def grown(
     before: dict[str, Any], now: dict[str, Any], fields: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Returns the old and the new numbers of those fields that have grown."""
+    """Returns the old and the new numbers of the fields that have grown."""
     pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
     return {
         name: (old, new)

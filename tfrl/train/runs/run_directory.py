@@ -17,7 +17,7 @@ from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config
 
 _CONFIG = "config.json"
-# The outputs of a run. `overwrite` removes these, and what the program adds to them.
+# The outputs of a run. `overwrite` removes these, and the program's own outputs.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
@@ -48,7 +48,7 @@ class RunDirectory:
     `config.json`. If the folder already has a configuration, it must be the same; the
     run is then resumed, or made longer if its length has grown. Only one process may
     use the folder: the constructor holds its lock while it works, and a `Run` until it
-    ends. `lock` holds it in between, too.
+    ends. `lock` keeps it locked in between, too.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class RunDirectory:
           may_grow: The names of fields whose integers may be larger than in the earlier
             run's configuration. `grow` writes the larger ones to it.
           further_outputs: The names of files and folders that the program itself writes
-            to the folder. They are removed and reported as the other outputs are.
+            to the folder. They are removed and reported like the other outputs.
 
         Raises:
           RunDirectoryError: The folder cannot be written, or has a name that TensorFlow
-            takes for a pattern, or belongs to a run of another configuration (the error
-            lists the different fields), or holds outputs but no configuration, or
+            interprets as a pattern, or belongs to a run of another configuration (the
+            error lists the different fields), or holds outputs but no configuration, or
             another process uses it.
           FullDiskError: There is no space left for its files.
         """
@@ -140,7 +140,7 @@ class RunDirectory:
         return grown
 
     def lock(self) -> None:
-        """Locks the folder for this process, until `unlock` or its end.
+        """Locks the folder for this process, until `unlock` or the end of the process.
 
         Raises:
           RunDirectoryError: Another process uses the folder, or it belongs to a run of
@@ -220,10 +220,11 @@ class RunDirectory:
                 path.unlink(missing_ok=True)
 
     def check_checkpoints(self) -> None:
-        """Checks that a run whose outputs are here did not lose its checkpoints.
+        """Checks that a run with outputs in the folder has not lost its checkpoints.
 
         A run that was killed before its first checkpoint starts from the beginning,
-        with a warning. What a killed run left of an unfinished checkpoint is removed.
+        with a warning. Files of an unfinished checkpoint, which a killed run has left,
+        are removed.
 
         Raises:
           RunDirectoryError: There was a checkpoint, and now there is none.
@@ -241,8 +242,8 @@ class RunDirectory:
         if not found and max(iterations, default=0) <= 0:
             return
         last = max(iterations, default=0)
-        # A checkpoint follows each row with an evaluation, but the first; a later row
-        # tells that it was written.
+        # Each row with an evaluation, except the first, is followed by a checkpoint; a
+        # later row shows that the checkpoint was written.
         evaluated = [
             iteration
             for iteration, row in zip(iterations, rows, strict=True)
@@ -325,7 +326,7 @@ class RunDirectory:
         This takes a fraction of a second and no TensorFlow, so a script may ask before
         it builds its agent. If an output was changed or damaged since, the result is
         None, and a `Run` then looks at the outputs and writes them again. It is also
-        None if the run is to become longer.
+        None if the run should become longer.
         """
         return None if self._grown else finished_runs.find(self.path)
 

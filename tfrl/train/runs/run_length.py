@@ -1,4 +1,4 @@
-"""Where a run ends: at an iteration, or at a number of environment steps."""
+"""The end of a run: an iteration, or a number of environment steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunLength:
     num_environment_steps: int | None
 
     def check(self, loop: training_loop.TrainingLoop) -> None:
-        """Raises an error unless the loop can end so.
+        """Raises an error unless the length is valid for the loop.
 
         Raises:
           ValueError: Not exactly one of the numbers is given, it is not positive, or
@@ -52,11 +52,11 @@ class RunLength:
 
     @property
     def unit(self) -> str:
-        """What `total` counts, for readers."""
+        """The name of the unit of `total`, for users."""
         return "environment steps" if self.num_iterations is None else "iterations"
 
     def done(self, info: training_loop.IterationInfo) -> int:
-        """Returns how much of `total` is done."""
+        """Returns the part of `total` that is done."""
         if self.num_iterations is None:
             return info.environment_steps
         return info.iteration
@@ -68,12 +68,12 @@ class RunLength:
     def iterations_left(
         self, info: training_loop.IterationInfo, most_steps_per_iteration: int | None
     ) -> int:
-        """Returns how many iterations can be done, at least 1, before the run can end.
+        """Returns the number of iterations, at least 1, before the run can end.
 
         Args:
           info: The counters of the loop.
-          most_steps_per_iteration: The most steps that an iteration takes; None if it
-            may take any number.
+          most_steps_per_iteration: The largest number of steps of an iteration; None if
+            there is no limit.
         """
         left = self.total - self.done(info)
         if self.num_iterations is None:

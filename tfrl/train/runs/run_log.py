@@ -138,7 +138,7 @@ class RunLog:
         new_steps = info.environment_steps - self._known_steps
         self._known_steps = info.environment_steps
         if num_iterations:
-            # TensorFlow keeps each Python number that becomes a tensor, no arrays.
+            # TensorFlow keeps each Python number that becomes a tensor, but no arrays.
             self.seconds.assign_add(np.asarray(seconds, np.float64))
             self.loss.add(info.loss, num_iterations)
             steps, interval = self._interval
@@ -147,7 +147,7 @@ class RunLog:
     def write(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
         """Writes a row to metrics.csv, and more numbers to TensorBoard and the loggers.
 
-        Returns what the loggers receive: all numbers that were measured.
+        Returns the values for the loggers: all numbers that were measured.
 
         Args:
           result: The evaluation at this iteration, if there was one.
@@ -207,7 +207,7 @@ class _Tagged:
         self._to.write({_TAGS.get(k, f"train/{k}"): v for k, v in values.items()})
 
     def close(self) -> None:
-        """Closes the logger behind it."""
+        """Closes the logger behind this one."""
         self._to.close()
 
 

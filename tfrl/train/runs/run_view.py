@@ -1,4 +1,4 @@
-"""`RunView`: numbers of a run beyond those of its loop, such as of other processes."""
+"""`RunView`, further numbers of a run, for example of other processes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class RunView(Protocol):
-    """What `train.Run` shows in its log and on its progress line."""
+    """Further numbers and text for the log and the progress line of a `train.Run`."""
 
     def measure(self) -> Mapping[str, float]:
         """Returns the further columns of a row of metrics.csv, always the same ones.
 
-        NaN counts as not measured. A column that TensorBoard and the loggers have of
-        the loop, such as `steps_per_second`, replaces that there.
+        NaN counts as not measured. If TensorBoard and the loggers get a column of the
+        same name from the loop, such as `steps_per_second`, this one replaces it.
         """
 
     def words(self) -> Sequence[str]:
-        """Returns what the progress line says; called after each call of the loop."""
+        """Returns the progress line's text; called after each call of the loop."""

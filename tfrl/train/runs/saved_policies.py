@@ -1,4 +1,4 @@
-"""The policies that a run saves: each is replaced whole, and mended when damaged."""
+"""The saved policies of a run, which are replaced whole, and repaired if damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrl.train.runs import run_directory
 
 
 class SavedPolicies:
-    """Writes an agent's policy to directories, each of which it replaces whole."""
+    """Writes an agent's policy to directories, each of which is replaced whole."""
 
     def __init__(self, agent: tf_agent.TFAgent) -> None:
         """Traces the agent's policy.
@@ -29,7 +29,7 @@ class SavedPolicies:
         )
 
     def save(self, target: pathlib.Path) -> None:
-        """Saves the policy, with the weights that it has now, in place of `target`."""
+        """Saves the policy with its current weights, and replaces `target`."""
         temporary = target.with_name(target.name + ".new")
         _remove(temporary)
         self._saver.save(str(temporary))
@@ -42,9 +42,9 @@ class SavedPolicies:
         iteration: int,
         best: float,
     ) -> float:
-        """Saves the current policy in place of missing or damaged ones, and warns.
+        """Replaces missing or damaged policies by the current policy, and warns.
 
-        The best policy of a run is lost then, unless it is the current one.
+        The best policy of the run is then lost, unless it is the current one.
 
         Args:
           targets: The paths of the policies.

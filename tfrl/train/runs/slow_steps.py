@@ -1,4 +1,4 @@
-"""Names a step of a Python environment that takes long, while it lasts."""
+"""Reports a step of a Python environment that takes long, while it is running."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tfrl.environments.boundary import running_steps
 
 @contextlib.contextmanager
 def named(note: Callable[[str], None], seconds: float = 10.0) -> Iterator[None]:
-    """Calls `note` with a line for each step that takes long in this context.
+    """Calls `note` with a line about each step that takes long, in this context.
 
     Args:
       note: Writes a line. It is called on another thread.
-      seconds: The time after which a step is named for the first time; it is named
-        again whenever this time has doubled.
+      seconds: The time after which a step is reported first; it is reported again
+        whenever the time has doubled.
     """
     ended = threading.Event()
 

@@ -29,7 +29,7 @@ def record_video(
       policy: A `TFPolicy`, or a loaded saved policy: anything with `action(time_step,
         policy_state, seed)` and `get_initial_state(batch_size)`.
       path: The file to write.
-      num_episodes: How many episodes to record.
+      num_episodes: The number of episodes to record.
       fps: Frames per second.
       max_frames: The maximum number of frames; a longer video is truncated.
       seed: Seed for a policy that draws random numbers.

@@ -81,7 +81,7 @@ class Members:
         """Collects the initial experience of every run.
 
         Args:
-          state: If not None, the runs continue from what `state` returned instead.
+          state: A result of `state` from which the runs continue instead, or None.
 
         Raises:
           ValueError: `state` was taken from other loops.
@@ -118,7 +118,7 @@ class Members:
         return [self._joined(parts) for parts in zip(*measured, strict=True)]
 
     def state(self) -> list[np.ndarray]:
-        """Returns all that the runs continue from, each array `[N, ...]`."""
+        """Returns the state from which the runs continue, arrays `[N, ...]`."""
         positions = zip(*map(tf.nest.flatten, self._positions), strict=True)
         return [*self.final_values(), *map(self._joined, positions)]
 
@@ -135,9 +135,9 @@ class Members:
             for spec in specs
         ]:
             raise ValueError(
-                "make_loop: got loops whose variables differ from those of the "
-                "checkpoint in number, shape or dtype, expected the same loops; choose "
-                "another directory, or make the loops as before."
+                "make_loop: got loops whose variables differ from the checkpoint's in "
+                "number, shape or dtype, expected the same loops; choose another "
+                "directory, or make the loops as before."
             )
         held = len(self._values[0])
         self._values = self._shares(columns[:held])
@@ -269,7 +269,7 @@ def _all_variables(
     made: collecting_loop.CollectingLoop,
     evaluation: native_environment.NativeEnvironment,
 ) -> list[tf.Variable]:
-    """Returns all variables of a run, random generators' included."""
+    """Returns all variables of a run, including those of random generators."""
     parts = [
         part
         for module in (made, evaluation)
@@ -286,7 +286,7 @@ def _all_variables(
 
 
 def _check_loop(made: Any) -> native_environment.NativeEnvironment:
-    """Returns the loop's environment; raises if the loop cannot be swept."""
+    """Returns the loop's environment; raises an error if the loop cannot be swept."""
     if not getattr(made, "supports_sweep", False):
         raise TypeError(
             f"make_loop: got a loop of type {type(made).__name__}, expected an "
@@ -329,10 +329,10 @@ def _check_same(
 
     if describe(expected) != describe(found):
         raise ValueError(
-            f"make_loop: the loop of run {run} has other variables than that of run 0 "
-            f"({len(found)} and {len(expected)}; their shapes and dtypes must agree, "
-            "too), expected loops that differ in values only; sweep over numbers that "
-            "change no shapes."
+            f"make_loop: the loop of run {run} has other variables than the loop of "
+            f"run 0 ({len(found)} and {len(expected)}; their shapes and dtypes must "
+            "agree, too), expected loops that differ in values only; sweep over "
+            "numbers that change no shapes."
         )
 
 

@@ -19,7 +19,7 @@ from tfrl.train.runs import full_disk
 
 @dataclasses.dataclass
 class Progress:
-    """What a sweep of `N` runs has measured so far.
+    """The measurements of a sweep of `N` runs so far.
 
     Attributes:
       iterations: The number of iterations before each evaluation.
@@ -31,7 +31,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """The number of iterations until now."""
+        """The number of iterations so far."""
         return self.iterations[-1] if self.iterations else 0
 
     def columns(self) -> list[np.ndarray]:
@@ -42,7 +42,7 @@ class Progress:
 class SweepCheckpoint:
     """A file that holds the last state of a sweep; each save replaces it whole.
 
-    It is an npz file, at whose end stands the checksum of all bytes before.
+    It is an npz file that ends with the checksum of all bytes before.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SweepCheckpoint:
 
         Args:
           directory: The directory of the file.
-          settings: What a sweep must have in common with the one that was saved, as
+          settings: The settings that must be the same when the sweep is resumed, as
             values of JSON, by the names of arguments.
         """
         self._path = pathlib.Path(directory) / "sweep.npz"
@@ -64,7 +64,7 @@ class SweepCheckpoint:
         """Replaces the file.
 
         Args:
-          progress: The results until now.
+          progress: The results so far.
           arrays: The state of all runs.
         """
         named = {
@@ -85,11 +85,11 @@ class SweepCheckpoint:
             temporary.replace(self._path)
 
     def restore(self) -> tuple[Progress, list[np.ndarray]] | None:
-        """Returns what the last `save` was given; None without one.
+        """Returns the arguments of the last `save`, or None if there is none.
 
         Raises:
           CheckpointError: The file is damaged.
-          ValueError: It belongs to a sweep of other settings.
+          ValueError: The file belongs to a sweep with other settings.
         """
         if not self._path.exists():
             return None
@@ -105,8 +105,8 @@ class SweepCheckpoint:
             if settings.get(name) != now:
                 raise ValueError(
                     f"{name}: got {now}, but {self._path} belongs to a sweep with "
-                    f"{settings.get(name)}; give that to go on with it, or choose "
-                    "another directory."
+                    f"{settings.get(name)}; give this value to continue the sweep, or "
+                    "choose another directory."
                 )
         rows = [[c[:, i] for c in columns] for i in range(len(iterations))]
         return Progress(iterations, rows), arrays
@@ -124,7 +124,8 @@ class SweepCheckpoint:
 
 _COLUMNS = ("losses", "environment_steps", "returns")
 _LABEL = b"crc32"
-# What a zip file without a comment ends with; so do files of earlier versions.
+# The end record of a zip file without a comment. Files of earlier versions end with
+# this record, without a checksum.
 _ZIP_END, _ZIP_END_SIZE = b"PK\5\6", 22
 
 
@@ -133,7 +134,7 @@ def _trailer(value: int) -> bytes:
 
 
 def _check_whole(path: pathlib.Path) -> None:
-    """Raises a ValueError if the file differs from the one that was written."""
+    """Raises a ValueError if the file has changed since it was written."""
     trailer_size = len(_trailer(0))
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)

@@ -65,8 +65,8 @@ class SweepCurves:
             if not np.array_equal(table[0], iterations):
                 raise ValueError(
                     f"{path}: has evaluations at the iterations {_listed(table[0])}, "
-                    f"expected {_listed(iterations)}, those of {paths[0]}; train all "
-                    "runs to the same end, with the same eval_interval."
+                    f"expected {_listed(iterations)}, as in {paths[0]}; train all runs "
+                    "to the same end, with the same eval_interval."
                 )
         steps, returns, losses = (
             np.stack([table[i] for table in tables]) for i in (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Trains many runs together that differ in seeds, learning rates or other numbers.
+"""Trains many runs together, which differ in seeds, learning rates or other numbers.
 
 The runs are copies of one loop. Their variables are stacked along a leading axis, and
 one program, compiled by XLA, does every iteration for all runs together. The matrix
@@ -53,7 +53,7 @@ def sweep(
       make_loop: `make_loop(seed, **hyperparameters)` returns a loop whose
         `supports_sweep` is True, such as an `OffPolicyLoop` or an `OnPolicyLoop`, on a
         native environment. It is called once for each run. Numbers that differ between
-        runs must be stored in variables. Weights and learning rates are; for another
+        runs must be stored in variables, as weights and learning rates are. For another
         number of an agent, such as `gamma`, give the agent `tf.Variable(gamma)`.
       seeds: A seed for each run.
       hyperparameters: For each name, a number for each run.
@@ -66,10 +66,10 @@ def sweep(
       callback: A function that is called after each evaluation with the number of
         iterations so far and the returns `[N]`.
       directory: A directory for checkpoints. A sweep that was interrupted or killed
-        goes on from its last checkpoint if it is called again with the same arguments,
-        and ends with the same numbers as without the pause. Ctrl-C then ends the sweep
-        after the current evaluation, with a checkpoint. Only one process may use the
-        directory at a time, and the sweep locks it. None saves nothing.
+        continues from its last checkpoint if it is called again with the same
+        arguments, and ends with the same numbers as without the pause. Ctrl-C then ends
+        the sweep after the current evaluation, with a checkpoint. Only one process may
+        use the directory at a time, and the sweep locks it. None saves nothing.
       checkpoint_interval: The number of iterations between checkpoints; each is saved
         after an evaluation. The last is saved at the end.
 

@@ -18,7 +18,7 @@ def get_reverb_buffer(
     replay_capacity: int = 1000,
     min_size_limiter_size: int = 1,
 ) -> reverb_replay_buffer.ReverbReplayBuffer:
-    """Returns a buffer on a table of a server, which it starts unless given an address.
+    """Returns a buffer on a table of a server; starts a server if no address is given.
 
     Args:
       data_spec: A nest of specs of one frame.
@@ -29,8 +29,9 @@ def get_reverb_buffer(
       reverb_server_address: The address of a running server, as "host:port"; None
         starts one, `local_server` of the result.
       port: The port of a new server; None takes a free one.
-      replay_capacity: The number of items in the table that is made.
-      min_size_limiter_size: How many items that table holds before it gives any.
+      replay_capacity: The largest number of items in the new table.
+      min_size_limiter_size: The number of items in the new table before samples can be
+        drawn.
 
     Raises:
       ValueError: A running server has no such table, or an argument of a new server is

@@ -28,7 +28,8 @@ def get_collect_data_spec_from_policy_and_env(
 ) -> trajectory.Trajectory:
     """Returns tensor specs of the frames that `policy` collects in `env`.
 
-    An actor needs no agent for them, only a policy, which may be a loaded one.
+    An actor needs no agent for these specs, only a policy, which may be a loaded
+    policy.
 
     Args:
       env: An environment, on arrays or on tensors.

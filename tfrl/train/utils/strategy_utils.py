@@ -1,7 +1,8 @@
 """Chooses the `tf.distribute` strategy of a script.
 
 `TPU` and `USE_GPU` are absl flags, `--tpu` and `--use_gpu`. They are defined when they
-are first used, so an import of this module does not interfere with the flags of others.
+are first used, so an import of this module does not interfere with other programs'
+flags.
 """
 
 from __future__ import annotations

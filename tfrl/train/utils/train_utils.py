@@ -1,4 +1,4 @@
-"""The train step, and waiting for what other processes write."""
+"""The train step, and functions that wait for files of other processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def create_train_step() -> tf.Variable:
 def create_staleness_metrics_after_train_step_fn(
     train_step: tf.Variable, train_steps_per_policy_update: int = 1
 ) -> Callable[[tuple[Any, Any], tf_agent.LossInfo], None]:
-    """Returns a function that summarizes how old the policies behind a batch are.
+    """Returns a function that summarizes the age of the policies behind a batch.
 
     Give it to a `Learner` as `after_train_strategy_step_fn`. The priorities of the
     items must be the train steps of the policies that collected them. It writes
@@ -50,8 +50,8 @@ def create_staleness_metrics_after_train_step_fn(
 
     Args:
       train_step: The learner's train step.
-      train_steps_per_policy_update: After how many train steps collecting policies get
-        new weights.
+      train_steps_per_policy_update: The number of train steps between updates of the
+        collecting policies.
     """
 
     def after_train_step(
@@ -91,7 +91,7 @@ def wait_for_policy(
       **saved_model_policy_args: Further arguments of `SavedModelPyTFEagerPolicy`.
 
     Raises:
-      TimeoutError: There is no policy after so many looks.
+      TimeoutError: There is no policy after `num_retries` attempts.
     """
     policy_dir = os.fspath(policy_dir)
     # The saver writes this file last.
@@ -118,7 +118,7 @@ def wait_for_file(
       num_retries: See `wait_for_predicate`.
 
     Raises:
-      TimeoutError: There is no such file after so many looks.
+      TimeoutError: There is no such file after `num_retries` attempts.
     """
 
     def is_missing() -> bool:
@@ -139,12 +139,12 @@ def wait_for_predicate(
     """Waits while `wait_predicate_fn()` is true.
 
     Args:
-      wait_predicate_fn: Whether there is something to wait for.
-      sleep_time_secs: The seconds between two looks.
-      num_retries: After how many looks to give up; None never does.
+      wait_predicate_fn: Returns whether to wait further.
+      sleep_time_secs: The number of seconds between two attempts.
+      num_retries: The number of attempts after which to give up; None for no limit.
 
     Raises:
-      TimeoutError: It was true at every look.
+      TimeoutError: The function returned true at every attempt.
     """
     _wait(
         wait_predicate_fn, "wait_predicate_fn to be false", sleep_time_secs, num_retries

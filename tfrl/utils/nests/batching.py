@@ -64,8 +64,8 @@ def split_nested_tensors(
       num_or_size_splits: As for `tf.split`; must be a number for sparse tensors.
 
     Raises:
-      ValueError: If a tensor has no batch dimension, or if a sparse one is to be split
-        by sizes.
+      ValueError: If a tensor has no batch dimension, or if a sparse tensor should be
+        split by sizes.
     """
 
     def split(tensor: Any) -> Any:
@@ -86,7 +86,7 @@ def unstack_nested_tensors(tensors: Any, specs: Any) -> list[Any]:
     """Splits a nest of `[B, ...]` into B nests without the batch dimension.
 
     Raises:
-      ValueError: If a tensor has no batch dimension, or one of unknown size.
+      ValueError: If a tensor has no batch dimension, or its size is unknown.
     """
     flat = _flat_batched(tensors, specs, "unstack")
     return _transpose_lists(tensors, [composite.unstack(tensor) for tensor in flat])

@@ -99,7 +99,7 @@ def is_batched_nested_tensors(
     Args:
       tensors: A nest of tensors.
       specs: A nest of specs.
-      num_outer_dims: How many outer dimensions count as batched.
+      num_outer_dims: The number of outer dimensions of batched tensors.
       allow_extra_fields: Whether dicts may hold more keys than `specs`.
       check_dtypes: Whether dtypes are compared.
 
@@ -121,7 +121,7 @@ def get_outer_rank(tensors: Any, specs: Any) -> int:
     The rank of an empty nest is 0.
 
     Raises:
-      ValueError: In the cases of `is_batched_nested_tensors`.
+      ValueError: See `is_batched_nested_tensors`.
     """
     outer_ranks = _outer_ranks(tensors, specs, check_dtypes=False)
     return outer_ranks[0] if outer_ranks else 0
@@ -131,7 +131,7 @@ def get_outer_shape(nested_tensor: Any, spec: Any) -> tf.Tensor:
     """Returns the outer shape that all tensors share, int32 `[outer rank]`.
 
     Raises:
-      ValueError: In the cases of `is_batched_nested_tensors`.
+      ValueError: See `is_batched_nested_tensors`.
     """
     outer_rank = get_outer_rank(nested_tensor, spec)
     if outer_rank == 0:

@@ -132,7 +132,8 @@ def has_tensors(*x: Any) -> bool:
 
 def safe_has_state(state: Any) -> bool:
     """Whether `state` is not None, `()` or `[]`."""
-    # Tested by identity and type: comparing a tensor in a graph would give a tensor.
+    # This is tested by identity and type, because comparing a tensor in a graph gives a
+    # tensor.
     return state is not None and not (isinstance(state, tuple | list) and not state)
 
 

@@ -93,8 +93,8 @@ class Writer:
 
         Args:
           meta: The JSON object that `read_meta` returns.
-          before: The path of the checkpoint to start from if this one is damaged later;
-            None without one.
+          before: The path of the checkpoint to keep, to start from if this one is
+            damaged later, or None.
 
         Returns:
           The absolute path of the checkpoint.

@@ -38,7 +38,7 @@ _OPTIONS = (
 class Service(Protocol):
     """The part of `engine.serving.service.Service` that checkpoints use."""
 
-    tables: Mapping[str, Any]  # Each has its `EngineTable` as `table`.
+    tables: Mapping[str, Any]  # Each queue has its `EngineTable` as `table`.
     layouts: layouts.Layouts
     checkpointer: checkpointers.DefaultCheckpointer
 
@@ -116,7 +116,7 @@ class Snapshot:
             cut.close()
 
     def release(self) -> Iterator[None]:
-        """Returns an iterator that removes items that were removed meanwhile."""
+        """Returns an iterator that frees the items that were removed meanwhile."""
         self.close()
         return self._layouts.resume()
 

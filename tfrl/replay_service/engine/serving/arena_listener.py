@@ -1,4 +1,4 @@
-"""Gives the files that hold a server's steps to processes of the same host.
+"""Sends the files that hold a server's steps to processes of the same host.
 
 A client of the Unix socket sends one line of JSON, {"secret": ..., "schema": ...}. It
 receives one line of JSON: either `StepStore.description`, together with the file's

@@ -29,7 +29,7 @@ class BackgroundWork:
         """Adds work. Does its first slice immediately if no other work is waiting.
 
         So a small piece of work, of one slice, is usually finished on return. Without a
-        running loop, all of it is.
+        running loop, all work is finished on return.
         """
         if self._queue:
             self._queue.append(work)

@@ -1,4 +1,4 @@
-"""The number of files, sockets among them, that the server may have open."""
+"""The number of files, including sockets, that the server may have open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sys
 
 _ENOUGH = 1 << 16
-_ASSUMED = 512  # Where the system does not say.
+_ASSUMED = 512  # Assumed if the system does not report a limit.
 
 
 def raise_limit() -> int:
@@ -18,7 +18,7 @@ def raise_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < most:
-        # Some systems have a lower limit that they do not tell.
+        # Some systems have a lower limit that they do not report.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most

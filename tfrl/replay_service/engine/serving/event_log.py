@@ -1,6 +1,6 @@
-"""Logs what happens on a server: connections, refusals and checkpoints.
+"""Logs the events on a server: connections, refusals and checkpoints.
 
-`tfrl-replay-server --verbosity=...` chooses what is printed.
+`tfrl-replay-server --verbosity=...` chooses the events that are printed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import logging
 import time
 
 LOGGER = logging.getLogger("tfrl.replay_service.server")
-_MOST_REFUSALS = 20  # In one period; others are only counted.
+_MOST_REFUSALS = 20  # Refusals logged in one period; others are only counted.
 _PERIOD = 10.0  # Seconds.
 
 
 class EventLog:
     """Logs the events of one server.
 
-    Strangers cause refusals, so their number in a time is limited.
+    Anyone can cause refusals, so their number per period is limited.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class EventLog:
         """Logs that a client has been admitted.
 
         Args:
-          peer: Where the client is.
+          peer: The address of the client.
           role: "control", "writer" or "sampler".
           is_local: Whether it uses the Unix socket.
         """

@@ -31,7 +31,7 @@ class Confirmations:
     """
 
     def __init__(self, caller: Caller, record: Any):
-        """Takes all items that the record confirms as told.
+        """Assumes that the client knows of all items that the record confirms.
 
         Args:
           caller: The session.
@@ -48,7 +48,7 @@ class Confirmations:
             self._caller.send(wire.CONFIRMED, {"confirmed": self._sent})
 
     def send_error(self, error: Exception) -> None:
-        """Sends that number with an error."""
+        """Sends the number of the last inserted item with an error."""
         self._sent = self.record.confirmed
         self._caller.send_error(error, confirmed=self._sent)
 
@@ -71,7 +71,8 @@ class Write(Request):
           confirmations: Tells the client which items are inserted.
           storing: Stores the steps, in slices.
           groups: The items to insert, in order.
-          forgetting: Releases steps afterwards, in slices; called again after each.
+          forgetting: Releases steps afterwards, in slices; it is called again after
+            each slice.
         """
         self._service = service
         self._confirmations = confirmations
@@ -204,7 +205,7 @@ class ItemGroup:
         return self.layout.items_per_slice
 
     def skip_confirmed(self) -> int:
-        """Skips items that an earlier session inserted; returns how many are left."""
+        """Skips items that an earlier session inserted; returns the number left."""
         if self.left and self._numbers[self._next] <= self._record.confirmed:
             self._next = int(
                 self._numbers.searchsorted(self._record.confirmed, "right")
@@ -233,10 +234,10 @@ class ItemGroup:
     def bind(self, slots: np.ndarray) -> None:
         """Sets the slots of the items' steps, int32 `[n, W]`."""
         self.slots = slots
-        self.refs = _NO_SLOTS  # They are a part of a message that can be large.
+        self.refs = _NO_SLOTS  # The arrays are part of a possibly large message.
 
     def detach(self) -> None:
-        """Copies the arrays, which are parts of a message that can be large."""
+        """Copies the arrays, which are parts of a possibly large message."""
         self.priorities = self.priorities.copy()
         self._numbers = self._numbers.copy()
 

@@ -31,7 +31,7 @@ from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
 from tfrl.system import locked_directories
 
-STOP = b"stop"  # What a parent writes to stdin before it closes it.
+STOP = b"stop"  # The bytes that a parent writes to stdin before it closes stdin.
 _GRACE = 1.5  # Seconds for an orderly end.
 _POLL = 1.0  # Seconds between checks whether the parent is alive.
 _SOCKETS = "tfrl-replay-"  # The beginning of the name of the sockets' directory.
@@ -122,7 +122,7 @@ def serve(
             on_start(end)
         await run(config, announce, stop)
 
-    # Windows has another default, with which nothing here was tried.
+    # Windows has another default, which was never tried here.
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.run(_serve())
 
@@ -176,13 +176,13 @@ def _end_with(
     stop: Callable[[], None],
     tidy: Callable[[bool], None],
 ) -> None:
-    """Ends this process when stdin is closed, or `parent` is no longer its parent.
+    """Ends this process when stdin is closed, or when `parent` is no longer its parent.
 
     Args:
       parent: The process id of the parent.
       orphaned: Set if the parent has ended without a message to stop.
       stop: Ends serving.
-      tidy: Called before a forced exit with whether the parent has ended.
+      tidy: Called before a forced exit; its argument is whether the parent has ended.
     """
 
     def end() -> None:
@@ -216,7 +216,7 @@ def _end_with(
 
 
 def _can_share() -> bool:
-    """Returns whether other processes of this host can map memory of this one."""
+    """Returns whether other processes of this host can map memory of this process."""
     probe = arena.make_arena([1], shared=True)
     shared = probe.fd is not None
     probe.close()

@@ -36,7 +36,7 @@ _FAREWELL = 2.0  # Seconds for a refused client to read the reason.
 _MOST_STRANGERS = 256
 _QUEUE = 1024
 _SCRATCH = 1 << 18  # Bytes that are read in one turn.
-_HANDSHAKE_BYTES = 1 << 14  # The same, of a stranger.
+_HANDSHAKE_BYTES = 1 << 14  # Bytes of a stranger that are read in one turn.
 # Threads for handshakes, each of which takes up to milliseconds of computation.
 _THREADS = 2
 _LOOPBACK = "127.0.0.1"
@@ -115,7 +115,7 @@ class NetworkListener:
                 stranger.add_done_callback(self._strangers.pop)
                 if len(self._strangers) > _MOST_STRANGERS:
                     next(iter(self._strangers)).cancel()
-            await asyncio.sleep(0)  # Others have their turn, however many connect.
+            await asyncio.sleep(0)  # Others have their turn, even if many connect.
 
     async def _serve(self, connection: socket.socket, peer: str) -> None:
         """Admits a client or refuses it."""
@@ -130,14 +130,14 @@ class NetworkListener:
         except TimeoutError:
             reason = f"It has not said within {_PATIENCE:g} s who it is."
             self._service.events.refused(peer, reason)
-        except OSError:  # It has left.
+        except OSError:  # The client has left.
             pass
         finally:
             if not is_admitted:
                 connection.close()
 
     async def _knows(self, stranger: _Stranger, peer: str) -> bool:
-        """Returns whether a client may connect; if not, it has been told why.
+        """Returns whether a client may connect; if not, the client has been told why.
 
         Raises:
           OSError: If the connection is lost, takes too long, or the handshake fails.
@@ -211,7 +211,7 @@ class NetworkListener:
                 is_complete = await self._loop.run_in_executor(
                     self._threads, layer.handshake
                 )
-            finally:  # An alert says why a handshake fails.
+            finally:  # An alert tells the client why a handshake fails.
                 await self._loop.sock_sendall(connection, layer.take())
             if not is_complete:
                 received = await self._loop.sock_recv(connection, _HANDSHAKE_BYTES)
@@ -235,7 +235,7 @@ class _Stranger:
         self._loop = asyncio.get_running_loop()
 
     async def read(self, count: int) -> bytes:
-        """Returns the next `count` bytes. Reads no more of what is not encrypted."""
+        """Returns the next `count` bytes. Reads no further unencrypted bytes."""
         data = bytearray(count)
         rest = memoryview(data)
         while rest:
@@ -257,7 +257,7 @@ class _Stranger:
         return bytes(data)
 
     async def refuse(self, error: Exception) -> None:
-        """Says why, and waits until the client has gone."""
+        """Sends the reason, and waits until the client has gone."""
         meta = {"code": errors.code_of(error), "message": str(error)}
         message = framing.pack(wire.encode(wire.ERROR, meta), 1 << 16)
         answer = b"".join([preamble.MAGIC, *message])

@@ -27,7 +27,7 @@ class Newcomers:
 
     def __init__(self) -> None:
         """Creates an empty collection."""
-        # By whether the session is local. Dictionaries keep the order.
+        # The keys are whether a session is local. Dictionaries keep the order.
         self._waiting: dict[bool, dict[Newcomer, None]] = {True: {}, False: {}}
 
     def __len__(self) -> int:

@@ -25,7 +25,7 @@ _AT_ONCE = 8  # Messages of one read that may be answered immediately.
 _JOINED = 1 << 16  # Buffers up to this size are joined before sending.
 _SOCKET_BUFFER = 1 << 20
 _LINGER = 5.0  # Seconds for a client to receive the last messages.
-_PAUSE = 0.01  # Seconds between checks whether they have left the server.
+_PAUSE = 0.01  # Seconds between checks whether the messages have left the server.
 _HIGH_WATER = 8 << 20  # Unsent bytes at which a session pauses.
 _MOST_IN_TRANSPORT = 1 << 20  # Some versions of asyncio copy these bytes.
 _ALL_UNSENT = 256 << 20  # Unsent bytes of all calls above which memory is checked.
@@ -60,7 +60,7 @@ class StreamProtocol(asyncio.BufferedProtocol):
 
         Args:
           service: The state that all sessions share.
-          peer: Where the client is, for the log.
+          peer: The address of the client, for the log.
           is_local: Whether the client is on this host and must know the secret.
         """
         self._service = service
@@ -72,7 +72,7 @@ class StreamProtocol(asyncio.BufferedProtocol):
         self._session: Any = None
         self._outgoing: collections.deque[memoryview] = collections.deque()
         self._waiting_bytes = 0
-        self._unsent = 0  # The part of `Service.unsent` that is this connection's.
+        self._unsent = 0  # This connection's part of `Service.unsent`.
         self._transport_is_full = False
         self._sends_next_turn = False
         self._closes = False
@@ -116,8 +116,8 @@ class StreamProtocol(asyncio.BufferedProtocol):
         """Sends a message without copying its large arrays.
 
         Raises:
-          ResourceExhaustedError: If many clients do not read what they have requested,
-            and there is not enough memory for more.
+          ResourceExhaustedError: If many clients do not read the answers that they have
+            requested, and there is not enough memory for more.
         """
         if self._transport.is_closing():
             return  # The client is gone: `connection_lost` will follow.
@@ -157,14 +157,14 @@ class StreamProtocol(asyncio.BufferedProtocol):
         self._transport.close()
 
     def _received(self, count: int, at_once: int = _AT_ONCE) -> int:
-        """Passes the messages that `count` bytes complete to the session.
+        """Passes the messages that are complete with `count` more bytes to the session.
 
         Args:
           count: The number of bytes.
           at_once: The number of messages that may be answered immediately.
 
         Returns:
-          How many more messages may.
+          The number of further messages that may be answered immediately.
         """
         self._reader.received(count)
         while (message := self._next_message()) is not None:
@@ -177,7 +177,7 @@ class StreamProtocol(asyncio.BufferedProtocol):
         return at_once
 
     def _send_more(self) -> None:
-        """Passes about `_PIECE` bytes to the transport, and the others in later turns.
+        """Passes about `_PIECE` bytes to the transport, and the rest in later turns.
 
         A client that reads as fast as the server sends never fills the transport, so
         without this limit a large message would be sent in one turn.
@@ -259,7 +259,7 @@ class RemoteProtocol(StreamProtocol):
 
         Args:
           service: The state that all sessions share.
-          peer: Where the client is, for the log.
+          peer: The address of the client, for the log.
           layer: The server's end of TLS, after the handshake; None without encryption.
           scratch: Memory for received bytes, which all connections of a loop can share.
           lost: Called with this protocol when its connection has ended.
@@ -275,7 +275,7 @@ class RemoteProtocol(StreamProtocol):
         super().connection_made(transport)
         self._write(preamble.MAGIC)
         self._look()
-        if self._layer is not None:  # It may have received more than the preamble.
+        if self._layer is not None:  # There may be more than the preamble.
             asyncio.get_running_loop().call_soon(self._decrypt)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -348,7 +348,7 @@ class RemoteProtocol(StreamProtocol):
             self.abort()
         answer = self._layer.take()
         if answer and self._transport_is_full:
-            self.abort()  # It asks for other keys again and again, and does not read.
+            self.abort()  # The client asks for keys and does not read.
         elif answer:
             self._transport.write(answer)
 

@@ -70,7 +70,7 @@ class Request(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
-        """Does as much as possible now.
+        """Does as much of the work as possible now.
 
         Args:
           woken: Whether it is this request's turn among the waiting requests.
@@ -182,7 +182,7 @@ def check_count(value: Any, what: str, least: int = 0) -> int:
 
 
 def shown(name: Any) -> str:
-    """Returns the name of a table for an error message, shortened if it is no name."""
+    """Returns the name of a table for an error message; long values are shortened."""
     is_name = isinstance(name, str) and len(name) <= _MOST_SHOWN
     return str(name) if is_name else reprlib.repr(name)
 

@@ -26,7 +26,7 @@ _LARGE = 16 << 20  # Maximum bytes of data in one message, unless one item is la
 _MAX_PINS = 4096
 _PINS_PER_SLICE = 32
 _FIRST_DRAW = 16
-_MAX_DEFINITIONS = 1024  # Assumed to be known to the client, which keeps twice as many.
+_MAX_DEFINITIONS = 1024  # Layouts that a client should know; it keeps twice as many.
 
 
 class Sampler:
@@ -37,8 +37,8 @@ class Sampler:
       caller: The session.
       pins: The slots of each message that the client reads from the server's memory and
         has not released yet, oldest first.
-      items_per_draw: The number of items to draw together, so that they do not keep the
-        server from its other clients.
+      items_per_draw: The number of items to draw together, so that drawing does not
+        delay the server's other clients.
     """
 
     def __init__(self, service: Service, caller: Caller):

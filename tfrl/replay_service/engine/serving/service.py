@@ -1,4 +1,4 @@
-"""The state that all sessions of a server share: tables, steps, and wait queues.
+"""The state that all sessions of a server share: tables, steps and wait queues.
 
 Everything here runs in the thread of the asyncio loop.
 """
@@ -34,8 +34,9 @@ _TICK = 1.0  # Seconds between checks for long waits.
 _LONG_WAIT = 10.0  # Seconds after which a client is told why it waits.
 _SPARE_TICKS = 10  # Ticks after which memory that was not needed is given back.
 _MAX_WRITERS = 10_000  # Maximum number of writers with a record.
-# Stores in memory that clients can map. Each takes two of the server's open files, and
-# as many addresses as the machine has bytes of memory. A client maps as many at most.
+# Stores in memory that clients can map. Each store takes two of the server's open
+# files, and as many addresses as the machine has bytes of memory. A client maps at most
+# this number of stores.
 _MOST_MAPPED = 64
 _FEW_STORES = 64  # Unused stores are kept while there are no more stores than this.
 
@@ -73,7 +74,7 @@ class TableWaitQueues:
             asyncio.get_running_loop().call_soon(self._wake)
 
     def waiting_text(self, queue: collections.deque[Caller]) -> str:
-        """Returns a sentence that says why the sessions in `queue` have to wait."""
+        """Returns a sentence: why the sessions in `queue` have to wait."""
         if queue is self.inserters:
             return self.table.waiting_to_insert()
         return self.table.waiting_to_sample()
@@ -161,7 +162,7 @@ class Service:
         self.newcomers = Newcomers()
         self.kept = 0  # Bytes of messages that wait for their turn.
         self.unsent = 0  # Bytes of messages that clients have not received yet.
-        self.incoming = memory.Reserved()  # For messages that have not arrived whole.
+        self.incoming = memory.Reserved()  # Memory of incomplete messages.
         self.layouts = Layouts()
         self.background = BackgroundWork()
         self.memory = LargeMemory(self.background.add)
@@ -171,7 +172,7 @@ class Service:
         self._next_writer = 1
         self._next_schema = 0
         self._mapped = 0  # The number of stores that clients can map.
-        self._most_stores = _FEW_STORES  # Then unused stores are looked for.
+        self._most_stores = _FEW_STORES  # Unused stores are looked for at this number.
         self._digest = None if token is None else preamble.digest(token)
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
         # The last checkpoint that was written, or the one that the server started from.
@@ -182,7 +183,7 @@ class Service:
         self._ticks = 0
 
     def start(self) -> None:
-        """Starts to tell waiting clients why they wait, and to give back memory."""
+        """Starts the task that gives back memory, and tells clients why they wait."""
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
     def stop(self) -> None:
@@ -208,7 +209,7 @@ class Service:
 
         Creating a store may drop stores without steps. If there are many schemas, for
         example one for each length of an array, only some stores are in memory that
-        clients can map. Samples of the others are sent in messages.
+        clients can map. Samples of other stores are sent in messages.
 
         Args:
           schema: The dtype's name and the shape of each column.
@@ -225,7 +226,7 @@ class Service:
         return found
 
     def remove(self, payloads: np.ndarray) -> None:
-        """Releases the steps of removed items; of many items, in the background."""
+        """Releases the steps of removed items; if there are many, in the background."""
         if len(payloads):
             self.background.add(self.layouts.removing(payloads))
 
@@ -314,7 +315,7 @@ class Service:
             self._mapped -= store.fd is not None
             self.background.add(store.dropping())
             del self.stores[schema]
-        # Twice as many, so that looking for them takes little time for each new store.
+        # The number doubles, so that each new store costs little time for this search.
         self._most_stores = max(_FEW_STORES, 2 * len(self.stores))
 
     def _give_back_memory(self) -> None:

@@ -78,7 +78,7 @@ class Session:
           make_handlers: Returns the handlers of this session's messages.
           sink: The transport for answers.
           is_local: Whether the client is on this host and must know the secret.
-          peer: Where the client is, for the log.
+          peer: The address of the client, for the log.
         """
         self.service = service
         self.shared = False

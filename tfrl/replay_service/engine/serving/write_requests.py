@@ -76,9 +76,9 @@ class WriterState:
         self._confirmations = Confirmations(caller, self.record)
         self._schema: Schema = ()
         self._store: StepStore | None = None
-        self._steps: dict[int, SentSteps] = {}  # By schema.
+        self._steps: dict[int, SentSteps] = {}  # Sent steps by schema.
         self._targets: dict[tuple[Any, ...], tuple[TableWaitQueues, Layout]] = {}
-        self._problem: Exception | None = None  # With steps for items to come.
+        self._problem: Exception | None = None  # An error of earlier steps.
         self._known = 0  # The number of columns and ranges in the targets' keys.
 
     def request(self, frame: wire.Frame) -> Write:
@@ -228,7 +228,7 @@ class WriterState:
             tuple(map(tuple, group["columns"])),
             tuple(group["lengths"]),
         )
-        hash(target)  # Raises a TypeError if one of them is not a plain value.
+        hash(target)  # This raises a TypeError if one of them is not a plain value.
         return ItemGroup(self.record, target, refs, priorities, numbers, episode)
 
     def _bind(self, group: ItemGroup, problem: Exception | None) -> Iterator[None]:
@@ -289,7 +289,7 @@ class WriterState:
     ) -> Generator[None, None, np.ndarray]:
         """Returns the slots of the steps that items refer to, int32 `[n, W]`.
 
-        A large number of them is found in slices.
+        A large number of steps is found in slices.
 
         Raises:
           ValueError: If one of the steps is not available.

@@ -18,7 +18,7 @@ from tfrl.replay_service import errors
 from tfrl.replay_service.engine.storage import memory
 
 MAX_ROWS = 2**31 - 1  # Rows are numbered by int32.
-MOST_STEP = 4 << 20  # Rows or bytes by which an arena grows beyond what is asked for.
+MOST_STEP = 4 << 20  # Rows or bytes by which an arena grows beyond the request.
 
 _LEAST_HEAP = 4 << 10
 _SMALL_HEAP = 64 << 10  # Bytes up to which a heap arena doubles its size.
@@ -72,8 +72,8 @@ class Arena(Protocol):
         Args:
           start: The first row.
           stop: The row after the last one.
-          before: Whether the rows before them have no memory, either.
-          after: Whether the rows after them have no memory, either.
+          before: Whether the rows before `start` have no memory, either.
+          after: Whether the rows from `stop` on have no memory, either.
         """
 
     def taking(
@@ -81,12 +81,14 @@ class Arena(Protocol):
     ) -> Iterator[None]:
         """Allocates memory that `giving_back` has given back, in slices.
 
+        The arguments are the same as for `giving_back`.
+
         Raises:
           ResourceExhaustedError: If there is not enough memory.
         """
 
     def clear(self) -> bool:
-        """Gives back all memory if possible; then no row is usable. Returns whether."""
+        """Gives back all memory, if possible, with all rows; returns whether it did."""
 
     def close(self) -> None:
         """Closes the file. The columns stay readable while they are referenced."""

@@ -1,4 +1,4 @@
-"""Memory for large arrays that live shortly, which is freed in slices.
+"""Memory for large, short-lived arrays, which is freed in slices.
 
 Freeing some hundred megabytes takes the kernel tens of milliseconds, in which a server
 could not answer its clients.
@@ -57,7 +57,7 @@ class _Mapping(mmap.mmap):
 
 def _freeing(memory: _Mapping) -> Iterator[None]:
     for start in range(0, len(memory), _SLICE):
-        if sys.platform != "win32":  # There `allocate` makes no such memory.
+        if sys.platform != "win32":  # Not used on Windows.
             size = min(_SLICE, len(memory) - start)
             memory.madvise(mmap.MADV_DONTNEED, start, size)
         yield

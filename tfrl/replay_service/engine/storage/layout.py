@@ -15,7 +15,7 @@ from tfrl.replay_service.transport import limits
 
 MAX_WIDTH = 1 << 24  # Maximum number of steps of one item.
 SLICE = 1 << 15  # References to steps that are added or released together.
-_LAYOUT_BYTES, _COLUMN_BYTES = 1024, 64  # Approximately, of a layout.
+_LAYOUT_BYTES, _COLUMN_BYTES = 1024, 64  # The approximate size of a layout.
 
 
 class ColumnSource(NamedTuple):
@@ -38,7 +38,7 @@ class Layout:
     Attributes:
       id: A number that no other layout of the server ever has.
       number: The number of the layout in payloads; -1 if there are no items.
-      key: Equal for layouts of the same store, columns and lengths.
+      key: A key that is equal for layouts of the same store, columns and lengths.
       store: The store of the steps.
       columns: The source of each column of an item.
       lengths: The number of steps of each range.
@@ -46,7 +46,7 @@ class Layout:
       item_bytes: The size of the data of an item, in bytes.
     """
 
-    # Episodes of different lengths create thousands of these.
+    # Episodes of different lengths create thousands of these objects.
     __slots__ = (
         "_matrix",
         "_offsets",
@@ -99,7 +99,7 @@ class Layout:
     def items_per_slice(self) -> int:
         """The number of items that may be added, removed or drawn together.
 
-        More of them would keep the server from its other clients.
+        More items would delay the server's other clients.
         """
         return max(1, SLICE // self.width)
 

@@ -18,19 +18,19 @@ import numpy as np
 from tfrl.replay_service.engine.storage import memory, step_store
 from tfrl.replay_service.engine.storage.layout import SLICE, Layout, check_sources
 
-_CHECKED_BYTES = 16 << 20  # Allocated between two checks of the available memory.
+_CHECKED_BYTES = 16 << 20  # Bytes allocated between two checks of the available memory.
 
 
 class Layouts:
     """The layouts of a server's items, with the slots of the items.
 
-    A layout has a number while there are items of it, and is forgotten with the last.
-    Numbers are used again, so payloads stay small.
+    A layout has a number while it has items, and is removed with its last item. Numbers
+    are used again, so payloads stay small.
     """
 
     def __init__(self) -> None:
         """Creates a collection without layouts."""
-        self._layouts: list[Layout | None] = []  # By number; None: it is free.
+        self._layouts: list[Layout | None] = []  # By number; None if it is free.
         self._free: list[int] = []
         self._by_key: dict[tuple[Any, ...], Layout] = {}
         self._held: list[np.ndarray] | None = None  # Payloads to remove after `hold`.
@@ -52,7 +52,7 @@ class Layouts:
         columns: Iterable[Sequence[Any]],
         lengths: Sequence[int],
     ) -> Layout:
-        """Returns a layout for `add`: one that has items, or a new one.
+        """Returns a layout for `add`: an existing layout with items, or a new one.
 
         Args:
           store: The store of the steps.

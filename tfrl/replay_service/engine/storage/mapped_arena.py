@@ -61,7 +61,7 @@ class MappedArena:
             raise
         self.rows = 0
         self.offsets = self._place()
-        self._ends = list(self.offsets)  # Where the allocated part of each column ends.
+        self._ends = list(self.offsets)  # The end of the allocated part of each column.
         self._given_back = 0  # Bytes of holes before these ends.
         self.gives_back = _can_remove(self._mapping)
         self.columns = [
@@ -111,14 +111,14 @@ class MappedArena:
     ) -> Iterator[None]:
         """Gives back the memory of usable rows, in slices.
 
-        Pages that other rows with memory share are kept, and so are the columns of
-        which the rows have less than a page.
+        Pages that are shared with other rows are kept. Columns in which the rows have
+        less than a page are kept, too.
 
         Args:
           start: The first row.
           stop: The row after the last one.
-          before: Whether the rows before them have no memory, either.
-          after: Whether the rows after them have no memory, either.
+          before: Whether the rows before `start` have no memory, either.
+          after: Whether the rows from `stop` on have no memory, either.
         """
         room = _SLICE
         for first, last in self._pages(start, stop, before, after):
@@ -136,8 +136,8 @@ class MappedArena:
     ) -> Iterator[None]:
         """Allocates memory that `giving_back` has given back, in slices.
 
-        The arguments must be the same as then, but for rows before and after whose
-        memory was given back or allocated meanwhile.
+        `start` and `stop` must be the same as for `giving_back`. `before` and `after`
+        describe the neighbouring rows at the time of this call.
 
         Raises:
           ResourceExhaustedError: If there is not enough memory.
@@ -158,7 +158,7 @@ class MappedArena:
         self._given_back -= total
 
     def clear(self) -> bool:
-        """Gives back all memory if possible; then no row is usable. Returns whether."""
+        """Gives back all memory, if possible, with all rows; returns whether it did."""
         if not self.gives_back:
             return False
         for offset, end in zip(self.offsets, self._ends, strict=True):
@@ -217,12 +217,13 @@ class MappedArena:
     ) -> list[tuple[int, int]]:
         """Returns the bounds of the pages, in each column, that only these rows use.
 
-        With `before` or `after`, a page that they share with the rows there counts.
+        With `before` or `after`, a page counts even if it is shared with rows on that
+        side.
         """
         found = []
         for offset, size in zip(self.offsets, self._row_bytes, strict=True):
             if (stop - start) * size < _PAGE:
-                continue  # Their page may have more than one such part.
+                continue  # A page may have more than one such part.
             low, high = offset + start * size, offset + stop * size
             first = low // _PAGE * _PAGE if before else _whole_pages(low)
             last = _whole_pages(high) if after else high // _PAGE * _PAGE
@@ -249,7 +250,7 @@ def _whole_pages(size: int) -> int:
 def _open_file() -> tuple[int, int]:
     """Returns descriptors of a new unnamed file, for this process and for readers."""
     if sys.platform == "linux":
-        # A file in /dev/shm would not do: it is small in containers.
+        # A file in /dev/shm does not suffice, because /dev/shm is small in containers.
         with contextlib.suppress(OSError):
             flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
             fd = os.memfd_create("tfrl-replay", flags)
@@ -298,7 +299,7 @@ def _map(fd: int, size: int) -> tuple[mmap.mmap, int]:
 
 
 def _can_remove(mapping: mmap.mmap) -> bool:
-    """Returns whether memory of the mapped file, which has none, can be given back."""
+    """Returns whether memory of the mapped file, which is empty, can be given back."""
     try:
         mapping.madvise(mmap.MADV_REMOVE, 0, _PAGE)
     except (AttributeError, OSError):  # For example, the file is sealed.
@@ -309,8 +310,8 @@ def _can_remove(mapping: mmap.mmap) -> bool:
 def _seal(fd: int, is_for_readers: bool) -> None:
     """Prevents readers from truncating the file and from writing to it.
 
-    A descriptor of their own cannot be written to. A seal that prevents them from
-    writing by this one prevents this process from giving memory back.
+    Readers get a descriptor of their own, which cannot be written to. A seal against
+    writing by this descriptor would also keep this process from giving memory back.
     """
     if sys.platform != "linux":
         return

@@ -15,7 +15,7 @@ from tfrl.replay_service import errors
 
 _SPARE = 64 << 20  # Bytes reserved for other uses and for other processes.
 _UNCHECKED = 64 << 20  # Bytes that `Reserved` grants without a check, which is slow.
-_ANY = 1 << 36  # Assumed where the system does not report its memory.
+_ANY = 1 << 36  # Assumed if the system does not report its memory.
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # This container's group, with cgroup version 2.
 
@@ -39,9 +39,9 @@ def check(size: int) -> None:
     left = available()
     if left is not None and size > left - _SPARE:
         raise errors.ResourceExhaustedError(
-            f"There is not enough memory for {size} more bytes: "
-            f"{max(left, 0)} are left, of which {_SPARE} are reserved. Give the tables "
-            "a smaller max_size, or the server more memory."
+            f"There is not enough memory for {size} more bytes: {max(left, 0)} are "
+            f"left, and {_SPARE} of these are reserved. Give the tables a smaller "
+            "max_size, or the server more memory."
         )
 
 
@@ -78,7 +78,7 @@ def available() -> int | None:
     with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
         limit = int((_GROUP / "memory.max").read_text())  # "max" raises ValueError.
         used = int((_GROUP / "memory.current").read_text())
-        files = _fields(_GROUP / "memory.stat", None)  # The kernel can drop them.
+        files = _fields(_GROUP / "memory.stat", None)  # The kernel can drop files.
         of_group = limit - used + files["inactive_file"] + files["active_file"]
         left = of_group if left is None else min(left, of_group)
     return left

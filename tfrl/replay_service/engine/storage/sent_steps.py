@@ -1,4 +1,4 @@
-"""The steps that a session's client may still refer to."""
+"""The steps to which a session's client may still refer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tfrl.replay_service.engine.storage.step_store import StepStore
 
-_LEAST = 64  # Steps for which there is room at least.
+_LEAST = 64  # The least number of steps for which there is room.
 _MANY = 1 << 16  # More room than this is given back when there are no steps.
 _SLICE = 1 << 15  # Steps that are released together.
 
@@ -95,7 +95,7 @@ class SentSteps:
     def _merged(
         self, numbers: np.ndarray, slots: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns all steps, also the added ones; releases the replaced ones."""
+        """Returns all steps, including added steps; releases replaced steps."""
         old_numbers = self._numbers[self._start : self._end]
         old_slots = self._slots[self._start : self._end]
         replaced = np.isin(old_numbers, numbers, assume_unique=True)
@@ -109,7 +109,7 @@ class SentSteps:
         """Moves the steps to the start of arrays with room for `count` more.
 
         Returns:
-          The end of the steps with `count` more.
+          The index of the end after `count` more steps.
         """
         held = len(self)
         # Twice the room, so that many small additions take little time each.

@@ -1,8 +1,8 @@
 """Gives memory of rows that are not in use back to the system.
 
-Memory is given back in chunks of rows. The numbers of the rows remain allocated or free
-as they are: a chunk whose memory has been given back is absent until its memory is
-taken again, which has to be done before one of its rows is used.
+Memory is given back in chunks of rows. This does not change which row numbers are
+allocated. A chunk whose memory has been given back is absent; its memory must be taken
+again before one of its rows is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.storage.arena import Arena
 
 _CHUNK = 1 << 20  # Bytes of a chunk, unless a row is larger.
-_COLUMN = 4 * mmap.PAGESIZE  # Bytes of each column in a chunk, if they are all alike.
+_COLUMN = 4 * mmap.PAGESIZE  # Bytes of each column in a chunk, if all are alike.
 _LOOKED_AT = 16  # Chunks that are looked at together.
 
 
@@ -45,7 +45,7 @@ class SpareRows:
         return self._num_absent * self._rows_of_chunk
 
     def absent(self, rows: np.ndarray) -> np.ndarray:
-        """Returns the chunks without memory that `rows` `[n]` belong to."""
+        """Returns the chunks without memory to which `rows` `[n]` belong."""
         if not self._num_absent:
             return rows[:0]
         chunks = arrays_lib.distinct(rows // self._rows_of_chunk)

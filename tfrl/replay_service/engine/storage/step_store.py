@@ -263,21 +263,22 @@ class StepStore:
     def spare(self) -> int:
         """Returns the number of rows whose memory was not needed since the last call.
 
-        A quarter of what was needed is kept, and so is memory that is being given back.
+        A quarter more than the needed memory is kept. The result is 0 while memory is
+        being given back.
         """
         needed, self._most_used = self._most_used, self.rows_in_use
         present = self._pool.end - self._spare.num_absent
         rows = present - max(needed, self.rows_in_use) * 5 // 4
-        size = sum(self.row_bytes) + 2 * _ONE.itemsize  # With the bookkeeping.
+        size = sum(self.row_bytes) + 2 * _ONE.itemsize  # Includes the bookkeeping.
         is_little = rows * size < _LEAST_SPARE
         return 0 if is_little or self._gives_back else min(rows, _MOST_SPARE // size)
 
     def giving_back(self, rows: int) -> Iterator[None]:
         """Gives back memory of about `rows` free rows to the system, in slices.
 
-        Other calls may come between the slices; another call of this method does
-        nothing then. Where the system does not take back some rows, all are given back
-        when none is in use.
+        Other calls may come between the slices; a further call of this method does
+        nothing meanwhile. If the system cannot take back single rows, all rows are
+        given back when none is in use.
         """
         if self._gives_back:
             return
@@ -294,7 +295,7 @@ class StepStore:
     def dropping(self) -> Iterator[None]:
         """Gives back the memory of a store without steps, in slices, and closes it.
 
-        Clients may have the file mapped, which keeps what is not given back.
+        Clients may have mapped the file, which keeps the memory that is not given back.
         """
         yield from self.giving_back(self._pool.end)
         self.close()
@@ -322,15 +323,15 @@ class StepStore:
 
 
 def _slices(rows: int, size: int) -> Iterator[tuple[slice, slice | None]]:
-    """Yields the parts of a column in which it is written.
+    """Yields the slices in which a column is written.
 
     Args:
       rows: The number of rows.
       size: The size of a row in bytes.
 
     Yields:
-      A slice of the rows, and a slice of the bytes of its row if it is a part of one
-      row, else None.
+      Pairs: a slice of rows, and None; or a slice with a single row, and a slice of the
+        row's bytes.
     """
     if size <= _SLICE:
         step = _SLICE // size

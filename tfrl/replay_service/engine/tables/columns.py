@@ -73,7 +73,7 @@ class Columns:
     def clear(self) -> list[np.ndarray]:
         """Removes all items. Their keys are not used again.
 
-        This takes new arrays, so it is fast.
+        This makes new arrays, so it is fast.
 
         Returns:
           The former arrays of the rows in use: the keys, the payloads, and others.
@@ -94,7 +94,8 @@ class Columns:
         """Grows the columns to at least `capacity` rows."""
         if capacity <= self.capacity:
             return
-        # At most doubles the capacity, and not far beyond the needs of a full table.
+        # The capacity at most doubles, and does not far exceed the needs of a full
+        # table.
         further = max(2 * self.capacity, _FIRST_CAPACITY)
         if further > _MOST_GROWTH:
             further = (self.capacity // _MOST_GROWTH + 1) * _MOST_GROWTH
@@ -175,10 +176,11 @@ class Columns:
     def begin_cut(self, more: Mapping[str, np.ndarray]) -> cuts.Cut:
         """Returns a new cut of the columns.
 
-        Its arrays are the attributes `[used]`, and "free_rows".
+        The cut holds the used part of each column, `free_rows`, and `more`.
 
         Args:
-          more: Further arrays of the cut, by name. Their owner records its changes.
+          more: Further arrays of the cut, by name. The owner of these arrays records
+            its changes.
         """
         arrays = {name: getattr(self, name)[: self.used] for name in NAMES}
         assert self.cut is None, "There is another cut."
@@ -186,7 +188,7 @@ class Columns:
         return self.cut
 
     def _record(self, rows: np.ndarray, *names: str) -> None:
-        """Tells the cut which elements will change."""
+        """Records the elements that will change in the cut."""
         if self.cut is not None:
             for name in names:
                 self.cut.record(name, rows)

@@ -1,8 +1,8 @@
-"""Copies arrays as they were at one time, while their owner goes on changing them.
+"""Copies arrays as they were at one time, while their owner continues to change them.
 
-Copying the arrays of a large table takes longer than a server may keep its clients
-waiting. So another thread copies them, and the owner records the old values of all
-elements that it changes meanwhile. With these, the copies are corrected afterwards.
+Copying the arrays of a large table would keep a server's clients waiting too long. So
+another thread copies the arrays, and the owner records the old values of all elements
+that it changes meanwhile. With these, the copies are corrected afterwards.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cut:
             self._recorded.append((name, index, array[index]))
 
     def copy(self) -> dict[str, np.ndarray]:
-        """Returns copies, to be corrected. Any thread may call this."""
+        """Returns copies, which `correct` then corrects. Any thread may call this."""
         return {name: array.copy() for name, array in self._arrays.items()}
 
     def close(self) -> None:

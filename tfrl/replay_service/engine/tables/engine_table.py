@@ -74,11 +74,11 @@ class EngineTable:
         return self._columns.size
 
     def insertable(self, n: int) -> int:
-        """Returns how many of the next `n` inserts the limiter allows now."""
+        """Returns the number of the next `n` inserts that the limiter allows now."""
         return rate_limiters.num_inserts(self._limiter, self._counts, n)
 
     def sampleable(self, n: int) -> int:
-        """Returns how many of the next `n` samples the limiter allows now.
+        """Returns the number of the next `n` samples that the limiter allows now.
 
         `sample` may return fewer samples, because samples can delete items until too
         few items are left.
@@ -216,11 +216,11 @@ class EngineTable:
         )
 
     def waiting_to_insert(self) -> str:
-        """Returns a sentence that says why an insert has to wait."""
+        """Returns a sentence with the reason why an insert has to wait."""
         return waiting.to_insert(self.name, self._limiter, self._counts)
 
     def waiting_to_sample(self) -> str:
-        """Returns a sentence that says why a sample has to wait."""
+        """Returns a sentence with the reason why a sample has to wait."""
         return waiting.to_sample(self.name, self._limiter, self._counts)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -277,7 +277,7 @@ class EngineTable:
         self._random.bit_generator.state = meta["random"]
 
     def _stride(self, n: int) -> int:
-        """Returns how many of the next `n` inserts can be made as one batch."""
+        """Returns the number of the next `n` inserts that can be made as one batch."""
         room = self._max_size - self._columns.size
         if room:
             return min(n, room)

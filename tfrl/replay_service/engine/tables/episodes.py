@@ -13,7 +13,7 @@ class EpisodeCounts:
     """The number of items of each episode.
 
     Attributes:
-      deleted: How often the last item of an episode has been deleted.
+      deleted: The number of times that the last item of an episode has been deleted.
     """
 
     def __init__(self) -> None:
@@ -28,8 +28,8 @@ class EpisodeCounts:
     def clear(self) -> list[dict[int, int]]:
         """Resets all counts; returns the former counts, which are slow to delete."""
         former = self._parts
-        # Growing a dictionary of all episodes would take long. Each of these takes a
-        # part of them.
+        # Growing one dictionary of all episodes would take long. So each of these
+        # dictionaries holds a part of the episodes.
         self._parts = [{} for _ in range(_PARTS)]
         self.deleted = 0
         return former

@@ -17,14 +17,14 @@ from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.tables import columns as columns_lib
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
 
-_LEAST, _MOST = 256, 16384  # Bounds of the number of items to refill the front with.
-_SAMPLES = 1 << 14  # Items of which the limit of the front is a quantile.
-_MARGIN = 64  # Of these items, to be taken in addition.
+_LEAST, _MOST = 256, 16384  # Bounds of the number of items in a new front.
+_SAMPLES = 1 << 14  # Items whose quantile is the limit of the front.
+_MARGIN = 64  # Items to add to this quantile.
 _PART = 1 << 15  # Rows.
 
 
 class HeapOrder(selectors_lib.OrderedSelector):
-    """Orders items by priority; of equal priorities, the one set first comes first.
+    """Orders items by priority. Of equal priorities, the one set first comes first.
 
     An item is at the front if `sign` times its priority is below a limit. An updated
     item gets a new entry with a later stamp. The stamp places it behind items of equal
@@ -68,7 +68,7 @@ class HeapOrder(selectors_lib.OrderedSelector):
             self._shorten()
 
     def update(self, rows: np.ndarray) -> None:
-        """Takes note of new priorities in rows `[N]`, which may repeat."""
+        """Updates the order for new priorities in rows `[N]`, which may repeat."""
         self.insert(arrays_lib.distinct(rows))
 
     def first(self, n: int) -> np.ndarray:
@@ -119,8 +119,8 @@ class HeapOrder(selectors_lib.OrderedSelector):
         takes a small part of the time of an exact selection.
 
         Returns:
-          The rows in any order, and their limit: the rows hold all items of smaller
-          values, and the first of those that have this value.
+          The rows in any order, and a limit: the rows hold all items with values below
+          the limit, and the first of the items with a value equal to the limit.
         """
         columns = self._columns
         stamps = columns.stamps[: columns.used]
@@ -150,7 +150,7 @@ class HeapOrder(selectors_lib.OrderedSelector):
 def _split(
     values: np.ndarray, stamps: np.ndarray, sign: float, limit: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the items below a limit, and those at the limit.
+    """Finds the items below a limit, and the items at the limit.
 
     Args:
       values: `[R]`, the values of all rows, to be multiplied by `sign`.
@@ -159,7 +159,7 @@ def _split(
       limit: The limit.
 
     Returns:
-      The rows of the items below the limit, and a mask `[R]` of those at the limit.
+      The rows of the items below the limit, and a mask `[R]` of the items at the limit.
     """
     below = []
     ties = np.empty(values.size, bool)
@@ -172,7 +172,7 @@ def _split(
 
 
 def _oldest(stamps: np.ndarray, mask: np.ndarray, n: int) -> np.ndarray:
-    """Returns the rows of the `n` or more first stamps among the rows of a mask."""
+    """Returns the rows of the `n` lowest stamps in a mask, and maybe further rows."""
     count = int(np.count_nonzero(mask))
     if count > 4 * n:
         some = slice(None, None, max(1, stamps.size // _SAMPLES))
@@ -195,6 +195,6 @@ def _parts(rows: int) -> Iterator[slice]:
 
 
 def _quantile(ordered: np.ndarray, share: float) -> Any:
-    """Returns the quantile of a sample above `share`, or None if that is all of it."""
+    """Returns a quantile of a sample above `share`; None if it is out of range."""
     place = int(1.5 * share * ordered.size) + _MARGIN
     return ordered[place] if place < ordered.size else None

@@ -17,8 +17,9 @@ class InsertionOrder(selectors_lib.OrderedSelector):
     """Base class of the selectors by order of insertion.
 
     The keys of items are kept in blocks, in order of insertion. The keys of deleted
-    items are void. Void keys are dropped at the end of the order from which items are
-    taken, and when most keys are void, also within a few blocks per change.
+    items are void. Void keys are dropped where the selector takes its items: at one end
+    of the order. When most keys are void, each deletion also drops the void keys of a
+    few other blocks.
     """
 
     def __init__(self, columns: columns_lib.Columns) -> None:
@@ -28,9 +29,9 @@ class InsertionOrder(selectors_lib.OrderedSelector):
 
     def clear(self) -> None:
         """Forgets all items."""
-        self._blocks: list[np.ndarray] = []  # They are replaced, but never changed.
-        self._last = np.empty(_BLOCK, np.uint64)  # Its keys follow the blocks.
-        self._begin = self._end = 0  # The part of it that is in use.
+        self._blocks: list[np.ndarray] = []  # Arrays that are never changed.
+        self._last = np.empty(_BLOCK, np.uint64)  # The last block.
+        self._begin = self._end = 0  # The part of the last block that is in use.
         self._size = 0  # The number of all keys, including keys of items that are gone.
         self._next_dense = 0  # The next block from which to drop void keys.
 

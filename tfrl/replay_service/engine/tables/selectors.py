@@ -187,7 +187,7 @@ class UniformSelector(RandomSelector):
         self.insert(arrays.get("rows", rows))
 
     def _record(self, places: np.ndarray) -> None:
-        """Tells the cut of the columns which elements of the state will change."""
+        """Records, in the cut of the columns, the elements that will change."""
         if self._columns.cut is not None:
             self._columns.cut.record(self.role + ".rows", places)
 

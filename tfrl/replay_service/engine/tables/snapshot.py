@@ -22,7 +22,7 @@ _DTYPES = {
 
 
 class TableCut:
-    """The state of a table at one time, copied while the table goes on.
+    """The state of a table at one time, copied while the table changes.
 
     Any thread may call `copy`. When it has returned, the thread that owns the table
     calls `close`, and any thread may call `state`.
@@ -69,7 +69,7 @@ class TableCut:
         self._copies = self._cut.copy()
 
     def close(self) -> None:
-        """Ends the cut. Changes of the table do not matter any more."""
+        """Ends the cut; it no longer records changes of the table."""
         self._cut.close()
         if self._columns.cut is self._cut:
             self._columns.cut = None
@@ -154,5 +154,5 @@ def _check_sizes(size: int, used: int, capacity: int, max_size: int) -> None:
         raise ValueError(
             f"checkpoint: got a table of {size} items in {capacity} rows, expected at "
             f"most {max_size} items, the table's max_size; make the table as large as "
-            "the one that was saved."
+            "the saved table."
         )

@@ -88,7 +88,7 @@ class SumTree:
         self._running = None
 
     def clear(self) -> None:
-        """Sets all weights to 0. This takes new arrays, so it is fast."""
+        """Sets all weights to 0. This makes new arrays, so it is fast."""
         self._grow([np.zeros(0)], self._levels[0].size)
 
     def draw(self, uniforms: np.ndarray) -> np.ndarray:

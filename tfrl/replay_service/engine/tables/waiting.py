@@ -8,7 +8,7 @@ from tfrl.replay_service import rate_limiters
 def to_insert(
     name: str, limiter: rate_limiters.RateLimiter, counts: rate_limiters.Counts
 ) -> str:
-    """Returns a sentence that says why an insert has to wait."""
+    """Returns a sentence with the reason why an insert has to wait."""
     if rate_limiters.can_insert(limiter, counts):
         return f"Table {name!r} waits for nothing: it takes inserts."
     return (
@@ -21,7 +21,7 @@ def to_insert(
 def to_sample(
     name: str, limiter: rate_limiters.RateLimiter, counts: rate_limiters.Counts
 ) -> str:
-    """Returns a sentence that says why a sample has to wait."""
+    """Returns a sentence with the reason why a sample has to wait."""
     if rate_limiters.can_sample(limiter, counts):
         return f"Table {name!r} waits for nothing: it can be sampled."
     size = counts.inserts - counts.deletes

@@ -1,3 +1,4 @@
+from . import acme as acme
 from . import adders as adders
 from . import agents as agents
 from . import compilation as compilation

@@ -1,0 +1,3 @@
+"""`EarlyAdder`: the calls of Acme of 2020."""
+
+from tfrl.adders.early_adder import EarlyAdder as EarlyAdder

@@ -1,0 +1,3 @@
+"""The adder of n-step transitions."""
+
+from tfrl.adders.transition import NStepTransitionAdder as NStepTransitionAdder

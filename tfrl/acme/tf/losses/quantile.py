@@ -1,0 +1,3 @@
+"""Quantile regression."""
+
+from tfrl.losses.quantile_regression import quantile as quantile

@@ -1,0 +1,3 @@
+"""Dueling heads."""
+
+from tfrl.networks.duelling import DuellingMLP as DuellingMLP

@@ -1,0 +1,3 @@
+"""Several heads on one input."""
+
+from tfrl.networks.multihead import Multihead as Multihead

@@ -1,0 +1,3 @@
+"""Noise on actions."""
+
+from tfrl.networks.noise import ClippedGaussian as ClippedGaussian

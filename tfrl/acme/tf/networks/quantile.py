@@ -1,0 +1,3 @@
+"""Implicit quantiles."""
+
+from tfrl.networks.quantile import IQNHead as IQNHead

@@ -1,0 +1,3 @@
+"""Repeats actions."""
+
+from tfrl.wrappers.action_repeat import ActionRepeatWrapper as ActionRepeatWrapper

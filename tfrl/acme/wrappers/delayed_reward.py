@@ -1,0 +1,3 @@
+"""Rewards that come late."""
+
+from tfrl.wrappers.delayed_reward import DelayedRewardWrapper as DelayedRewardWrapper

@@ -1,0 +1,3 @@
+"""Episodes that start with idle steps."""
+
+from tfrl.wrappers.noop_starts import NoopStartsWrapper as NoopStartsWrapper

@@ -1,0 +1,5 @@
+"""Numbers of 32 bits."""
+
+from tfrl.wrappers.single_precision import (
+    SinglePrecisionWrapper as SinglePrecisionWrapper,
+)

@@ -1,0 +1,3 @@
+"""Episodes of limited length."""
+
+from tfrl.wrappers.step_limit import StepLimitWrapper as StepLimitWrapper

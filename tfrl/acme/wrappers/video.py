@@ -1,0 +1,3 @@
+"""Videos of episodes."""
+
+from tfrl.wrappers.video import VideoWrapper as VideoWrapper

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks import score_pairs
+from benchmarks import score_curves, score_pairs, score_pictures
 from benchmarks.score_entries import FAMILIES, ROOT, Entry
 from tfrl.eval import statistics
 
@@ -19,8 +18,10 @@ Mean returns of greedy episodes with the final weights: 1,000 episodes on enviro
 that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 steps, and
 50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
 interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
-precipice", 2021); `worst` shows the seeds that it hides. A reference is a published
-return, most often the return of a single run. Seconds are the processor time of one run
+precipice", 2021); `worst` and the dots of the pictures show the seeds that it hides. A
+reference is a published return, most often the return of a single run. `beside it` says
+whether the whole interval lies above the reference (ahead) or below it (behind) by more
+than 1 %; else it is level. Seconds are the processor time of one run
 with one thread, with its start and evaluations; in older rows the time of its
 iterations, beside whatever else the processor did. The same seed gives the same run on
 the same code, versions and processor; on another processor sums are rounded otherwise,
@@ -36,6 +37,7 @@ _COLUMNS = (
     "IQM (95 % interval)",
     "worst",
     "reference",
+    "beside it",
     "seconds",
     "commit",
     "processor",
@@ -116,25 +118,37 @@ python -m examples.record --replay --logdir=logs/scores/half_trained_sac \\
 
 One run of the table is its example with the same configuration:
 """
-_CURVES = """## Learning curves
+_PICTURES = """## Pictures
 
-Evaluations of 10 greedy episodes during training: each run in grey, and the
-interquartile mean of the runs in blue.
+For each environment the evaluations during training (10 greedy episodes each), over
+steps and over seconds of one core, as interquartile means with 95 % bootstrap
+intervals, and the final returns: a dot for each run, a black line for a published one.
+A run's seconds are spread evenly over its steps. The strips show one episode of a final
+policy. Runs that are older than the file of curves have a picture of their own below,
+with each run in grey.
 """
 
 
 def write(
     entries: Sequence[Entry],
     rows: Sequence[Mapping[str, str]],
+    curves: Mapping[score_curves.Key, score_curves.Curve],
     logs: pathlib.Path,
     docs: pathlib.Path = DOCS,
 ) -> None:
-    """Writes the page, and pictures of the entries whose runs' folders are in `logs`.
+    """Writes the page and its pictures.
 
-    The folders are not in the repository, but the pictures are.
+    Args:
+      entries: The entries of the table.
+      rows: The rows of their runs.
+      curves: The evaluations of runs.
+      logs: Where the runs' folders are. They are not in the repository, but the strips
+        are that were made of their films.
+      docs: Where the page is.
     """
     lines: dict[str, list[str]] = {}
-    commands, pictures, shown, absent = [], [], [], []
+    commands, shown, absent, old = [], [], [], []
+    runs_of: dict[str, list[score_pictures.Runs]] = {}
     for entry in entries:
         own = [row for row in rows if entry.has(row)]
         if len(own) < entry.num_seeds:
@@ -149,14 +163,26 @@ def write(
             f"--config={entry.config}",
             *entry.flags,
         )
-        title = f"{entry.agent} on {own[0]['environment']}"
-        commands.append(f"- {title}: `{' '.join(words)}`")
+        environment = own[0]["environment"]
+        commands.append(f"- {entry.agent} on {environment}: `{' '.join(words)}`")
+        known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
+        runs_of.setdefault(environment, []).append(
+            score_pictures.Runs(
+                entry.agent,
+                own,
+                known if len(known) == len(own) else (),
+                entry.reference,
+            )
+        )
         picture = docs / "scores" / f"{entry.name}.png"
-        folders = [entry.folder(int(row["seed"]), logs) for row in own]
-        if all((folder / "metrics.csv").exists() for folder in folders):
-            plot(title, folders, picture)
-        if picture.exists():
-            pictures.append(f"![{title}](scores/{picture.name})")
+        if len(known) < len(own) and picture.exists():
+            title = f"{entry.agent} on {environment}"
+            old.append(f"![{title}](scores/{picture.name})")
+        film = entry.folder(int(own[0]["seed"]), logs) / "agent.mp4"
+        if film.exists():
+            score_pictures.save_strip(
+                film, docs / "scores" / f"strip_{environment}.png"
+            )
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
     text = [_HEAD, *notes(entries), ""]
     for family, its in lines.items():
@@ -165,9 +191,35 @@ def write(
     if absent:
         text += ["These entries do not have all their runs yet:", "", *absent, ""]
     text += score_pairs.section(shown, docs)
-    if pictures:
-        text += [_CURVES, *pictures, ""]
+    if runs_of:
+        text += [_PICTURES, *_pictures(runs_of, docs), *old, ""]
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def _pictures(
+    runs_of: Mapping[str, Sequence[score_pictures.Runs]], docs: pathlib.Path
+) -> list[str]:
+    """Makes the pictures of the environments; returns the lines that show them."""
+    lines = []
+    for environment, runs in runs_of.items():
+        path = docs / "scores" / f"{_file_name(environment)}.png"
+        path.parent.mkdir(exist_ok=True)
+        score_pictures.draw_environment(environment, runs).savefig(path, dpi=100)
+        strip = path.with_name(f"strip_{path.name}")
+        lines += [
+            f"![Returns on {environment}](scores/{path.name})",
+            *(
+                [f"![An episode of {environment}](scores/{strip.name})"]
+                if strip.exists()
+                else []
+            ),
+            "",
+        ]
+    return lines
+
+
+def _file_name(environment: str) -> str:
+    return environment.replace("/", "_")
 
 
 def notes(entries: Iterable[Entry]) -> list[str]:
@@ -192,68 +244,32 @@ def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     returns = [float(row["return"]) for row in rows]
     summary = statistics.summarize(returns)
     middle = f"{summary.interquartile_mean:.1f}"
+    low, high = summary.interquartile_mean_interval
     if len(returns) > 1:
-        low, high = summary.interquartile_mean_interval
         middle += f" ({low:.1f}, {high:.1f})"
-    reference = (
-        "" if entry.reference is None else f"{entry.reference:g} ({entry.source})"
-    )
+    reference = beside = ""
+    if entry.reference is not None:
+        reference = f"{entry.reference:g} ({entry.source})"
+        beside = _beside(entry.reference, low, high)
     seconds = np.median(
         [float(row.get("processor_seconds") or row["seconds"]) for row in rows]
     )
     return (
         f"| {entry.agent} | {rows[0]['environment']} | {int(rows[0]['steps']):,} "
-        f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} | {seconds:.0f} "
-        f"| {_all_of(rows, 'commit')} | {_all_of(rows, 'processor')} |"
+        f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} "
+        f"| {beside} | {seconds:.0f} | {_all_of(rows, 'commit')} "
+        f"| {_all_of(rows, 'processor')} |"
     )
+
+
+def _beside(reference: float, low: float, high: float) -> str:
+    """Returns on which side of a published return an interval lies."""
+    margin = 0.01 * abs(reference)
+    if low > reference + margin:
+        return "ahead"
+    return "behind" if high < reference - margin else "level"
 
 
 def _all_of(rows: Sequence[Mapping[str, str]], field: str) -> str:
     """Returns the different texts of a field, in the order of the rows."""
     return ", ".join(dict.fromkeys(row[field] for row in rows if row[field]))
-
-
-def plot(title: str, folders: Sequence[pathlib.Path], path: pathlib.Path) -> None:
-    """Plots the evaluations during training: each run's, and their interquartile mean.
-
-    Args:
-      title: The title.
-      folders: The folders of the runs.
-      path: Where to save the picture.
-    """
-    from matplotlib import figure
-
-    picture = figure.Figure(figsize=(4.5, 3.2), layout="constrained")
-    axes = picture.subplots()
-    steps, returns = evaluations(folders)
-    axes.plot(steps, returns.T, color="0.75", linewidth=0.8)
-    axes.plot(steps, statistics.interquartile_mean(returns, axis=0), color="C0")
-    axes.set(title=title, xlabel="steps", ylabel="return")
-    path.parent.mkdir(exist_ok=True)
-    picture.savefig(path, dpi=100)
-
-
-def evaluations(folders: Sequence[pathlib.Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the steps `[N]` and returns `[seeds, N]` of evaluations.
-
-    Raises:
-      ValueError: A run has fewer evaluations than the first one.
-    """
-    steps, returns = [], []
-    for folder in folders:
-        with open(folder / "metrics.csv", newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
-        steps = [steps_of(row) for row in rows]
-        returns.append([float(row["evaluation_return"]) for row in rows])
-        if len(returns[-1]) != len(returns[0]):
-            raise ValueError(
-                f"{folder / 'metrics.csv'}: got {len(returns[-1])} evaluations, "
-                f"expected {len(returns[0])}, as in {folders[0]}; the file is cut "
-                "short, or of another run: remove its folder and train it again."
-            )
-    return np.array(steps), np.array(returns)
-
-
-def steps_of(row: Mapping[str, str]) -> int:
-    """Returns a run's environment steps; its updates if it learns from recordings."""
-    return int(row["environment_steps"]) or int(row.get("train_steps", 0))

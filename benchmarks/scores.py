@@ -8,13 +8,13 @@
 
 Each run is an ordinary run of an example, in a process of its own with one thread. Its
 score is the mean return of greedy episodes of its final weights. A row of
-benchmarks/scores.csv is written when its run ends, so an interrupted command goes on
-where it was, and a run is trained again only if its configuration has changed, or if
-its row says in the column `again` why. At the end docs/scores.md is made from the rows,
-and pictures of the learning curves in docs/scores from the outputs of the runs; --table
-does only that. --background trains one run at a time, at the lowest priority, and
-stands still while something is timed (see `benchmarks.timing`). --verify trains runs
-that have a row once more, and compares.
+benchmarks/scores.csv, and one of benchmarks/score_curves.csv with its evaluations, is
+written when its run ends. So an interrupted command goes on where it was, and a run is
+trained again only if its configuration has changed, or if its row says in the column
+`again` why. At the end docs/scores.md and its pictures are made from both files;
+--table does only that. --background trains one run at a time, at the lowest priority,
+and stands still while something is timed (see `benchmarks.timing`). --verify trains
+runs that have a row once more, and compares.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from importlib import metadata
 
 import numpy as np
 
-from benchmarks import processors, score_table, timing
+from benchmarks import processors, score_curves, score_table, timing
 from benchmarks.score_entries import (
     DATA,
     ENTRIES,
@@ -118,7 +118,7 @@ class Run:
             *self.entry.flags,
         ]
 
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> score_curves.Key:
         """What identifies its row."""
         entry = self.entry
         return entry.agent, entry.config, entry.hash(), str(self.seed)
@@ -147,10 +147,6 @@ def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
         ]
 
 
-def _key(row: dict[str, str]) -> tuple[str, str, str, str]:
-    return row["agent"], row["config"], row["config_hash"], row["seed"]
-
-
 def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None:
     """Writes the table, in the order of the entries and seeds."""
     order = [(entry.agent, entry.config, entry.hash()) for entry in ENTRIES]
@@ -169,7 +165,7 @@ def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None
 
 def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterator[Run]:
     """Yields the runs of the entries that have no row, or one that says `again`."""
-    again = {_key(row): row["again"] for row in rows}
+    again = {score_curves.key_of(row): row["again"] for row in rows}
     for entry in entries:
         for seed in range(entry.num_seeds):
             run = Run(entry, seed)
@@ -234,7 +230,7 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         "environment": name,
         "config": run.entry.config,
         "seed": str(run.seed),
-        "steps": str(score_table.steps_of(last)),
+        "steps": str(score_curves.steps_of(last)),
         "return": f"{result.mean:.1f}",
         "episodes": str(episodes),
         "seconds": f"{float(last['training_seconds']):.0f}",
@@ -463,14 +459,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--table", action="store_true", help="train nothing, only make the page"
     )
     options = parser.parse_args(arguments)
-    rows = read_rows()
+    rows, curves = read_rows(), score_curves.read()
     if options.background:
         os.nice(19)
         options.processes = 1
 
     def add(run: Run, row: dict[str, str]) -> None:
-        rows[:] = [other for other in rows if _key(other) != run.key()]
+        rows[:] = [other for other in rows if score_curves.key_of(other) != run.key()]
         rows.append(row)
+        curves[run.key()] = score_curves.of_run(run.folder)
+        score_curves.write(curves)
         write_rows(rows)
 
     try:
@@ -487,7 +485,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Interrupted; the same command goes on.")
         return 130
-    score_table.write(ENTRIES, rows, LOGS)
+    score_table.write(ENTRIES, rows, curves, LOGS)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Settings that hold for every test: quiet, few threads, no display, and SIGINT handled.
+"""Settings for every test: quiet, few threads, no display, and SIGINT handled.
 
 And the process whose forks run examples and scripts, which modules share.
 """

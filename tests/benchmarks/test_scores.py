@@ -5,11 +5,18 @@ import pathlib
 import re
 import subprocess
 
+import imageio.v3 as iio
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import score_entries, score_table, scores
+from benchmarks import (
+    score_curves,
+    score_entries,
+    score_pictures,
+    score_table,
+    scores,
+)
 from examples import settings
 
 SAC = next(entry for entry in scores.ENTRIES if entry.config == "configs/sac.py")
@@ -132,18 +139,16 @@ def test_what_is_to_be_verified_needs_rows():
         scores.verify("sac_sac/77", [], 1)
 
 
-def test_a_file_of_a_run_that_is_cut_short_is_named(tmp_path):
-    for seed, rows in enumerate(([[0, -100], [10, -20]], [[0, -100]])):
-        SAC.folder(seed, tmp_path).mkdir()
-        with open(SAC.folder(seed, tmp_path) / "metrics.csv", "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["environment_steps", "evaluation_return"])
-            writer.writerows(rows)
-    folders = [SAC.folder(seed, tmp_path) for seed in range(2)]
-    with pytest.raises(
-        ValueError, match=r"_1/metrics.csv: got 1 evaluations, expected 2"
-    ):
-        score_table.evaluations(folders)
+def curve(*returns):
+    steps = 10 * np.arange(len(returns))
+    return score_curves.Curve(steps, np.array(returns, float))
+
+
+def test_a_run_whose_evaluations_are_cut_short_is_named():
+    rows = [row_of(scores.Run(SAC, seed), -20) for seed in range(2)]
+    runs = score_pictures.Runs("SAC", rows, [curve(-100, -20), curve(-100)], None)
+    with pytest.raises(ValueError, match="seed 1: got 1 evaluations, expected 2, as"):
+        runs.stack()
 
 
 def test_a_hash_depends_on_every_setting_but_the_seed_and_the_device():
@@ -172,36 +177,88 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
     rows[3] |= {"commit": "abcdefg"}
     rows[4] |= {"commit": "", "processor": ""}
-    score_table.write([SAC], rows, tmp_path / "logs", tmp_path)
+    score_table.write([SAC], rows, {}, tmp_path / "logs", tmp_path)
     text = (tmp_path / "scores.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == ["SAC", "Pendulum-v1", "20,000", "5"]
     middle, interval = cells[4].split(" ", 1)
     low, high = map(float, interval.strip("()").split(","))
-    assert (middle, cells[5], cells[7]) == ("-150.0", "-900.0", "60")
-    assert cells[8:] == ["1234567, abcdefg", "A processor"]
+    assert (middle, cells[5], cells[8]) == ("-150.0", "-900.0", "60")
+    assert cells[9:] == ["1234567, abcdefg", "A processor"]
     assert -900 <= low < -150 < high <= -10
-    assert not (tmp_path / "scores").exists()
 
 
-def test_curves_are_those_of_the_evaluations_and_on_the_page(tmp_path):
-    for seed in range(2):
-        folder = SAC.folder(seed, tmp_path)
-        folder.mkdir()
-        with open(folder / "metrics.csv", "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["environment_steps", "evaluation_return"])
-            writer.writerows([[0, -1000 - seed], [5, ""], [10, -200 - seed]])
-    folders = [SAC.folder(seed, tmp_path) for seed in range(2)]
-    steps, returns = score_table.evaluations(folders)
-    assert steps.tolist() == [0, 10]
-    assert returns.tolist() == [[-1000, -200], [-1001, -201]]
-    rows = [row_of(scores.Run(SAC, seed), -200) for seed in range(2)]
-    score_table.write([SAC], rows, tmp_path, tmp_path)
-    assert (tmp_path / "scores" / "sac_sac.png").stat().st_size > 1000
+def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
+    with open(tmp_path / "metrics.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["environment_steps", "evaluation_return"])
+        writer.writerows([[0, -1000], [5, ""], [10, -200.5]])
+    found = score_curves.of_run(tmp_path)
+    assert found.steps.tolist() == [0, 10]
+    assert found.returns.tolist() == [-1000, -200.5]
+    keys = [scores.Run(SAC, seed).key() for seed in (1, 0)]
+    path = tmp_path / "curves.csv"
+    score_curves.write(dict.fromkeys(keys, found), path)
+    read = score_curves.read(path)
+    assert list(read) == sorted(keys)
+    for each in read.values():
+        np.testing.assert_array_equal(each.steps, found.steps)
+        np.testing.assert_array_equal(each.returns, found.returns)
+    assert score_curves.read(tmp_path / "none.csv") == {}
+
+
+def test_an_environments_picture_has_the_curves_and_a_dot_for_each_run():
+    """The interquartile mean of four is that of the middle two."""
+    rows = [row_of(scores.Run(SAC, s), r) for s, r in enumerate((-4, -2, -1, -9))]
+    curves = [curve(-100, r) for r in (-4, -2, -1, -9)]
+    entries = [
+        score_pictures.Runs("SAC", rows, curves, -2.5),
+        score_pictures.Runs("Old", rows[:1], (), None),
+    ]
+    picture = score_pictures.draw_environment("Pendulum-v1", entries)
+    over_steps, over_seconds, dots = picture.axes
+    (line,) = over_steps.lines
+    np.testing.assert_allclose(line.get_xydata(), [[0, -100], [10, -3]])
+    (line,) = over_seconds.lines
+    np.testing.assert_allclose(line.get_xydata(), [[0, -100], [60, -3]])
+    drawn = [c.get_offsets()[:, 0].tolist() for c in dots.collections]
+    assert drawn == [[-4, -2, -1, -9], [-4]]
+    (reference,) = dots.lines
+    assert list(reference.get_xdata()) == [-2.5, -2.5]
+
+
+def test_the_page_shows_each_environment_once_and_old_pictures(tmp_path):
+    other = next(e for e in scores.ENTRIES if e.config == "configs/td3.py")
+    runs = [scores.Run(entry, seed) for entry in (SAC, other) for seed in range(2)]
+    rows = [row_of(run, -200) for run in runs]
+    curves = {run.key(): curve(-1000, -200) for run in runs[:2]}
+    (tmp_path / "scores").mkdir()
+    old = tmp_path / "scores" / f"{other.name}.png"
+    old.touch()
+    frames = np.zeros([12, 240, 240, 3], np.uint8)
+    film = SAC.folder(0, tmp_path) / "agent.mp4"
+    film.parent.mkdir()
+    iio.imwrite(film, frames, fps=30)
+    score_table.write([SAC, other], rows, curves, tmp_path, tmp_path)
     page = (tmp_path / "scores.md").read_text()
-    assert page.endswith("![SAC on Pendulum-v1](scores/sac_sac.png)\n")
+    assert re.findall(r"^!\[.*", page, re.MULTILINE)[-3:] == [
+        "![Returns on Pendulum-v1](scores/Pendulum-v1.png)",
+        "![An episode of Pendulum-v1](scores/strip_Pendulum-v1.png)",
+        f"![{other.agent} on Pendulum-v1](scores/{old.name})",
+    ]
+    strip = iio.imread(tmp_path / "scores" / "strip_Pendulum-v1.png")
+    assert strip.shape == (120, 720, 3)
+
+
+@pytest.mark.parametrize(
+    ("returns", "beside"),
+    [((-120, -121), "ahead"), ((-150, -158), "level"), ((-170, -180), "behind")],
+)
+def test_a_row_says_on_which_side_of_the_reference_it_lies(returns, beside):
+    entry = dataclasses.replace(SAC, reference=-157.0)
+    rows = [row_of(scores.Run(entry, s), value) for s, value in enumerate(returns)]
+    assert score_table.line(entry, rows).split(" | ")[7] == beside
 
 
 def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
@@ -273,5 +330,5 @@ def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_the_steps_of_agents_that_learn_from_recordings_are_updates():
-    assert score_table.steps_of({"environment_steps": "0", "train_steps": "7"}) == 7
-    assert score_table.steps_of({"environment_steps": "9", "train_steps": "7"}) == 9
+    assert score_curves.steps_of({"environment_steps": "0", "train_steps": "7"}) == 7
+    assert score_curves.steps_of({"environment_steps": "9", "train_steps": "7"}) == 9

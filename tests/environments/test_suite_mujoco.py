@@ -141,3 +141,24 @@ def test_in_the_graph():
 def test_an_unknown_task_is_an_error():
     with pytest.raises(ValueError, match="did you mean HalfCheetah-v5"):
         suite_mujoco.load("HalfCheeta-v5")
+
+
+@pytest.mark.parametrize(
+    "name", ["Ant-v5", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5"]
+)
+def test_the_camera_follows_the_body(name):
+    environment = suite_mujoco.load(name)
+    environment.reset()
+    task = environment.gym.unwrapped
+
+    def num_pixels_of_the_body():
+        """Counts what is reddish or yellowish, unlike floor and sky."""
+        picture = environment.render().astype(int)
+        return np.sum(picture[..., 0] - picture[..., 2] > 40)
+
+    at_the_start = num_pixels_of_the_body()
+    position = task.data.qpos.copy()
+    position[0] += 50.0  # Metres.
+    task.set_state(position, task.data.qvel)
+    assert num_pixels_of_the_body() > at_the_start / 2 > 100
+    environment.close()

@@ -41,6 +41,8 @@ _REGISTERED_BY = (
         ),
     ),
 )
+# Arguments of Gymnasium's MuJoCo tasks that choose a camera.
+_CAMERA_OPTIONS = {"camera_id", "camera_name", "default_camera_config"}
 
 
 def load(
@@ -188,6 +190,11 @@ def make_kwargs(
         kwargs["render_mode"] = "rgb_array"
     if kwargs.get("render_mode") == "rgb_array":
         headless.prepare_rendering()
+        is_mujoco = str(spec.entry_point).startswith("gymnasium.envs.mujoco")
+        if is_mujoco and not _CAMERA_OPTIONS & kwargs.keys():
+            # Gymnasium's camera stands still while the body walks out of the picture.
+            # Models without a camera of this name keep it.
+            kwargs["camera_name"] = "track"
     return kwargs
 
 

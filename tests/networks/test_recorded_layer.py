@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfrl import networks
-from tfrl.networks import seeding
+import tfrl
+from tfrl.acme.tf import networks
+from tfrl.networks import noisy, recorded_layer, seeding
 from tfrl.specs import bounded_tensor_spec
 
 X = tf.constant([[0.5, -2.0, 3.0], [1.0, 0.0, -0.5]])
@@ -92,7 +93,7 @@ LAYERS |= {
     name: (getattr(networks, name), DISTRIBUTION)
     for name in ("StochasticMeanHead", "StochasticModeHead", "ApproximateMode")
 }
-LAYERS["NoisyDense"] = (lambda: networks.NoisyDense(3, "relu", seed=1), X)
+LAYERS["NoisyDense"] = (lambda: noisy.NoisyDense(3, "relu", seed=1), X)
 LAYERS["StochasticSamplingHead"] = (
     lambda: networks.StochasticSamplingHead(seed=5),
     DISTRIBUTION,
@@ -138,9 +139,10 @@ def test_layer_is_made_again(name, make_again):
 def test_every_layer_is_checked():
     layers = {
         name
-        for name in networks.__all__
-        if isinstance(getattr(networks, name), type)
-        and issubclass(getattr(networks, name), networks.recorded_layer.RecordedLayer)
+        for package in (networks, tfrl.networks)
+        for name in package.__all__
+        if isinstance(getattr(package, name), type)
+        and issubclass(getattr(package, name), recorded_layer.RecordedLayer)
     }
     assert layers - {"GaussianMixtureHead"} == set(LAYERS)
 

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from tfrl import specs
-from tfrl.adders.steps import NStepTransition
 
 NestedArray = Any
 NestedTensor = Any
-NestedSpec = specs.Array | Iterable["NestedSpec"] | Mapping[Any, "NestedSpec"]
+NestedSpec: TypeAlias = (
+    specs.Array | Iterable["NestedSpec"] | Mapping[Any, "NestedSpec"]
+)
 Nest = Any
 TensorTransformation = Callable[[NestedTensor], NestedTensor]
 TensorValuedCallable = Callable[..., NestedTensor]
-Transition = NStepTransition
 
 
 class Batches(int):
     """A number of batches, where a plain integer is a number of items."""
+
+
+class Transition(NamedTuple):
+    """A transition over one or more steps.
+
+    Attributes:
+      observation: The nest of observations before the first action.
+      action: The nest of the first action.
+      reward: The discounted sum of the rewards; see
+        `adders.reverb.n_step.n_step_return`.
+      discount: The discount for the value of the next observation, with one factor less
+        of the agent's discount than steps.
+      next_observation: The nest of observations after the last step.
+      extras: The nest of extras of the first step; `()` without any.
+    """
+
+    observation: Any
+    action: Any
+    reward: Any
+    discount: Any
+    next_observation: Any
+    extras: Any = ()

@@ -51,7 +51,7 @@ class Snapshotter:
 
         Args:
           objects_to_save: Networks and Keras layers by name. They need variables, which
-            `tfrl.utils.tf2_utils.create_variables` makes; a layer without variables is
+            `tfrl.acme.tf.utils.create_variables` makes; a layer without variables is
             saved once it has them. Networks have the input spec that they were given;
             other layers have the inputs `[B, ...]` with which they were built, floats
             in their compute dtype.
@@ -175,7 +175,7 @@ def _input_signature(name: str, layer: Any) -> list[Any]:
     if specs is None:
         raise ValueError(
             f"objects_to_save: the shape of the inputs of {name!r} is not known, "
-            "expected a layer built by tfrl.utils.tf2_utils.create_variables("
+            "expected a layer built by tfrl.acme.tf.utils.create_variables("
             f"{name}, [spec]); call it with the layer's specs before the first save."
         )
     return list(specs)

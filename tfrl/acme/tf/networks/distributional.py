@@ -1,5 +1,6 @@
 """Heads that return distributions."""
 
+from tfrl.acme.tf.networks.stochastic import ApproximateMode as ApproximateMode
 from tfrl.networks.distributional import CategoricalHead as CategoricalHead
 from tfrl.networks.distributional import DiscreteValuedHead as DiscreteValuedHead
 from tfrl.networks.distributional import GaussianMixtureHead as GaussianMixtureHead
@@ -12,4 +13,3 @@ from tfrl.networks.distributional import (
 from tfrl.networks.distributional import (
     UnivariateGaussianMixture as UnivariateGaussianMixture,
 )
-from tfrl.networks.stochastic import ApproximateMode as ApproximateMode

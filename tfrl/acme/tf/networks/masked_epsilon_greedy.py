@@ -1,5 +1,5 @@
 """Epsilon-greedy choices among legal actions."""
 
-from tfrl.networks.legal_actions import (
+from tfrl.acme.tf.networks.legal_actions import (
     NetworkWithMaskedEpsilonGreedy as NetworkWithMaskedEpsilonGreedy,
 )

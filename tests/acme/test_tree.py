@@ -22,7 +22,9 @@ def test_what_tfrl_has_is_the_same_object_in_the_tree(path, origin):
     names = [
         name
         for name in getattr(module, "__all__", vars(module))
-        if not name.startswith("_") and not inspect.ismodule(getattr(module, name))
+        if name in getattr(same, "__all__", vars(same))
+        and not name.startswith("_")
+        and not inspect.ismodule(getattr(module, name))
     ]
     assert names
     differing = [n for n in names if getattr(module, n) is not getattr(same, n)]

@@ -30,6 +30,12 @@ class OneEntry(keras.layers.Layer):
         return inputs["x"]
 
 
+@keras.saving.register_keras_serializable("tfrl_tests")
+class Sum(keras.layers.Layer):
+    def call(self, first, second):
+        return first + second
+
+
 LAYERS = {
     "AtariTorso": (lambda: networks.AtariTorso(padding="same"), FRAMES),
     "CategoricalHead": (lambda: networks.CategoricalHead([2, 3]), X),
@@ -86,6 +92,8 @@ LAYERS = {
     "RescaleToSpec": (lambda: networks.RescaleToSpec(SPEC), X),
     "ResNetTorso": (lambda: networks.ResNetTorso([2], [1], [3]), FRAMES),
     "TanhToSpec": (lambda: networks.TanhToSpec(SPEC), X),
+    "DrQTorso": (networks.DrQTorso, FRAMES),
+    "UnpackWrapper": (lambda: networks.UnpackWrapper(Sum()), (X, X)),
     "UnivariateGaussianMixture": (lambda: networks.UnivariateGaussianMixture(2), X),
 }
 DISTRIBUTION = tfp.distributions.Normal(X, 1.0)

@@ -21,5 +21,6 @@ savers, are the same objects here. Nothing outside imports this tree.
 """
 
 from tfrl import absent
+from tfrl.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

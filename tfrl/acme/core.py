@@ -1,8 +1,10 @@
-"""`Actor`, what an `EnvironmentLoop` drives, as in Acme."""
+"""`Actor`, what an `EnvironmentLoop` drives, and `Learner`, what it learns from."""
 
 from __future__ import annotations
 
 import abc
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -48,3 +50,50 @@ class Actor(abc.ABC):
         Args:
           wait: Whether to return only after the change.
         """
+
+
+class VariableSource(abc.ABC):
+    """Gives the variables of networks, such as to an actor's `VariableClient`."""
+
+    @abc.abstractmethod
+    def get_variables(self, names: Sequence[str]) -> list[Any]:
+        """Returns the variables of each name, as nests of arrays.
+
+        Args:
+          names: Names that the source knows, such as `["policy"]`.
+        """
+
+
+class Worker(abc.ABC):
+    """Runs by itself, such as in a process of its own."""
+
+    @abc.abstractmethod
+    def run(self) -> Any:
+        """Runs until the work is done."""
+
+
+class Learner(VariableSource, Worker, Saveable):
+    """Updates networks, step after step; a subclass writes `step`."""
+
+    @abc.abstractmethod
+    def step(self) -> Any:
+        """Does one update."""
+
+    def run(self, num_steps: int | None = None) -> None:
+        """Does a number of updates; without one, it runs forever."""
+        for _ in itertools.count() if num_steps is None else range(num_steps):
+            self.step()
+
+    def save(self) -> Any:
+        """Returns the learner's state; a subclass may have it."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.save: this learner does not give its state; write "
+            "save and restore, or save its networks by a Checkpointer."
+        )
+
+    def restore(self, state: Any) -> None:
+        """Takes a state that `save` returned; a subclass may have it."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.restore: this learner does not take a state; write "
+            "save and restore, or restore its networks by a Checkpointer."
+        )

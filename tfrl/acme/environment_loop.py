@@ -6,8 +6,8 @@ It steps one environment in Python. To train fast, use the loops of `tfrl.train`
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -16,26 +16,8 @@ import tree
 from tfrl import loggers
 from tfrl.acme import core
 from tfrl.acme.utils import counting
+from tfrl.acme.utils.observers.base import EnvLoopObserver as EnvLoopObserver
 from tfrl.environments import py_environment, py_to_dm_wrapper
-from tfrl.typing import types
-
-
-class EnvLoopObserver(Protocol):
-    """Measures an `EnvironmentLoop`'s episodes, for its logger."""
-
-    def observe_first(self, env: dm_env.Environment, timestep: dm_env.TimeStep) -> Any:
-        """Takes the first time step of an episode, and the environment after it."""
-
-    def observe(
-        self,
-        env: dm_env.Environment,
-        timestep: dm_env.TimeStep,
-        action: types.NestedArray,
-    ) -> Any:
-        """Takes an action, its time step, and the environment after it."""
-
-    def get_metrics(self) -> Mapping[str, Any]:
-        """Returns the measurements of the episode that has just ended."""
 
 
 class EnvironmentLoop:

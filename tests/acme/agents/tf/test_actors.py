@@ -169,11 +169,54 @@ def test_a_policy_on_tensors_acts_by_the_seed_in_an_environment_loop():
     assert run(1) != run(2)
 
 
+class Counter(network.Network):
+    """Acts by the number of steps since the start, of which it is the state."""
+
+    def __init__(self):
+        super().__init__(tf.TensorSpec([2]), tf.TensorSpec([1]))
+
+    def call(self, observation, step_type=None, network_state=(), training=False):
+        return network_state, network_state + 1
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_recurrent_actor_keeps_and_stores_the_state_of_an_episode(stores):
+    adder = Recorder()
+    actor = actors.RecurrentActor(Counter(), adder, store_recurrent_state=stores)
+    for _ in range(2):
+        actor.observe_first(FIRST)
+        for expected in range(3):
+            action = actor.select_action(MIDDLE.observation)
+            assert action.tolist() == [expected]
+            actor.observe(action, MIDDLE)
+    extras = [call[3] for call in adder.calls if call[0] == "add"]
+    if stores:
+        assert [state.tolist() for (state,) in extras] == [[0], [1], [2]] * 2
+    else:
+        assert extras == [()] * 6
+
+
+def test_a_recurrent_actor_samples_by_its_seed():
+    class Walk(Counter):
+        def call(self, observation, step_type=None, network_state=(), training=False):
+            return tfp.distributions.Normal(network_state, 1.0), network_state
+
+    def run(seed):
+        actor = actors.RecurrentActor(Walk(), seed=seed)
+        return [float(actor.select_action(FIRST.observation)[0]) for _ in range(3)]
+
+    assert run(1) == run(1)
+    assert len(set(run(1))) == 3
+    assert run(1) != run(2)
+
+
 def test_recurrent_networks_and_other_objects_are_refused_with_the_remedy():
     recurrent = value_rnn_network.ValueRnnNetwork(
         tf.TensorSpec([2], tf.float32), lstm_size=(4,)
     )
-    with pytest.raises(ValueError, match="give PolicyActor a policy of it"):
+    with pytest.raises(ValueError, match="give it to RecurrentActor"):
         actors.FeedForwardActor(recurrent)
+    with pytest.raises(ValueError, match="give this one to FeedForwardActor"):
+        actors.RecurrentActor(keras.layers.Dense(1))
     with pytest.raises(TypeError, match="give a network to FeedForwardActor"):
         actors.PolicyActor(keras.layers.Dense(1))

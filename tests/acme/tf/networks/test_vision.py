@@ -50,6 +50,18 @@ def test_deep_atari_torso_ends_in_a_relu():
     assert embeddings.min() == 0 < embeddings.max()
 
 
+def test_drq_torso_is_four_convolutions_of_centered_images():
+    torso = vision.DrQTorso()
+    assert torso(FRAMES).shape == [2, 42 * 42 * 32]
+    sizes = [w.shape for w in torso.get_weights() if w.ndim == 4]
+    assert sizes == [(3, 3, 4, 32)] + [(3, 3, 32, 32)] * 3
+    middle = tf.fill([1, 8, 8, 4], 0.5)
+    np.testing.assert_array_equal(torso(middle), np.zeros([1, 4 * 4 * 32]))
+    # Orthogonal kernels, of the gain of a ReLU.
+    kernel = torso.get_weights()[2].reshape(-1, 32)
+    np.testing.assert_allclose(kernel.T @ kernel, 2 * np.eye(32), atol=1e-5)
+
+
 def test_integers_are_scaled_to_one_and_sequences_are_folded():
     torso = vision.AtariTorso()
     pixels = np.random.default_rng(0).integers(0, 256, [2, 3, 16, 16, 1], np.uint8)

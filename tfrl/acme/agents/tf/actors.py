@@ -6,7 +6,7 @@ weights of a learner. Both may be left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -24,14 +24,8 @@ if TYPE_CHECKING:
     import keras
 
     from tfrl.acme import adders
+    from tfrl.acme.tf import variable_utils
     from tfrl.typing import types
-
-
-class VariableClient(Protocol):
-    """What actors call of a client of a learner's variables."""
-
-    def update(self, wait: bool = False) -> Any:
-        """Fetches the variables; with `wait`, returns only afterwards."""
 
 
 class _AddingActor(core.Actor):
@@ -40,7 +34,7 @@ class _AddingActor(core.Actor):
     def __init__(
         self,
         adder: adders.Adder | None,
-        variable_client: VariableClient | None,
+        variable_client: variable_utils.VariableClient | None,
         seed: int | None,
     ):
         self._adder = adder
@@ -70,6 +64,9 @@ class _AddingActor(core.Actor):
     def _draw_seed(self) -> int:
         return int(self._rng.integers(2**31))
 
+    def _seed(self) -> tf.Tensor:
+        return seeds.as_seed(tf.constant(self._draw_seed(), tf.int64))
+
 
 class FeedForwardActor(_AddingActor):
     """Acts by a network that maps observations to actions or to their distribution.
@@ -85,7 +82,7 @@ class FeedForwardActor(_AddingActor):
         self,
         policy_network: network.Network | keras.layers.Layer,
         adder: adders.Adder | None = None,
-        variable_client: VariableClient | None = None,
+        variable_client: variable_utils.VariableClient | None = None,
         *,
         seed: int | None = None,
     ):
@@ -108,30 +105,79 @@ class FeedForwardActor(_AddingActor):
             raise ValueError(
                 f"policy_network: got {policy_network.name} with the state "
                 f"{policy_network.state_spec}, expected a network without state; give "
-                "PolicyActor a policy of it, such as ActorPolicy."
+                "it to RecurrentActor."
             )
         self._network = policy_network
         self._act = common.function(self._sample)
 
     def select_action(self, observation: types.NestedArray) -> types.NestedArray:
         """Returns the action for an observation, both without a batch dimension."""
-        # Tensors, because each new Python number would cause a new trace.
-        batch = tf.nest.map_structure(
-            lambda leaf: tf.constant(np.asarray(leaf)[np.newaxis]), observation
-        )
-        seed = seeds.as_seed(tf.constant(self._draw_seed(), tf.int64))
-        return nest_utils.unbatch_nested_tensors_to_arrays(self._act(batch, seed))
+        action = self._act(_batch(observation), self._seed())
+        return nest_utils.unbatch_nested_tensors_to_arrays(action)
 
     def _sample(self, observation: Any, seed: tf.Tensor) -> Any:
         output, _ = self._network(observation)
-        leaves = tf.nest.flatten(output)
-        actions = [
-            leaf if tf.is_tensor(leaf) else sampling.sample(leaf, leaf_seed)
-            for leaf, leaf_seed in zip(
-                leaves, seeds.split_seed(seed, len(leaves)), strict=True
+        return _actions(output, seed)
+
+
+class RecurrentActor(_AddingActor):
+    """Acts by a network with a state, which begins again at each episode.
+
+    The adder gets `(state,)`, the state before an action, as the extras of the step.
+    """
+
+    def __init__(
+        self,
+        policy_network: network.Network | keras.layers.Layer,
+        adder: adders.Adder | None = None,
+        variable_client: variable_utils.VariableClient | None = None,
+        store_recurrent_state: bool = True,
+        *,
+        seed: int | None = None,
+    ):
+        """Creates the actor.
+
+        Args:
+          policy_network: Maps a nest of observations `[1, ...]` and a state to a nest
+            of actions `[1, ...]`, or of distributions, which are sampled, and the next
+            state.
+          adder: Gets each time step; None for none.
+          variable_client: Updates the network's weights; None for none.
+          store_recurrent_state: Whether the adder gets the state.
+          seed: Seeds the samples; None follows `tf.random.set_seed`.
+
+        Raises:
+          TypeError: If `policy_network` is neither a Network nor a Keras layer.
+          ValueError: If it has no state.
+        """
+        super().__init__(adder, variable_client, seed)
+        policy_network = network.as_network(policy_network)
+        if not tf.nest.flatten(policy_network.state_spec):
+            raise ValueError(
+                f"policy_network: got {policy_network.name} without a state, expected "
+                "a recurrent network; give this one to FeedForwardActor."
             )
-        ]
-        return tf.nest.pack_sequence_as(output, actions)
+        self._network = policy_network
+        self._store_recurrent_state = store_recurrent_state
+        self._act = common.function(self._sample)
+        self._state = policy_network.get_initial_state(1)
+
+    def select_action(self, observation: types.NestedArray) -> types.NestedArray:
+        """Returns the action for an observation, both without a batch dimension."""
+        if self._store_recurrent_state:
+            state = nest_utils.unbatch_nested_tensors_to_arrays(self._state)
+            self._extras = (state,)
+        action, self._state = self._act(_batch(observation), self._state, self._seed())
+        return nest_utils.unbatch_nested_tensors_to_arrays(action)
+
+    def observe_first(self, timestep: dm_env.TimeStep) -> None:
+        """Takes the first time step of an episode."""
+        super().observe_first(timestep)
+        self._state = self._network.get_initial_state(1)
+
+    def _sample(self, observation: Any, state: Any, seed: tf.Tensor) -> tuple[Any, Any]:
+        output, next_state = self._network(observation, network_state=state)
+        return _actions(output, seed), next_state
 
 
 class PolicyActor(_AddingActor):
@@ -145,7 +191,7 @@ class PolicyActor(_AddingActor):
         self,
         policy: tf_policy.TFPolicy | py_policy.PyPolicy,
         adder: adders.Adder | None = None,
-        variable_client: VariableClient | None = None,
+        variable_client: variable_utils.VariableClient | None = None,
         *,
         seed: int | None = None,
     ):
@@ -207,6 +253,25 @@ class PolicyActor(_AddingActor):
             discount=_cast(last.discount, spec.discount),
             observation=_cast(observation, spec.observation),
         )
+
+
+def _batch(observation: types.NestedArray) -> Any:
+    """Returns tensors, because each new Python number would cause a new trace."""
+    return tf.nest.map_structure(
+        lambda leaf: tf.constant(np.asarray(leaf)[np.newaxis]), observation
+    )
+
+
+def _actions(output: Any, seed: tf.Tensor) -> Any:
+    """Returns a nest of tensors, with samples instead of distributions."""
+    leaves = tf.nest.flatten(output)
+    actions = [
+        leaf if tf.is_tensor(leaf) else sampling.sample(leaf, leaf_seed)
+        for leaf, leaf_seed in zip(
+            leaves, seeds.split_seed(seed, len(leaves)), strict=True
+        )
+    ]
+    return tf.nest.pack_sequence_as(output, actions)
 
 
 def _cast(values: types.NestedArray, specs: types.NestedArraySpec) -> Any:

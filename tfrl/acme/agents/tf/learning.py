@@ -10,13 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl import loggers, savers
+from tfrl.acme import core
 from tfrl.acme.adders.reverb import experience
 from tfrl.acme.utils import counting
 from tfrl.agents import tf_agent
 from tfrl.utils import common
 
 
-class Learner:
+class Learner(core.Learner):
     """Trains an agent of tfrl on the items of an adder, as Acme's learners do."""
 
     def __init__(
@@ -85,13 +86,6 @@ class Learner:
         if self._checkpointer is not None:
             self._checkpointer.save()
         self._logger.write({**values, **counts})
-
-    def run(self, num_steps: int | None = None) -> None:
-        """Does a number of updates; without one, it runs forever."""
-        done = 0
-        while num_steps is None or done < num_steps:
-            self.step()
-            done += 1
 
     def get_variables(self, names: Sequence[str]) -> list[list[np.ndarray]]:
         """Returns the variables of networks, as arrays.

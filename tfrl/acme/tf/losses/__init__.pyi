@@ -11,4 +11,6 @@ from .huber import huber as huber
 from .mompo import KLConstraint as KLConstraint
 from .mompo import MultiObjectiveMPO as MultiObjectiveMPO
 from .mpo import MPO as MPO
+from .quantile import NonUniformQuantileRegression as NonUniformQuantileRegression
+from .quantile import QuantileDistribution as QuantileDistribution
 from .r2d2 import transformed_n_step_loss as transformed_n_step_loss

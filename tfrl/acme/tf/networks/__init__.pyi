@@ -28,6 +28,7 @@ from .discrete import DiscreteFilteredQNetwork as DiscreteFilteredQNetwork
 from .distributional import ApproximateMode as ApproximateMode
 from .distributional import CategoricalHead as CategoricalHead
 from .distributional import DiscreteValuedHead as DiscreteValuedHead
+from .distributional import GaussianMixture as GaussianMixture
 from .distributional import GaussianMixtureHead as GaussianMixtureHead
 from .distributional import MultivariateGaussianMixture as MultivariateGaussianMixture
 from .distributional import MultivariateNormalDiagHead as MultivariateNormalDiagHead
@@ -45,8 +46,10 @@ from .multiplexers import CriticMultiplexer as CriticMultiplexer
 from .noise import ClippedGaussian as ClippedGaussian
 from .policy_value import PolicyValueHead as PolicyValueHead
 from .quantile import IQNHead as IQNHead
+from .recurrence import LSTM as LSTM
 from .recurrence import DeepRNN as DeepRNN
 from .recurrence import Sequential as Sequential
+from .recurrence import UnpackWrapper as UnpackWrapper
 from .rescaling import ClipToSpec as ClipToSpec
 from .rescaling import RescaleToSpec as RescaleToSpec
 from .rescaling import TanhToSpec as TanhToSpec
@@ -55,4 +58,5 @@ from .stochastic import StochasticMeanHead as StochasticMeanHead
 from .stochastic import StochasticModeHead as StochasticModeHead
 from .stochastic import StochasticSamplingHead as StochasticSamplingHead
 from .vision import DeepAtariTorso as DeepAtariTorso
+from .vision import DrQTorso as DrQTorso
 from .vision import ResNetTorso as ResNetTorso

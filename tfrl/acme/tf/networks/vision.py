@@ -181,3 +181,38 @@ class DeepAtariTorso(_ImageTorso):
 
     def _embed(self, images: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(self._resnet(images))
+
+
+@keras.saving.register_keras_serializable("tfrl")
+class DrQTorso(_ImageTorso):
+    """The encoder of DrQ-v2: four convolutions of 3x3, with 32 channels each.
+
+    See Yarats et al., "Mastering visual continuous control", 2021. It moves images from
+    [0, 1] to [-0.5, 0.5]. As in Acme, the borders are padded, and the convolution with
+    stride 2 comes first.
+    """
+
+    def __init__(self, activation: utils.Activation = "relu", **kwargs: Any):
+        """Creates the layer.
+
+        Args:
+          activation: The activation of the convolutions.
+          **kwargs: Passed to `keras.layers.Layer`.
+        """
+        super().__init__(**kwargs)
+        activation = keras.activations.get(activation)
+        gain = 2**0.5 if activation is keras.activations.relu else 1.0
+        self._convolutions = [
+            keras.layers.Conv2D(
+                32,
+                3,
+                strides,
+                padding="same",
+                activation=activation,
+                kernel_initializer=keras.initializers.Orthogonal(gain),
+            )
+            for strides in (2, 1, 1, 1)
+        ]
+
+    def _embed(self, images: tf.Tensor) -> tf.Tensor:
+        return utils.flatten_inner(dense.apply(self._convolutions, images - 0.5))

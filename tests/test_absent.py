@@ -1,4 +1,4 @@
-"""The use of what TF-Agents or Acme has and tfrl has not says so."""
+"""What TF-Agents or Acme has and tfrl has not, or what has moved, says so."""
 
 import importlib
 import pathlib
@@ -22,6 +22,8 @@ BY_LIBRARY = {
 
 def expected(name):
     """The pattern of the message for an absent name."""
+    if name in absent.MOVED:
+        return f"^{name}: it has moved; use {absent.MOVED[name]}.$"
     (library,) = (key for key, names in BY_LIBRARY.items() if name in names)
     return (
         f"^{name}: {library} has it, tfrl does not: .*"
@@ -53,6 +55,31 @@ def test_modules_below_and_imports_from_an_absent_one_say_so():
             exec(statement, {})
 
 
+def test_what_has_moved_is_at_its_new_place():
+    for new in absent.MOVED.values():
+        module, _, name = new.rpartition(".")
+        assert getattr(importlib.import_module(module), name) is not None
+
+
+def test_the_page_of_changes_names_what_has_moved():
+    listed = set(re.findall(r"\w+", (DOCS / "changes.md").read_text()))
+    modules = {n for n in absent.MOVED if n.rpartition(".")[2].islower()}
+    classes = {name.rpartition(".")[2] for name in absent.MOVED.keys() - modules}
+    assert classes
+    assert classes <= listed
+
+
+def test_modules_below_and_imports_from_what_has_moved_say_so():
+    for statement in (
+        "from tfrl.wrappers import GymWrapper",
+        "import tfrl.wrappers.gym_wrapper",
+        "from tfrl.adders import reverb as adders",
+        "from tfrl.networks.vision import AtariTorso",
+    ):
+        with pytest.raises(ImportError, match=r"it has moved; use tfrl\.acme\."):
+            exec(statement, {})
+
+
 def test_other_names_are_the_usual_errors():
     with pytest.raises(
         ModuleNotFoundError, match=r"No module named 'tfrl\.agents\.pp'"
@@ -75,6 +102,7 @@ def test_the_page_lists_every_absent_name(library):
         name
         for name in names
         if not {name, name.rpartition(".")[2], name.removeprefix("agents.")} & listed
+        and not any(name.endswith(f".{word}") for word in listed)
     } == set()
 
 

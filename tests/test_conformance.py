@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.agents import every_agent
 from tfrl import agents, environments, networks, policies, replay_buffers, testing
+from tfrl.acme.tf import networks as acme_networks
 from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
 from tfrl.environments import vector_py_environment as vector
 from tfrl.specs import array_spec, tensor_spec
@@ -316,11 +317,11 @@ def network_parts():
         [
             networks.CriticMultiplexer(),
             networks.LayerNormMLP([5, 4]),
-            networks.DuellingMLP(5, [4]),
+            acme_networks.DuellingMLP(5, [4]),
         ],
         input_spec=(OBSERVATION, FORCE_SPEC),
     )
-    parts["R2D2AtariNetwork"] = lambda: networks.R2D2AtariNetwork(
+    parts["R2D2AtariNetwork"] = lambda: acme_networks.R2D2AtariNetwork(
         3,
         keras.layers.LSTMCell(4),
         {
@@ -329,7 +330,7 @@ def network_parts():
             "reward": tf.TensorSpec([]),
         },
     )
-    parts["MaskedSequential"] = lambda: networks.MaskedSequential(
+    parts["MaskedSequential"] = lambda: acme_networks.MaskedSequential(
         [keras.layers.Dense(3)],
         {
             "observation": OBSERVATION,

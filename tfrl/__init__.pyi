@@ -1,12 +1,10 @@
-from . import adders as adders
+from . import acme as acme
 from . import agents as agents
 from . import compilation as compilation
-from . import core as core
 from . import datasets as datasets
 from . import distribute as distribute
 from . import distributions as distributions
 from . import drivers as drivers
-from . import environment_loop as environment_loop
 from . import environments as environments
 from . import eval as eval
 from . import experimental as experimental
@@ -25,6 +23,3 @@ from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing
 from . import utils as utils
-from . import wrappers as wrappers
-from .environment_loop import EnvironmentLoop as EnvironmentLoop
-from .specs import make_environment_spec as make_environment_spec

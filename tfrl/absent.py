@@ -1,4 +1,4 @@
-"""Explains failed imports of names that only TF-Agents or Acme has.
+"""Explains failed imports of names that only TF-Agents or Acme has, or that have moved.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
 for `import tfrl.policies.qtopt_cem_policy` and `from tfrl.policies import CEMPolicy`
@@ -73,49 +73,115 @@ _OF_TF_AGENTS = {
         "use the environments and suites of tfrl.testing",
     ),
 }
-# Agents of Acme, and their replacements.
+_LEARNER = "agents.tf.learning.Learner trains any agent on the items of an adder"
+_DISTRIBUTED = "tfrl.distribute runs actors and a learner as processes"
+# Names that Acme's tree leaves out, and their replacements.
 _OF_ACME = {
-    "tfrl.agents.bc": "use BehavioralCloningAgent",
-    "tfrl.agents.bcq": "use IqlAgent or CqlSacAgent",
-    "tfrl.agents.crr": "use IqlAgent or CqlSacAgent",
-    "tfrl.agents.ddpg.DDPG": "use DdpgAgent, or d4pg.D4PG in an EnvironmentLoop",
-    "tfrl.agents.dqfd": "use DqnAgent on a buffer filled from a recording",
-    "tfrl.agents.dqn.DQN": "use DqnAgent or DdqnAgent",
-    "tfrl.agents.impala.IMPALA": "use ImpalaAgent",
-    "tfrl.agents.iqn.IQN": "use IqnAgent",
-    "tfrl.agents.mcts": "there is no tree search",
-    "tfrl.agents.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
-    "tfrl.agents.mompo": "losses.MultiObjectiveMPO is its loss; there is no agent",
-    "tfrl.agents.r2d2.R2D2": "use R2d2Agent",
-    "tfrl.agents.r2d3": "use R2d2Agent, on a filled buffer",
-    "tfrl.agents.svg0_prior": "use SacAgent",
-    **dict.fromkeys(
-        (
-            "tfrl.agents.d4pg.D4PGLearner",
-            "tfrl.agents.ddpg.DDPGLearner",
-            "tfrl.agents.dmpo.DistributionalMPOLearner",
-            "tfrl.agents.dqn.DQNLearner",
-            "tfrl.agents.impala.IMPALALearner",
-            "tfrl.agents.mpo.MPOLearner",
-            "tfrl.agents.r2d2.R2D2Learner",
+    f"tfrl.acme.{name}": reason
+    for name, reason in {
+        "agents.tf.bc": f"use BehavioralCloningAgent; {_LEARNER}",
+        "agents.tf.bcq": f"use IqlAgent or CqlSacAgent; {_LEARNER}",
+        "agents.tf.crr": f"use IqlAgent or CqlSacAgent; {_LEARNER}",
+        "agents.tf.ddpg": f"use DdpgAgent, or D4PG; {_LEARNER}; {_DISTRIBUTED}",
+        "agents.tf.dqfd": "use DqnAgent on a buffer filled from a recording",
+        "agents.tf.dqn": f"use DqnAgent or DdqnAgent; {_LEARNER}; {_DISTRIBUTED}",
+        "agents.tf.impala": f"use ImpalaAgent; {_LEARNER}; {_DISTRIBUTED}",
+        "agents.tf.iqn": f"use IqnAgent; {_LEARNER}",
+        "agents.tf.mcts": "there is no tree search",
+        "agents.tf.mog_mpo": "use DmpoAgent, or dmpo.DistributionalMPO",
+        "agents.tf.mompo": (
+            "tf.losses.MultiObjectiveMPO is its loss; there is no agent; use MpoAgent"
         ),
-        "use learning.Learner, which trains any agent on the items of an adder",
-    ),
-    **dict.fromkeys(
-        (
-            "tfrl.agents.d4pg.DistributedD4PG",
-            "tfrl.agents.ddpg.DistributedDDPG",
-            "tfrl.agents.dmpo.DistributedDistributionalMPO",
-            "tfrl.agents.dqn.DistributedDQN",
-            "tfrl.agents.impala.DistributedIMPALA",
-            "tfrl.agents.mpo.DistributedMPO",
-            "tfrl.agents.r2d2.DistributedR2D2",
-        ),
-        "tfrl.distribute runs actors and a learner as processes",
-    ),
+        "agents.tf.r2d2": f"use R2d2Agent; {_LEARNER}; {_DISTRIBUTED}",
+        "agents.tf.r2d3": "use R2d2Agent, on a filled buffer",
+        "agents.tf.svg0_prior": "use SacAgent",
+        "agents.tf.d4pg.learning": _LEARNER,
+        "agents.tf.d4pg.agent_distributed": _DISTRIBUTED,
+        "agents.tf.d4pg.networks": "write the networks as in the page's quickstart",
+        "agents.tf.d4pg.D4PGLearner": _LEARNER,
+        "agents.tf.d4pg.DistributedD4PG": _DISTRIBUTED,
+        "agents.tf.d4pg.make_default_networks": "write them as in the quickstart",
+        "agents.tf.dmpo.learning": _LEARNER,
+        "agents.tf.dmpo.agent_distributed": _DISTRIBUTED,
+        "agents.tf.dmpo.DistributionalMPOLearner": _LEARNER,
+        "agents.tf.dmpo.DistributedDistributionalMPO": _DISTRIBUTED,
+        "agents.tf.mpo.learning": _LEARNER,
+        "agents.tf.mpo.agent_distributed": _DISTRIBUTED,
+        "agents.tf.mpo.MPOLearner": _LEARNER,
+        "agents.tf.mpo.DistributedMPO": _DISTRIBUTED,
+    }.items()
+}
+# Where names are now: the modules that hold Acme's programs alone.
+MOVED = {
+    "tfrl.adders": "tfrl.acme.adders",
+    "tfrl.core": "tfrl.acme.core",
+    "tfrl.environment_loop": "tfrl.acme.environment_loop",
+    "tfrl.wrappers": "tfrl.acme.wrappers",
+    "tfrl.EnvironmentLoop": "tfrl.acme.EnvironmentLoop",
+    "tfrl.make_environment_spec": "tfrl.acme.make_environment_spec",
+    "tfrl.agents.actors": "tfrl.acme.agents.tf.actors",
+    "tfrl.agents.agent": "tfrl.acme.agents.agent",
+    "tfrl.agents.learning": "tfrl.acme.agents.tf.learning",
+    "tfrl.agents.replay_agent": "tfrl.acme.agents.tf.replay_agent",
+    "tfrl.agents.FeedForwardActor": "tfrl.acme.agents.tf.actors.FeedForwardActor",
+    "tfrl.agents.PolicyActor": "tfrl.acme.agents.tf.actors.PolicyActor",
+    "tfrl.agents.d4pg.agent": "tfrl.acme.agents.tf.d4pg.agent",
+    "tfrl.agents.d4pg.D4PG": "tfrl.acme.agents.tf.d4pg.D4PG",
+    "tfrl.agents.dmpo.agent": "tfrl.acme.agents.tf.dmpo.agent",
+    "tfrl.agents.dmpo.DistributionalMPO": "tfrl.acme.agents.tf.dmpo.DistributionalMPO",
+    "tfrl.agents.mpo.agent": "tfrl.acme.agents.tf.mpo.agent",
+    "tfrl.agents.mpo.MPO": "tfrl.acme.agents.tf.mpo.MPO",
+    "tfrl.datasets.reverb": "tfrl.acme.datasets.reverb",
+    "tfrl.datasets.make_reverb_dataset": "tfrl.acme.datasets.make_reverb_dataset",
+    "tfrl.utils.counting": "tfrl.acme.utils.counting",
+    "tfrl.utils.tf2_utils": "tfrl.acme.tf.utils",
+    **{
+        f"tfrl.networks.{name}": f"tfrl.acme.tf.networks.{name}"
+        for name in (
+            "atari",
+            "discrete",
+            "distributions",
+            "duelling",
+            "embedding",
+            "legal_actions",
+            "multihead",
+            "noise",
+            "quantile",
+            "rescaling",
+            "stochastic",
+            "vision",
+            "ApproximateMode",
+            "AtariTorso",
+            "ClipToSpec",
+            "ClippedGaussian",
+            "DQNAtariNetwork",
+            "DeepAtariTorso",
+            "DeepIMPALAAtariNetwork",
+            "DeepRNN",
+            "DiscreteFilteredQNetwork",
+            "DiscreteValuedDistribution",
+            "DuellingMLP",
+            "EpsilonGreedy",
+            "ExpQWeightedPolicy",
+            "IMPALAAtariNetwork",
+            "IQNHead",
+            "MaskedSequential",
+            "Multihead",
+            "NetworkWithMaskedEpsilonGreedy",
+            "OAREmbedding",
+            "R2D2AtariNetwork",
+            "RescaleToSpec",
+            "ResNetTorso",
+            "StochasticMeanHead",
+            "StochasticModeHead",
+            "StochasticSamplingHead",
+            "TanhToSpec",
+        )
+    },
 }
 # Maps full names to the text that explains their absence.
 NAMES = {
+    **{old: f"it has moved; use {new}." for old, new in MOVED.items()},
     **{name: _TF_AGENTS.format(reason) for name, reason in _OF_TF_AGENTS.items()},
     **{name: _ACME.format(reason) for name, reason in _OF_ACME.items()},
 }

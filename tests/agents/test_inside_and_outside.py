@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tests.agents import every_agent
 from tfrl import networks, testing
+from tfrl.acme.tf.networks import rescaling
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 
@@ -31,7 +32,7 @@ class Squashed(every_agent.Parts):
         layers = [
             networks.LayerNormMLP(self.layers, activate_final=True),
             networks.MultivariateNormalDiagHead(2),
-            networks.TanhToSpec(every_agent.FORCE),
+            rescaling.TanhToSpec(every_agent.FORCE),
         ]
         return networks.Sequential(layers, seed=self.seed)
 

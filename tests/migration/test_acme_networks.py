@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl import networks, policies
+from tfrl import policies
+from tfrl.acme.tf import networks
+from tfrl.acme.tf import utils as tf2_utils
 from tfrl.specs import bounded_tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import tf2_utils
 
 FRAME = tf.TensorSpec([84, 84, 4], tf.uint8)
 OBSERVATION = tf.TensorSpec([24], tf.float32)

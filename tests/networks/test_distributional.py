@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfrl.networks import distributional, distributions, sequential
+from tfrl.distributions import discrete_valued as distributions
+from tfrl.networks import distributional, sequential
 
 EMBEDDINGS = np.random.default_rng(0).normal(size=[4, 5]).astype(np.float32)
 

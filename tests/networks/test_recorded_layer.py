@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+import tfrl
 from tests.pairs import pairs
-from tfrl import networks
-from tfrl.networks import seeding
+from tfrl.acme.tf import networks
+from tfrl.networks import noisy, recorded_layer, seeding
 from tfrl.specs import bounded_tensor_spec
 
 X = tf.constant([[0.5, -2.0, 3.0], [1.0, 0.0, -0.5]])
@@ -28,6 +29,12 @@ def dense():
 class OneEntry(keras.layers.Layer):
     def call(self, inputs):
         return inputs["x"]
+
+
+@keras.saving.register_keras_serializable("tfrl_tests")
+class Sum(keras.layers.Layer):
+    def call(self, first, second):
+        return first + second
 
 
 LAYERS = {
@@ -86,6 +93,8 @@ LAYERS = {
     "RescaleToSpec": (lambda: networks.RescaleToSpec(SPEC), X),
     "ResNetTorso": (lambda: networks.ResNetTorso([2], [1], [3]), FRAMES),
     "TanhToSpec": (lambda: networks.TanhToSpec(SPEC), X),
+    "DrQTorso": (networks.DrQTorso, FRAMES),
+    "UnpackWrapper": (lambda: networks.UnpackWrapper(Sum()), (X, X)),
     "UnivariateGaussianMixture": (lambda: networks.UnivariateGaussianMixture(2), X),
 }
 DISTRIBUTION = tfp.distributions.Normal(X, 1.0)
@@ -93,7 +102,7 @@ LAYERS |= {
     name: (getattr(networks, name), DISTRIBUTION)
     for name in ("StochasticMeanHead", "StochasticModeHead", "ApproximateMode")
 }
-LAYERS["NoisyDense"] = (lambda: networks.NoisyDense(3, "relu", seed=1), X)
+LAYERS["NoisyDense"] = (lambda: noisy.NoisyDense(3, "relu", seed=1), X)
 LAYERS["StochasticSamplingHead"] = (
     lambda: networks.StochasticSamplingHead(seed=5),
     DISTRIBUTION,
@@ -140,9 +149,10 @@ def test_layer_is_made_again(name, make_again):
 def test_every_layer_is_checked():
     layers = {
         name
-        for name in networks.__all__
-        if isinstance(getattr(networks, name), type)
-        and issubclass(getattr(networks, name), networks.recorded_layer.RecordedLayer)
+        for package in (networks, tfrl.networks)
+        for name in package.__all__
+        if isinstance(getattr(package, name), type)
+        and issubclass(getattr(package, name), recorded_layer.RecordedLayer)
     }
     assert layers - {"GaussianMixtureHead"} == set(LAYERS)
 

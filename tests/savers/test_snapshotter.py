@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl import networks, savers
+from tfrl.acme.tf import utils as tf2_utils
 from tfrl.savers import checkpoint_names
-from tfrl.utils import tf2_utils
 
 SPEC = tf.TensorSpec([3])
 INPUTS = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)

@@ -5,8 +5,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-import tfrl
-from tfrl import environments, wrappers
+from tfrl import acme, environments
+from tfrl.acme import wrappers
 from tfrl.environments import suite_gym, tf_py_environment
 from tfrl.specs import EnvironmentSpec, make_environment_spec, tensor_spec
 
@@ -103,4 +103,4 @@ def test_environments_of_tensors_have_tensor_specs_without_the_batch():
 
 
 def test_the_function_is_also_at_the_top():
-    assert tfrl.make_environment_spec is make_environment_spec
+    assert acme.make_environment_spec is make_environment_spec

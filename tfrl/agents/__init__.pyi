@@ -1,7 +1,5 @@
 from . import a2c as a2c
 from . import actor_critic as actor_critic
-from . import actors as actors
-from . import agent as agent
 from . import behavioral_cloning as behavioral_cloning
 from . import categorical_dqn as categorical_dqn
 from . import cql as cql
@@ -15,7 +13,6 @@ from . import dqn as dqn
 from . import impala as impala
 from . import iql as iql
 from . import iqn as iqn
-from . import learning as learning
 from . import mpo as mpo
 from . import normalization as normalization
 from . import observation_embedding as observation_embedding
@@ -28,7 +25,6 @@ from . import qr_dqn as qr_dqn
 from . import r2d2 as r2d2
 from . import random as random
 from . import reinforce as reinforce
-from . import replay_agent as replay_agent
 from . import sac as sac
 from . import td3 as td3
 from . import tf_agent as tf_agent
@@ -36,8 +32,6 @@ from . import tqc as tqc
 from . import transitions as transitions
 from . import updates as updates
 from .a2c import A2CAgent as A2CAgent
-from .actors import FeedForwardActor as FeedForwardActor
-from .actors import PolicyActor as PolicyActor
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent

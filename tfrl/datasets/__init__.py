@@ -1,7 +1,6 @@
 """Recorded experience as `tf.data`, and as the contents of replay buffers.
 
 Recordings are files of `utils.example_encoding_dataset`, or Minari's files.
-`make_reverb_dataset` samples what `tfrl.adders` write to a replay server.
 
 >>> import tensorflow as tf
 >>> from tfrl import datasets
@@ -18,6 +17,6 @@ Recordings are files of `utils.example_encoding_dataset`, or Minari's files.
 array([2.], dtype=float32)
 """
 
-import lazy_loader
+from tfrl import absent
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

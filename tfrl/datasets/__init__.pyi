@@ -2,7 +2,6 @@ from . import episodes as episodes
 from . import frames as frames
 from . import minari_files as minari_files
 from . import recordings as recordings
-from . import reverb as reverb
 from .episodes import frames_of_episode as frames_of_episode
 from .frames import episode_returns as episode_returns
 from .frames import fill as fill
@@ -10,4 +9,3 @@ from .frames import sequences as sequences
 from .frames import transitions as transitions
 from .minari_files import load_minari as load_minari
 from .recordings import load_recordings as load_recordings
-from .reverb import make_reverb_dataset as make_reverb_dataset

@@ -2,8 +2,8 @@
 
 Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning"
 (2017, arXiv:1707.06887). A distribution is anything with the atoms `values` `[N]` and
-their `logits` `[..., N]`, such as a `networks.distributions.DiscreteValuedDistribution`
-or a `NamedTuple` of two tensors.
+their `logits` `[..., N]`, such as a `DiscreteValuedDistribution` or a `NamedTuple` of
+two tensors.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import dense, initializers, recorded_layer, utils
-from tfrl.utils import tf2_utils
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -17,7 +16,7 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
     """An MLP with layer normalization and `tanh` after its first dense layer.
 
     The inputs, a tensor or a nest of tensors `[B, ...]`, are flattened and joined
-    first; see `tf2_utils.batch_concat`.
+    first; see `utils.batch_concat`.
     """
 
     takes_one_outer_dim = True
@@ -65,7 +64,7 @@ class LayerNormMLP(recorded_layer.RecordedLayer):
 
     def call(self, inputs: Any) -> tf.Tensor:
         """Returns the embeddings, `[B, layer_sizes[-1]]`."""
-        outputs = tf.tanh(self._norm(self._first(tf2_utils.batch_concat(inputs))))
+        outputs = tf.tanh(self._norm(self._first(utils.batch_concat(inputs))))
         return dense.apply(self._others, outputs)
 
 

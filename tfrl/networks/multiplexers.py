@@ -8,7 +8,6 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import recorded_layer, utils
-from tfrl.utils import tf2_utils
 
 
 @keras.saving.register_keras_serializable("tfrl")
@@ -16,7 +15,7 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
     """Returns `critic_network(join(observation_network(o), action_network(a)))`.
 
     Each of the networks may be a Keras layer, a stateless Network or a function, or
-    None, which passes its input on unchanged. `join` is `tf2_utils.batch_concat` after
+    None, which passes its input on unchanged. `join` is `utils.batch_concat` after
     a cast to the layer's dtype, float32 by default.
 
     Call it with a pair, `multiplexer((observation, action))`, as a critic of this
@@ -61,7 +60,7 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
             _apply(self.action_network, action, training),
         ]
         cast = tf.nest.map_structure(lambda x: tf.cast(x, self.compute_dtype), joined)
-        return _apply(self.critic_network, tf2_utils.batch_concat(cast), training)
+        return _apply(self.critic_network, utils.batch_concat(cast), training)
 
 
 def _apply(layer: Any, inputs: Any, training: bool) -> Any:

@@ -9,10 +9,10 @@ import keras
 import tensorflow as tf
 
 from tfrl.networks import (
+    cosine_embedding,
     encoding_network,
     network,
     q_network,
-    quantile,
     seeding,
     utils,
     value_head,
@@ -161,7 +161,7 @@ class ImplicitQuantileNetwork(network.Network):
             dtype=dtype,
             seed=seeds(),
         )
-        self._product = quantile.ProductWithFractions(
+        self._product = cosine_embedding.ProductWithFractions(
             num_cosines, dtype=utils.head_dtype(dtype)
         )
         seeding.seed_layer(self._product, seeds)

@@ -163,10 +163,6 @@ class Sequential(network.Network):
         return step_type.shape.rank if tf.is_tensor(step_type) else 1
 
 
-# Acme's name for a stack with recurrent layers.
-DeepRNN = Sequential
-
-
 def _list_as_tuple(state: Any) -> Any:
     return tuple(state) if isinstance(state, list) else state
 

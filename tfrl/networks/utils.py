@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.seeding import SeedStream, clone_initializer
-from tfrl.utils.tf2_utils import flatten_inner
 
 __all__ = [
     "Activation",
     "BatchSquash",
+    "batch_concat",
     "call_layer",
     "check_single_floating_network_output",
     "clone_initializer",
@@ -103,6 +103,31 @@ def _reshape(tensor: tf.Tensor, shape: list[_Dimension]) -> tf.Tensor:
     if any(map(tf.is_tensor, sizes)):
         sizes = tf.cast(tf.stack(sizes), tf.int64)
     return tf.sparse.reshape(tensor, sizes)
+
+
+def batch_concat(inputs: Any) -> tf.Tensor:
+    """Flattens each tensor of a nest to `[B, n]` and joins them to one `[B, sum of n]`.
+
+    The tensors come in the order of `tf.nest.flatten`: dictionaries are sorted by key.
+
+    Args:
+      inputs: A tensor or nest of tensors of one dtype, `[B, ...]`; `[B]` counts as
+        `[B, 1]`.
+    """
+    leaves = [flatten_inner(tf.convert_to_tensor(x)) for x in tf.nest.flatten(inputs)]
+    return leaves[0] if len(leaves) == 1 else tf.concat(leaves, axis=-1)
+
+
+def flatten_inner(tensor: tf.Tensor) -> tf.Tensor:
+    """Reshapes `[B, ...]` to `[B, n]`; returns `[B, n]` unchanged."""
+    if tensor.shape.rank == 2:
+        return tensor
+    if tensor.shape.rank == 1:
+        return tensor[:, tf.newaxis]
+    inner = tensor.shape[1:]
+    if inner.is_fully_defined():
+        return tf.reshape(tensor, [-1, math.prod(inner)])
+    return tf.reshape(tensor, [tf.shape(tensor)[0], -1])
 
 
 def outer_rank(tensors: Any, specs: Any) -> int:

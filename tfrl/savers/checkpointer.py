@@ -140,7 +140,7 @@ class Checkpointer:
                 raise ValueError(
                     f"objects_to_save: {name!r} has a network without variables, "
                     f"expected one that takes its weights from {self.directory}; call "
-                    "tfrl.utils.tf2_utils.create_variables(network, [spec]) first, or "
+                    "tfrl.acme.tf.utils.create_variables(network, [spec]) first, or "
                     "give the network its input spec."
                 )
 

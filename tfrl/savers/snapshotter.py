@@ -51,7 +51,7 @@ class Snapshotter:
 
         Args:
           objects_to_save: Networks and Keras layers by name. They need variables, which
-            `tfrl.utils.tf2_utils.create_variables` makes; a layer without variables is
+            `tfrl.acme.tf.utils.create_variables` makes; a layer without variables is
             saved once it has them. The inputs of networks have the networks' input
             specs. The inputs of other layers have the shapes `[B, ...]` with which the
             layers were built, with floats in the compute dtype.
@@ -77,7 +77,7 @@ class Snapshotter:
                 )
         self._throttle = throttle.Throttle(60 * time_delta_minutes)
         self._layers = dict(objects_to_save)
-        self._snapshots: dict[str, _Snapshot] = {}
+        self._snapshots: dict[str, Snapshot] = {}
         self.directory = paths.process_path(directory, "snapshots", add_uid=add_uid)
         for name in self._layers:
             _repair(os.path.join(self.directory, name))
@@ -107,14 +107,14 @@ class Snapshotter:
             _check_finite(name, self._layers[name])
         for name in built:
             if name not in self._snapshots:
-                self._snapshots[name] = _make_snapshot(name, self._layers[name])
+                self._snapshots[name] = make_snapshot(self._layers[name], name)
             _save_whole(self._snapshots[name], os.path.join(self.directory, name))
         if built:
             self._throttle.restart()
         return bool(built)
 
 
-class _Snapshot(tf.Module):
+class Snapshot(tf.Module):
     """The contents of a network's SavedModel: functions on tensors, and variables."""
 
     # These replace the properties of `tf.Module`, which SavedModels leave out.
@@ -133,27 +133,36 @@ class _Snapshot(tf.Module):
 
     @tf.function(autograph=False)
     def __call__(self, *inputs: Any) -> Any:
+        """Returns the network's output, with distributions as dictionaries."""
         return tf.nest.map_structure(_as_tensors, self._call(*inputs))
 
 
-def _make_snapshot(name: str, layer: Any) -> _Snapshot:
-    """Traces a layer or network with the specs of its inputs."""
-    state_spec = getattr(layer, "state_spec", None)
-    signature = _input_signature(name, layer)
+def make_snapshot(module: Any, name: str = "module") -> Snapshot:
+    """Traces a layer or network with the specs of its inputs.
+
+    Args:
+      module: The Keras layer or network, with variables.
+      name: Its name, for errors.
+
+    Raises:
+      ValueError: If the shape of the layer's inputs is not known.
+    """
+    state_spec = getattr(module, "state_spec", None)
+    signature = _input_signature(name, module)
     if state_spec is None:
-        snapshot = _Snapshot(layer.__call__)
+        snapshot = Snapshot(module.__call__)
     elif tf.nest.flatten(state_spec):
-        snapshot = _Snapshot(lambda inputs, state: layer(inputs, network_state=state))
+        snapshot = Snapshot(lambda inputs, state: module(inputs, network_state=state))
         signature.append(_batched(state_spec))
         snapshot.initial_state = tf.function(
-            layer.get_initial_state, autograph=False, input_signature=[_SCALAR]
+            module.get_initial_state, autograph=False, input_signature=[_SCALAR]
         )
     else:
-        snapshot = _Snapshot(lambda inputs: layer(inputs)[0])
+        snapshot = Snapshot(lambda inputs: module(inputs)[0])
     snapshot.__call__.get_concrete_function(*signature)
-    found = [variable for _, variable in checkpoint_files.named_variables(layer)]
+    found = [variable for _, variable in checkpoint_files.named_variables(module)]
     # TensorFlow does not find the layers in a list of a Keras layer; Keras does.
-    variables = {id(v): v for v in [*found, *layer.weights]}.values()
+    variables = {id(v): v for v in [*found, *module.weights]}.values()
     snapshot.variables = [_tf_variable(v) for v in variables]
     snapshot.trainable_variables = [_tf_variable(v) for v in variables if v.trainable]
     return snapshot
@@ -175,7 +184,7 @@ def _input_signature(name: str, layer: Any) -> list[Any]:
     if specs is None:
         raise ValueError(
             f"objects_to_save: the shape of the inputs of {name!r} is not known, "
-            "expected a layer built by tfrl.utils.tf2_utils.create_variables("
+            "expected a layer built by tfrl.acme.tf.utils.create_variables("
             f"{name}, [spec]); call it with the layer's specs before the first save."
         )
     return list(specs)
@@ -221,7 +230,7 @@ def _repair(path: str) -> None:
         os.rename(f"{path}.new", path)
 
 
-def _save_whole(snapshot: _Snapshot, path: str) -> None:
+def _save_whole(snapshot: Snapshot, path: str) -> None:
     """Writes a SavedModel beside `path`, and then puts it in its place."""
     new, old = f"{path}.new", f"{path}.old"
     shutil.rmtree(new, ignore_errors=True)

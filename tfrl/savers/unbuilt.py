@@ -28,7 +28,7 @@ def warn_of(parts: Mapping[str, Any]) -> list[str]:
             _warned.add(parts[name])
             warnings.warn(
                 f"objects_to_save: {name!r} has no variables yet, so nothing of it is "
-                "saved until it is built; call tfrl.utils.tf2_utils.create_variables("
+                "saved until it is built; call tfrl.acme.tf.utils.create_variables("
                 f"{name}, [spec]) before saving.",
                 RuntimeWarning,
                 stacklevel=3,

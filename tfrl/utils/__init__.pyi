@@ -2,7 +2,6 @@ from . import actions as actions
 from . import batched_observer_unbatching as batched_observer_unbatching
 from . import common as common
 from . import composite as composite
-from . import counting as counting
 from . import eager_utils as eager_utils
 from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
@@ -19,7 +18,6 @@ from . import seeds as seeds
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils
-from . import tf2_utils as tf2_utils
 from . import timer as timer
 from . import tracking as tracking
 from . import value_ops as value_ops

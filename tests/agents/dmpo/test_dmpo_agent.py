@@ -7,7 +7,9 @@ import tensorflow as tf
 from scipy import special
 
 from tfrl import agents, networks
+from tfrl.acme.tf.networks import vision
 from tfrl.agents import dmpo
+from tfrl.distributions import discrete_valued
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -32,7 +34,7 @@ class Critic(networks.Network):
     def call(self, inputs, training=False):
         atoms = tf.constant(ATOMS, tf.float32)
         logits = self._k * tf.add(*inputs) * atoms / 4
-        return networks.DiscreteValuedDistribution(atoms, logits), ()
+        return discrete_valued.DiscreteValuedDistribution(atoms, logits), ()
 
 
 def policy_network(num_dimensions=1):
@@ -147,7 +149,7 @@ def test_the_networks_of_acmes_documentation_share_a_resnet():
             networks.DiscreteValuedHead(vmin=-150.0, vmax=150.0, num_atoms=51),
         ]
     )
-    shared_resnet = networks.ResNetTorso()
+    shared_resnet = vision.ResNetTorso()
     agent = dmpo.DmpoAgent(
         ts.time_step_spec(tf.TensorSpec([84, 84, 3], tf.float32)),
         BoundedTensorSpec([num_dimensions], tf.float32, -1.0, 1.0),

@@ -15,7 +15,7 @@ CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)
 
 
 def test_a_recurrent_network_of_logits_and_values_learns():
-    network = networks.DeepRNN(
+    network = networks.Sequential(
         [
             keras.layers.LSTMCell(3),
             keras.layers.Dense(4),

@@ -4,7 +4,7 @@ import contextlib
 import io
 import tempfile
 
-from tfrl import loggers
+from acme.utils import loggers
 
 lines = io.StringIO()
 with contextlib.redirect_stdout(lines):

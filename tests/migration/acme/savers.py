@@ -7,8 +7,7 @@ import warnings
 import keras
 import numpy as np
 import tensorflow as tf
-
-from tfrl import utils
+from acme import utils
 
 os.environ["HOME"] = tempfile.mkdtemp()
 os.environ["TFRL_ID"] = "experiment"

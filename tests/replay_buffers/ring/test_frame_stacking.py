@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl import environments, testing
+from tfrl.acme.wrappers import frame_stacking as frame_stacking_wrapper
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import atari_wrappers
 from tfrl.networks import q_network
@@ -16,7 +17,6 @@ from tfrl.replay_buffers import (
 from tfrl.train.loops import off_policy_loop
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.wrappers import frame_stacking as frame_stacking_wrapper
 
 KINDS = [TFUniformReplayBuffer, TFPrioritizedReplayBuffer]
 FRAMES = 3

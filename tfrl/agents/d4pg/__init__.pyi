@@ -1,5 +1,3 @@
-from . import agent as agent
 from . import d4pg_agent as d4pg_agent
-from .agent import D4PG as D4PG
 from .d4pg_agent import D4pgAgent as D4pgAgent
 from .d4pg_agent import D4pgInfo as D4pgInfo

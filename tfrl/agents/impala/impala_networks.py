@@ -19,7 +19,7 @@ def split_network(
     Args:
       network: A `Network`, or a Keras layer or model, that maps observations to
         `(logits, value)`, of shapes `[B, num_actions]` and `[B]`, such as a
-        `DeepRNN([..., PolicyValueHead(num_actions)])`. If it is recurrent, both
+        `Sequential([..., PolicyValueHead(num_actions)])`. If it is recurrent, both
         networks keep its state.
       observation_spec: The nest of specs of the observations.
       action_spec: The spec of the action, an integer whose lowest value is 0.

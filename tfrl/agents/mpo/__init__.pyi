@@ -1,6 +1,4 @@
-from . import agent as agent
 from . import mpo_agent as mpo_agent
 from . import unit_actions as unit_actions
-from .agent import MPO as MPO
 from .mpo_agent import MpoAgent as MpoAgent
 from .mpo_agent import MpoLossInfo as MpoLossInfo

@@ -48,7 +48,7 @@ class FrameStacking(row_format.RowFormat):
     It fits `suite_atari`, whose last wrapper is `FrameStack4`, and Gymnasium's and
     EnvPool's Atari, with `axis=0` if the frames are the first axis. For `tfrl`'s
     `HistoryWrapper` the axis is 0 and the padding "zeros" (or "first" with
-    `tile_first_step_obs`); for `tfrl.wrappers.FrameStackingWrapper` the padding is
+    `tile_first_step_obs`); for `tfrl.acme.wrappers.FrameStackingWrapper` the padding is
     "zeros". The observations must be stacked already when they are written; each write
     to the buffer checks them against the frame before, except where XLA compiles the
     check away, or a loop on an accelerator leaves it out.

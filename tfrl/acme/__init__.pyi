@@ -1,0 +1,17 @@
+from . import adders as adders
+from . import agents as agents
+from . import core as core
+from . import datasets as datasets
+from . import environment_loop as environment_loop
+from . import specs as specs
+from . import tf as tf
+from . import types as types
+from . import utils as utils
+from . import wrappers as wrappers
+from .core import Actor as Actor
+from .core import Learner as Learner
+from .core import Saveable as Saveable
+from .core import VariableSource as VariableSource
+from .core import Worker as Worker
+from .environment_loop import EnvironmentLoop as EnvironmentLoop
+from .specs import make_environment_spec as make_environment_spec

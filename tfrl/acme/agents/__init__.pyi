@@ -1,0 +1,2 @@
+from . import agent as agent
+from . import tf as tf

@@ -1,0 +1,11 @@
+"""Distributional MPO in an `EnvironmentLoop`, of a `tfrl.agents.DmpoAgent`.
+
+>>> from tfrl.acme.agents import agent
+>>> from tfrl.acme.agents.tf import dmpo
+>>> issubclass(dmpo.DistributionalMPO, agent.Agent)
+True
+"""
+
+from tfrl import absent
+
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -1,0 +1,11 @@
+"""MPO in an `EnvironmentLoop`, of a `tfrl.agents.MpoAgent`.
+
+>>> from tfrl.acme.agents import agent
+>>> from tfrl.acme.agents.tf import mpo
+>>> issubclass(mpo.MPO, agent.Agent)
+True
+"""
+
+from tfrl import absent
+
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -1,0 +1,99 @@
+"""The interfaces `Actor`, which an `EnvironmentLoop` calls, and `Learner`."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import dm_env
+
+from tfrl.savers.saveable import Saveable as Saveable
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class Actor(abc.ABC):
+    """Chooses actions, and observes the time steps after them.
+
+    `EnvironmentLoop` makes these calls for each episode::
+
+        timestep = environment.reset()
+        actor.observe_first(timestep)
+        while not timestep.last():
+            action = actor.select_action(timestep.observation)
+            timestep = environment.step(action)
+            actor.observe(action, next_timestep=timestep)
+            actor.update()
+
+    `tfrl.acme.agents.tf.actors` has actors that run a network or a policy of tfrl.
+    """
+
+    @abc.abstractmethod
+    def select_action(self, observation: types.NestedArray) -> types.NestedArray:
+        """Returns the action for an observation, both without a batch dimension."""
+
+    @abc.abstractmethod
+    def observe_first(self, timestep: dm_env.TimeStep) -> Any:
+        """Takes the first time step of an episode."""
+
+    @abc.abstractmethod
+    def observe(self, action: types.NestedArray, next_timestep: dm_env.TimeStep) -> Any:
+        """Takes an action and the time step that it led to."""
+
+    @abc.abstractmethod
+    def update(self, wait: bool = False) -> Any:
+        """Lets the actor fetch weights, or learn.
+
+        Args:
+          wait: Whether to return only when the actor has done so.
+        """
+
+
+class VariableSource(abc.ABC):
+    """Gives the variables of networks, such as to an actor's `VariableClient`."""
+
+    @abc.abstractmethod
+    def get_variables(self, names: Sequence[str]) -> list[Any]:
+        """Returns the variables of each name, as nests of arrays.
+
+        Args:
+          names: Names that the source knows, such as `["policy"]`.
+        """
+
+
+class Worker(abc.ABC):
+    """Runs by itself, such as in a process of its own."""
+
+    @abc.abstractmethod
+    def run(self) -> Any:
+        """Runs until the work is done."""
+
+
+class Learner(VariableSource, Worker, Saveable):
+    """Updates networks, step after step; a subclass writes `step`."""
+
+    @abc.abstractmethod
+    def step(self) -> Any:
+        """Does one update."""
+
+    def run(self, num_steps: int | None = None) -> None:
+        """Does a number of updates; without one, it runs forever."""
+        for _ in itertools.count() if num_steps is None else range(num_steps):
+            self.step()
+
+    def save(self) -> Any:
+        """Returns the learner's state; a subclass may have it."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.save: this learner does not give its state; write "
+            "save and restore, or save its networks by a Checkpointer."
+        )
+
+    def restore(self, state: Any) -> None:
+        """Takes a state that `save` returned; a subclass may have it."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.restore: this learner does not take a state; write "
+            "save and restore, or restore its networks by a Checkpointer."
+        )

@@ -1,0 +1,16 @@
+from . import distributional as distributional
+from . import mompo as mompo
+from . import mpo as mpo
+from . import quantile as quantile
+from . import r2d2 as r2d2
+from .distributional import categorical as categorical
+from .distributional import l2_project as l2_project
+from .distributional import multiaxis_categorical as multiaxis_categorical
+from .dpg import dpg as dpg
+from .huber import huber as huber
+from .mompo import KLConstraint as KLConstraint
+from .mompo import MultiObjectiveMPO as MultiObjectiveMPO
+from .mpo import MPO as MPO
+from .quantile import NonUniformQuantileRegression as NonUniformQuantileRegression
+from .quantile import QuantileDistribution as QuantileDistribution
+from .r2d2 import transformed_n_step_loss as transformed_n_step_loss

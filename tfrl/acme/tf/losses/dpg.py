@@ -1,0 +1,3 @@
+"""The loss of deterministic policies."""
+
+from tfrl.losses.deterministic import dpg as dpg

@@ -1,0 +1,3 @@
+"""The Huber loss."""
+
+from tfrl.losses.elementwise import huber as huber

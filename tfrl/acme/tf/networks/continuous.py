@@ -1,0 +1,7 @@
+"""Torsos for continuous control."""
+
+from tfrl.networks.continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
+from tfrl.networks.continuous import LayerNormMLP as LayerNormMLP
+from tfrl.networks.continuous import (
+    NearZeroInitializedLinear as NearZeroInitializedLinear,
+)

@@ -1,0 +1,3 @@
+"""Joins observations and actions for a critic."""
+
+from tfrl.networks.multiplexers import CriticMultiplexer as CriticMultiplexer

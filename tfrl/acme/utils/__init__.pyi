@@ -1,0 +1,9 @@
+from . import counting as counting
+from . import experiment_utils as experiment_utils
+from . import frozen_learner as frozen_learner
+from . import iterator_utils as iterator_utils
+from . import loggers as loggers
+from . import observers as observers
+from . import paths as paths
+from . import tf2_utils as tf2_utils
+from . import tree_utils as tree_utils

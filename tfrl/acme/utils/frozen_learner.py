@@ -1,0 +1,41 @@
+"""`FrozenLearner`: a learner that learns no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tfrl.acme import core
+
+
+class FrozenLearner(core.Learner):
+    """Gives the variables of a learner, whose `step` it does not call."""
+
+    def __init__(
+        self, learner: core.Learner, step_fn: Callable[[], Any] | None = None
+    ) -> None:
+        """Creates the learner.
+
+        Args:
+          learner: The learner to freeze.
+          step_fn: What a step does instead, such as dropping a batch; None for nothing.
+        """
+        self._learner = learner
+        self._step_fn = step_fn
+
+    def step(self) -> None:
+        """Calls `step_fn`."""
+        if self._step_fn is not None:
+            self._step_fn()
+
+    def get_variables(self, names: Sequence[str]) -> list[Any]:
+        """Returns the learner's variables; see `VariableSource`."""
+        return self._learner.get_variables(names)
+
+    def save(self) -> Any:
+        """Returns the learner's state."""
+        return self._learner.save()
+
+    def restore(self, state: Any) -> None:
+        """Restores the learner's state."""
+        self._learner.restore(state)

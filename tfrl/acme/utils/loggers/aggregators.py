@@ -1,0 +1,3 @@
+"""Several loggers as one."""
+
+from tfrl.loggers.aggregators import Dispatcher as Dispatcher

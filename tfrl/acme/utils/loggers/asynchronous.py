@@ -1,0 +1,3 @@
+"""Logging in another thread."""
+
+from tfrl.loggers.asynchronous import AsyncLogger as AsyncLogger

@@ -1,0 +1,3 @@
+"""Values added to each write."""
+
+from tfrl.loggers.constant import ConstantLogger as ConstantLogger

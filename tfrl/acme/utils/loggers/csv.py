@@ -1,0 +1,3 @@
+"""Logging to CSV files."""
+
+from tfrl.loggers.csv import CSVLogger as CSVLogger

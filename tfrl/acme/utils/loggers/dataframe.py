@@ -1,0 +1,3 @@
+"""Logging to memory."""
+
+from tfrl.loggers.in_memory import InMemoryLogger as InMemoryLogger

@@ -1,0 +1,12 @@
+from . import action_metrics as action_metrics
+from . import action_norm as action_norm
+from . import base as base
+from . import env_info as env_info
+from . import measurement_metrics as measurement_metrics
+from . import statistics as statistics
+from .action_metrics import ContinuousActionObserver as ContinuousActionObserver
+from .action_norm import ActionNormObserver as ActionNormObserver
+from .base import EnvLoopObserver as EnvLoopObserver
+from .base import Number as Number
+from .env_info import EnvInfoObserver as EnvInfoObserver
+from .measurement_metrics import MeasurementObserver as MeasurementObserver

@@ -1,0 +1,19 @@
+"""Directories for the outputs of a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from tfrl.system import paths
+from tfrl.system.paths import process_path as process_path
+
+
+def get_unique_id() -> tuple[str, ...]:
+    """Returns the identifier of this run, which the variable `TFRL_ID` sets."""
+    return (paths.unique_id(),)
+
+
+def rmdir(path: str | os.PathLike[str]) -> None:
+    """Deletes a directory and all that is in it."""
+    shutil.rmtree(path)

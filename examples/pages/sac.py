@@ -90,8 +90,7 @@ class Sac:
         noise = tf.random.stateless_normal(mean.shape, seed, alg="philox")
         x = mean + tf.exp(log_std) * noise
         log_density = -0.5 * (noise * noise + math.log(2 * math.pi)) - log_std
-        # The density of tanh(x) is the density of x, divided by 4 sigmoid(2x)
-        # sigmoid(-2x).
+        # tanh(x) has the density of x, divided by 4 sigmoid(2x) sigmoid(-2x).
         log_slope = 2 * (math.log(2) - x - tf.math.softplus(-2 * x))
         return tf.tanh(x), tf.reduce_sum(log_density - log_slope, axis=1)
 

@@ -273,7 +273,7 @@ def explained(agent):
     for record in RECORDS:
         if f"`{record.__name__}`" in text:
             names |= {field.name for field in dataclasses.fields(record)}
-    if "which explains the arguments" in text:
+    if f"`{agent.__mro__[1].__name__}`" in text:
         names |= inspect.signature(agent.__mro__[1]).parameters.keys()
     return names
 

@@ -80,9 +80,18 @@ def test_synchronized_statistics_are_those_of_the_whole_batch(results):
             "by_itself",
             "which it applies by itself, expected a tfrl.utils.optimizers.",
         ),
-        ("compiled", "in a graph that XLA compiles, expected it in the function"),
-        ("compiled_within", "in a graph that XLA compiles, expected it in the func"),
-        ("compiled_loss", "in a graph that XLA compiles, expected it in the funct"),
+        (
+            "compiled",
+            "in a graph that XLA compiles, expected this only directly in the function",
+        ),
+        (
+            "compiled_within",
+            "in a graph that XLA compiles, expected this only directly in the function",
+        ),
+        (
+            "compiled_loss",
+            "in a graph that XLA compiles, expected this only directly in the function",
+        ),
     ],
 )
 def test_what_replicas_cannot_do_is_refused(results, case, expected):

@@ -351,6 +351,7 @@ def contents(path):
 # About three minutes on two idle cores: TensorFlow starts in 18 processes, and XLA
 # compiles in each.
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_run_killed_at_five_moments_ends_as_an_uninterrupted_one(tmp_path):
     nothing, kills = tmp_path / "nothing", tmp_path / "kills"
     for directory in (nothing, kills):

@@ -109,7 +109,9 @@ def make_experiment() -> Any:
 
 def _serve_by_hand(folder: pathlib.Path) -> None:
     from tfrl import replay_service
-    from tfrl.distribute import mailbox, tables
+    from tfrl.distribute.roles import run_tables
+    from tfrl.distribute.servers import message_tables
+    from tfrl.distribute.weights import shared_weights
     from tfrl.specs import tensor_spec
 
     agent = make_agent(make_environment(0))
@@ -117,8 +119,10 @@ def _serve_by_hand(folder: pathlib.Path) -> None:
     sequence = tensor_spec.add_outer_dim(agent.collect_data_spec, _LENGTH + 1)
     server = replay_service.Server(
         [
-            make_queue(tables.SEQUENCES, sequence),
-            mailbox.make_table(tables.VARIABLES, 1, 0, tables.weights_spec(agent)),
+            make_queue(run_tables.SEQUENCES, sequence),
+            message_tables.make_table(
+                shared_weights.VARIABLES, 1, 0, shared_weights.weights_spec(agent)
+            ),
         ]
     )
     (folder / "server").write_text(f"{server.pid} {server.port}")
@@ -127,7 +131,8 @@ def _serve_by_hand(folder: pathlib.Path) -> None:
 
 def _act_by_hand(address: str) -> None:
     from tfrl import distribute, replay_buffers, replay_service, train
-    from tfrl.distribute import tables
+    from tfrl.distribute.roles import run_tables
+    from tfrl.distribute.weights import shared_weights
 
     environment = make_environment(1)
     agent = make_agent(environment)
@@ -135,7 +140,7 @@ def _act_by_hand(address: str) -> None:
     container = distribute.ReverbVariableContainer(address)
     write = replay_buffers.ReverbRolloutObserver(
         replay_service.Client(address),
-        tables.SEQUENCES,
+        run_tables.SEQUENCES,
         _LENGTH + 1,
         _LENGTH,
         batch_size=_NUM_ENVS,
@@ -143,21 +148,22 @@ def _act_by_hand(address: str) -> None:
     )
     loop = train.CollectLoop(environment, agent, seed=1, jit_compile=True)
     while True:
-        container.update(tables.shared_variables(agent))
+        container.update(shared_weights.shared_variables(agent))
         write(loop.collect_frames(_PULL_PERIOD))
         write.flush()
 
 
 def _learn_by_hand(address: str) -> None:
     from tfrl import distribute, replay_buffers, train
-    from tfrl.distribute import tables
+    from tfrl.distribute.roles import run_tables
+    from tfrl.distribute.weights import shared_weights
 
     agent = make_agent(make_environment(0))
     agent.initialize()
     container = distribute.ReverbVariableContainer(address)
     buffer = replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
-        tables.SEQUENCES,
+        run_tables.SEQUENCES,
         _LENGTH + 1,
         server_address=address,
     )
@@ -168,7 +174,7 @@ def _learn_by_hand(address: str) -> None:
         compiled_updates=_PUSH_PERIOD,
     )
     while True:
-        container.push(tables.shared_variables(agent))
+        container.push(shared_weights.shared_variables(agent))
         loop.run(_PUSH_PERIOD)
 
 

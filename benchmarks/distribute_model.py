@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tfrl.distribute import home_shards, limiter_windows
+from tfrl.distribute.shards import home_shard, limiter_windows
 from tfrl.replay_service import rate_limiters
 
 _SLICE = 256  # Items that a shard handles before it looks at its other queue.
@@ -159,7 +159,7 @@ class Model:
         ]
         self._waiting: dict[int, float] = {}  # Since when, by actor.
         self._homes = [
-            home_shards.preferences(f"actor {actor}", case.shards)
+            home_shard.preferences(f"actor {actor}", case.shards)
             for actor in range(case.actors)
         ]
 

@@ -25,7 +25,7 @@ class NotingLauncher:
 
     @contextlib.contextmanager
     def launch(self, plan: Any) -> Iterator[list[Any]]:
-        """Returns members whose starts are noted; see `launchers.Launcher`."""
+        """Returns members whose starts are noted; see `distribute.Launcher`."""
         with self._launcher.launch(plan) as members:
             yield [
                 member._replace(start=self._noting(member.name, member.start))

@@ -88,7 +88,7 @@ def main() -> None:
     cli.report(result, directory)
 
 
-def _make_launcher(settings: dict[str, Any]) -> distribute.launchers.Launcher:
+def _make_launcher(settings: dict[str, Any]) -> distribute.Launcher:
     """Makes the launcher that the flags name.
 
     Raises:

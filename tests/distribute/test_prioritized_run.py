@@ -10,8 +10,10 @@ import tensorflow as tf
 
 from tests.distribute.small_impala import BATCH_SIZE, make_environment
 from tfrl import agents, distribute, losses, networks, replay_service, train
-from tfrl.distribute import actor, learner, lockstep, stamps, supervised_server, tables
-from tfrl.distribute import servers as servers_lib
+from tfrl.distribute.lockstep import rounds
+from tfrl.distribute.roles import actor, learner, run_tables
+from tfrl.distribute.servers import replay_servers, supervised_server
+from tfrl.distribute.weights import weight_versions
 
 BURN_IN, TRACE = 2, 3
 
@@ -58,12 +60,14 @@ R2D2 = distribute.Experiment(
 
 
 def test_the_learner_sets_the_priorities_of_its_sequences(tmp_path):
-    make = functools.partial(supervised_server.make_server, tables.make_tables(R2D2))
+    make = functools.partial(
+        supervised_server.make_server, run_tables.make_tables(R2D2)
+    )
     server = supervised_server.SupervisedServer(
         functools.partial(make, tmp_path / "server")
     )
     address = f"localhost:{server.port}"
-    found = servers_lib.FixedServers((address,))
+    found = replay_servers.FixedServers((address,))
     calls = itertools.count()
     actor.act(R2D2, found, 0, 0, lambda: next(calls) > 10)
     directory = train.RunDirectory(tmp_path / "run", {})
@@ -71,9 +75,9 @@ def test_the_learner_sets_the_priorities_of_its_sequences(tmp_path):
     assert result.finished
 
     _, agent = R2D2.build(R2D2.seed)
-    spec = stamps.spec(agent.collect_data_spec)
+    spec = weight_versions.stamped_spec(agent.collect_data_spec)
     client = replay_service.Client(address)
-    samples = list(client.sample(tables.SEQUENCES, 64, emit_timesteps=False))
+    samples = list(client.sample(run_tables.SEQUENCES, 64, emit_timesteps=False))
     server.stop(0.0)
     sequences = [tf.nest.flatten(sample.data) for sample in samples]
     leaves = [np.stack(leaf) for leaf in zip(*sequences, strict=True)]
@@ -93,4 +97,4 @@ def test_rounds_have_no_priorities():
     environment, agent = R2D2.build(0)
     environment.close()
     with pytest.raises(ValueError, match=r"importance_exponent: got 0.5 for schedule"):
-        lockstep.make_round(R2D2, 1, environment.batch_size, agent)
+        rounds.make_round(R2D2, 1, environment.batch_size, agent)

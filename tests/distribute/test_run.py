@@ -26,9 +26,9 @@ from tests.distribute.small_impala import (
 )
 from tests.distribute.watched import LEARNER, PATIENCE, SERVER, Watched
 from tfrl import distribute, replay_service, train
-from tfrl.distribute import actor, learner, supervised_server, tables
-from tfrl.distribute import reverb_variable_container as variables_lib
-from tfrl.distribute import servers as servers_lib
+from tfrl.distribute.roles import actor, learner, run_tables
+from tfrl.distribute.servers import replay_servers, supervised_server
+from tfrl.distribute.weights import reverb_variable_container, shared_weights
 from tfrl.eval import evaluate
 from tfrl.replay_service.transport import connection, tls
 from tfrl.system import (
@@ -45,13 +45,13 @@ from tfrl.utils import tensor_normalizer
 def start_server(experiment, directory):
     return supervised_server.SupervisedServer(
         functools.partial(
-            supervised_server.make_server, tables.make_tables(experiment), directory
+            supervised_server.make_server, run_tables.make_tables(experiment), directory
         )
     )
 
 
 def only(address):
-    return servers_lib.FixedServers((address,))
+    return replay_servers.FixedServers((address,))
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +87,16 @@ def test_an_actor_writes_until_the_queue_is_full_and_a_learner_takes_batches(tra
 
 def test_the_learner_pushes_its_weights_and_step(trained):
     address, directory, _ = trained
-    container = variables_lib.ReverbVariableContainer(address)
+    container = reverb_variable_container.ReverbVariableContainer(address)
     pulled = container.pull()
-    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+    assert pulled[reverb_variable_container.TRAIN_STEP_KEY] == 2
     _, agent = IMPALA.build(0)
     initial = agent.collect_policy.variables()
     moved = [
         np.any(a.numpy() != b.numpy())
-        for a, b in zip(pulled[variables_lib.POLICY_KEY], initial, strict=True)
+        for a, b in zip(
+            pulled[reverb_variable_container.POLICY_KEY], initial, strict=True
+        )
     ]
     assert all(moved)
     assert tf.train.latest_checkpoint(directory.checkpoints)
@@ -113,8 +115,8 @@ def test_a_killed_server_starts_again_with_its_port_and_checkpoint(trained, serv
     assert server.port == port
     assert server.poll() is None
     # The learner's last checkpoint came after its last push but one.
-    pulled = variables_lib.ReverbVariableContainer(address).pull()
-    assert pulled[variables_lib.TRAIN_STEP_KEY] == 2
+    pulled = reverb_variable_container.ReverbVariableContainer(address).pull()
+    assert pulled[reverb_variable_container.TRAIN_STEP_KEY] == 2
 
 
 def test_a_second_run_in_the_directory_is_refused(tmp_path):
@@ -242,7 +244,7 @@ def replayed(tmp_path_factory):
         results.append(
             learner.learn(experiment, only(address), directory, length, lambda: False)
         )
-    container = variables_lib.ReverbVariableContainer(address)
+    container = reverb_variable_container.ReverbVariableContainer(address)
     yield experiment, directory, results, container
     server.stop(0.0)
 
@@ -252,7 +254,7 @@ def test_statistics_move_in_the_learner_and_reach_the_actors(replayed):
     _, agent = experiment.build(1)
     statistics = agent.observation_normalizer.variables
     assert statistics[0] == 0
-    container.update(tables.shared_variables(agent))
+    container.update(shared_weights.shared_variables(agent))
     # Six batches of sequences, the last frames included.
     assert statistics[0] == 6 * BATCH_SIZE * experiment.sequence_length
     assert np.all(statistics[2].numpy() > 0)

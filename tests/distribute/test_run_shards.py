@@ -12,8 +12,8 @@ import pytest
 from tests.distribute.small_impala import CHECKPOINT_INTERVAL, IMPALA, make_replay
 from tests.distribute.watched import LEARNER, SERVER, Watched
 from tfrl import replay_service, train
-from tfrl.distribute import actor, learner, supervised_server, tables
-from tfrl.distribute import servers as servers_lib
+from tfrl.distribute.roles import actor, learner, run_tables
+from tfrl.distribute.servers import replay_servers, supervised_server
 
 OTHER = "replay server 1"
 REPLAY = dataclasses.replace(IMPALA, make_table=make_replay)
@@ -25,11 +25,11 @@ def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("sharded")
     with contextlib.ExitStack() as stack:
         addresses = []
-        for number, made in enumerate(tables.make_shards(REPLAY, 2)):
+        for number, made in enumerate(run_tables.make_shards(REPLAY, 2)):
             server = supervised_server.make_server(made, path / str(number))
             stack.callback(server.stop)
             addresses.append(f"localhost:{server.port}")
-        servers = servers_lib.FixedServers(tuple(addresses))
+        servers = replay_servers.FixedServers(tuple(addresses))
         for number in range(2):
             calls = itertools.count()
             # Two items of 19 rollouts; each server waits for 25 before it is sampled.

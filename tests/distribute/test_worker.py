@@ -12,9 +12,9 @@ import pytest
 
 from tests.distribute import small_impala
 from tfrl import distribute, replay_service, train
-from tfrl.distribute import coordinator as coordinators
 from tfrl.distribute import worker
-from tfrl.distribute.tasks import ACTOR, REPLAY, Task
+from tfrl.distribute.coordination.coordinator import Coordinator
+from tfrl.distribute.process_roles import REPLAY, Task
 
 EXPERIMENT = "tests.distribute.small_impala:make_experiment"
 PATIENCE = 240.0
@@ -83,6 +83,13 @@ def test_the_commands_of_a_launcher_train_to_the_end(tmp_path, forks):
     ]
 
 
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 class Platform:
     """Starts commands as processes, and those again that end with another status."""
 
@@ -137,13 +144,13 @@ class Platform:
 def test_a_run_of_commands_survives_that_each_of_them_is_killed(
     settings, killed, tmp_path, monkeypatch
 ):
-    made, make = [], coordinators.Coordinator.__init__
+    made, make = [], Coordinator.__init__
 
     def remember(coordinator, *arguments, **kwargs):
         make(coordinator, *arguments, **kwargs)
         made.append(coordinator)
 
-    monkeypatch.setattr(coordinators.Coordinator, "__init__", remember)
+    monkeypatch.setattr(Coordinator, "__init__", remember)
     platform, said, results = Platform(), [], []
     is_stopped = threading.Event()
 
@@ -193,114 +200,6 @@ def test_a_run_of_commands_survives_that_each_of_them_is_killed(
     ]
     assert names >= {*titles}
     assert all("It is expected again" in line for line in said)
-
-
-@pytest.fixture(scope="module")
-def run():
-    """The settings of a run without tables."""
-    return {"settings": {}}
-
-
-def until(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_a_worker_joins_again_when_its_server_is_lost_and_not_after_other_errors(
-    coordinator, monkeypatch
-):
-    numbers = []
-
-    def work(member, make_experiment, host):
-        numbers.append(member.number)
-        if member.number == 0:
-            raise replay_service.errors.ReplayUnavailable("It is gone.")
-        raise ValueError("wrong")
-
-    monkeypatch.setattr(worker, "_work", work)
-    monkeypatch.setattr(worker, "_PAUSE", 0.0)
-    with pytest.raises(ValueError, match="wrong"):
-        worker.main(
-            [
-                "--role=actor",
-                f"--experiment={EXPERIMENT}",
-                f"--coordinator=localhost:{coordinator.port}",
-            ]
-        )
-    assert numbers == [0, 1]
-    until(lambda: coordinator.worker(Task(ACTOR)).ending is not None)
-    ending = coordinator.worker(Task(ACTOR)).ending
-    assert ending["lost"] is None
-    assert "ValueError: wrong" in ending["error"]
-
-
-def test_a_server_is_started_again_at_its_last_address_if_that_is_free(monkeypatch):
-    ports = []
-
-    def make_server(port):
-        ports.append(port)
-        if port == 7:
-            raise OSError("in use")
-        return port
-
-    assert worker._start(make_server, "a", None) is None
-    assert worker._start(make_server, "a", "a:5") == 5
-    assert worker._start(make_server, "a", "b:5") is None
-    assert worker._start(make_server, "a", "a:7") is None
-    assert ports == [None, 5, None, 7, None]
-
-
-@pytest.mark.parametrize("name", ["no_colon", ":function", "module:"])
-def test_the_name_of_an_experiment_has_a_module_and_a_function(name):
-    with pytest.raises(ValueError, match="expected 'package\\.module:function'"):
-        worker.load(name)
-
-
-def test_this_host_has_an_address_by_which_itself_is_reached():
-    assert worker._own_host("127.0.0.1:8000") == "127.0.0.1"
-
-
-def test_a_role_has_a_command(capsys):
-    launcher = distribute.CommandLauncher(EXPERIMENT)
-    assert launcher.command(Task(REPLAY), "10.0.0.1:8000") == (
-        "python -m tfrl.distribute.worker --role=replay --index=0 "
-        f"--experiment={EXPERIMENT} --coordinator=10.0.0.1:8000"
-    )
-
-
-def test_an_experiment_that_cannot_be_imported_is_refused_before_the_run():
-    with pytest.raises(ImportError):
-        distribute.CommandLauncher("no_such_module:function")
-    with pytest.raises(ValueError, match="patience: expected"):
-        distribute.CommandLauncher(EXPERIMENT, patience=0)
-
-
-def test_a_run_in_lockstep_is_refused_because_nobody_starts_all_processes_again(
-    tmp_path,
-):
-    with pytest.raises(ValueError, match="schedule: got 'lockstep' with a Command"):
-        distribute.run_distributed(
-            small_impala.IMPALA,
-            train.RunDirectory(tmp_path, {}),
-            num_actors=1,
-            num_iterations=4,
-            schedule="lockstep",
-            launcher=distribute.CommandLauncher(EXPERIMENT),
-        )
-
-
-def test_a_launcher_of_commands_needs_a_token(tmp_path, monkeypatch):
-    monkeypatch.delenv("TFRL_REPLAY_TOKEN")
-    with pytest.raises(ValueError, match="TFRL_REPLAY_TOKEN: got none, expected the"):
-        distribute.run_distributed(
-            small_impala.IMPALA,
-            train.RunDirectory(tmp_path, {}),
-            num_actors=1,
-            num_iterations=4,
-            launcher=distribute.CommandLauncher(EXPERIMENT),
-        )
 
 
 def test_a_command_whose_work_raises_ends_with_status_1(monkeypatch, capsys):

@@ -6,7 +6,7 @@ import threading
 import time
 
 from tfrl import distribute, replay_service, train
-from tfrl.distribute import supervised_server
+from tfrl.distribute.servers import supervised_server
 from tfrl.system import function_process
 
 PATIENCE = 240.0

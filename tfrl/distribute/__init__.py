@@ -1,11 +1,20 @@
 """Trains one agent with several processes: actors, a replay server and a learner.
 
 An `Experiment` defines their work. `run_distributed` starts the processes, watches
-them, and restarts a process that is killed. The processes communicate through tables of
-the server, such as the table of reports:
+them, and restarts a process that is killed.
+
+- `launch`: starts the processes, on this host, on a Ray cluster or by commands.
+- `coordination`: the coordinator of several hosts, and its workers.
+- `roles`: the actor, the learner and the evaluator.
+- `lockstep`: the actor and the learner that take turns.
+- `weights`: the weights on their way from the learner to the actors.
+- `servers`: the replay servers, and the messages of processes through them.
+- `shards`: several replay servers that are used as one table.
+
+The processes communicate through tables of the server, such as the table of reports:
 
 >>> from tfrl import replay_service, train
->>> from tfrl.distribute import reports
+>>> from tfrl.distribute.roles import reports
 >>> server = replay_service.Server([reports.make_table()])
 >>> client = replay_service.Client(f"localhost:{server.port}")
 >>> seen = train.IterationInfo(0, 0, 100, 2, average_return=20.0, loss=0.0)

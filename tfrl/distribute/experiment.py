@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.agents import tf_agent
-from tfrl.distribute import tasks
+from tfrl.distribute.process_roles import LEARNER
 from tfrl.environments import tf_environment
 from tfrl.replay_service.writing import stream
 from tfrl.train.loops import placement
@@ -75,8 +75,8 @@ class Experiment:
     actor_device: str = "CPU"
 
     def device_of(self, role: str) -> str:
-        """Returns the device of the processes of a role, one of `tasks.ROLES`."""
-        return self.device if role == tasks.LEARNER else self.actor_device
+        """Returns the device of the processes of a role, see `process_roles`."""
+        return self.device if role == LEARNER else self.actor_device
 
     def items_per_message(self, num_environments: int) -> int:
         """Returns the largest number of items that an actor sends together.

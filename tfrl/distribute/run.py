@@ -37,8 +37,8 @@ A process that is killed is started again, and the others wait for it or continu
 If the calling process ends, so do the others; the same call then resumes the run.
 
 With `schedule="lockstep"`, for agents that learn from fresh rollouts, actors and
-learner take turns in rounds (see `lockstep`). An iteration is a round: each actor takes
-`pull_period` steps with the newest weights, and the learner does updates of
+learner take turns in rounds (see `lockstep.rounds`). An iteration is a round: each
+actor takes `pull_period` steps with the newest weights, and the learner does updates of
 `batch_size` sequences, in a fixed order, until all of them were used once. Such a run
 is reproducible. If one of its processes is killed, all of them start again from the
 last checkpoint, and end with the same weights. `make_table`, `push_period` and
@@ -55,9 +55,11 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tfrl import replay_service, train
-from tfrl.distribute import devices, launchers, manifest, remote_process
-from tfrl.distribute import experiment as experiments
-from tfrl.distribute import plan as plans
+from tfrl.distribute.coordination import remote_process
+from tfrl.distribute.experiment import Experiment
+from tfrl.distribute.launch import local_launcher
+from tfrl.distribute.launch.plan import Launcher, Plan
+from tfrl.distribute.roles import checkpoint_manifest, devices
 from tfrl.savers import whole_checkpoints
 from tfrl.system import child_errors, directory_lock, interrupts, supervisor
 from tfrl.train.runs import full_disk, run_directory
@@ -71,7 +73,7 @@ _EXPLAINED = (
 
 
 def run_distributed(
-    experiment: experiments.Experiment,
+    experiment: Experiment,
     directory: train.RunDirectory,
     num_actors: int,
     num_iterations: int,
@@ -80,7 +82,7 @@ def run_distributed(
     num_learners: int = 1,
     schedule: Literal["free", "lockstep"] = "free",
     evaluator: bool = False,
-    launcher: launchers.Launcher | None = None,
+    launcher: Launcher | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] | None = None,
 ) -> train.RunResult | None:
@@ -121,9 +123,9 @@ def run_distributed(
 
     Raises:
       ValueError: A number is not positive, or there are more shards than actors, or the
-        table cannot be divided among them; see `tables.divided`. Or `batch_size` is
-        not a multiple of the number of learners, or the experiment does not
-        suit lockstep.
+        table cannot be divided among them; see `run_tables.divided`. Or
+        `batch_size` is not a multiple of the number of learners, or the experiment does
+        not suit lockstep.
       ChildRaisedError: A process has raised an exception.
       DirectoryLockedError: Another process trains there.
       FullDiskError: There is no space left for the files of the run.
@@ -132,7 +134,7 @@ def run_distributed(
       RuntimeError: A process has been killed too often.
     """
     devices.hide_gpus()  # This process makes an agent, for the specs of the tables.
-    plan = plans.Plan(
+    plan = Plan(
         experiment,
         directory,
         num_actors,
@@ -142,8 +144,8 @@ def run_distributed(
         schedule,
         evaluator,
     )
-    launcher = launcher or launchers.LocalLauncher()
-    resumes = manifest.describe(directory.manifest, plan.server_directories)
+    launcher = launcher or local_launcher.LocalLauncher()
+    resumes = checkpoint_manifest.describe(directory.manifest, plan.server_directories)
     say = say or remote_process.to_stderr
     if resumes is not None:
         say(resumes)
@@ -180,8 +182,8 @@ def _check_checkpoints(directory: train.RunDirectory) -> None:
 
 
 def _run(
-    launcher: launchers.Launcher,
-    plan: plans.Plan,
+    launcher: Launcher,
+    plan: Plan,
     is_stopped: Callable[[], bool],
     say: Callable[[str], None],
 ) -> train.RunResult | None:

@@ -1,9 +1,13 @@
-"""TF-Agents' name of `tfrl.distribute.reverb_variable_container`."""
+"""TF-Agents' name of `tfrl.distribute.weights.reverb_variable_container`."""
 
-from tfrl.distribute.reverb_variable_container import DEFAULT_TABLE as DEFAULT_TABLE
-from tfrl.distribute.reverb_variable_container import POLICY_KEY as POLICY_KEY
-from tfrl.distribute.reverb_variable_container import TRAIN_STEP_KEY as TRAIN_STEP_KEY
-from tfrl.distribute.reverb_variable_container import (
+from tfrl.distribute.weights.reverb_variable_container import (
+    DEFAULT_TABLE as DEFAULT_TABLE,
+)
+from tfrl.distribute.weights.reverb_variable_container import POLICY_KEY as POLICY_KEY
+from tfrl.distribute.weights.reverb_variable_container import (
+    TRAIN_STEP_KEY as TRAIN_STEP_KEY,
+)
+from tfrl.distribute.weights.reverb_variable_container import (
     ReverbVariableContainer as ReverbVariableContainer,
 )
 

@@ -1,0 +1,50 @@
+"""What a process does while the server of weights and reports is gone."""
+
+import pytest
+
+from tfrl import replay_service
+from tfrl.distribute.servers import replay_servers
+from tfrl.replay_service import errors
+
+
+def made(addresses, now=lambda: 0.0):
+    return replay_servers.CentralServer(replay_servers.FixedServers(addresses), now)
+
+
+@pytest.fixture
+def address():
+    table = replay_service.Table.queue("t", 1)
+    server = replay_service.Server([table])
+    yield f"localhost:{server.port}"
+    server.stop()
+
+
+def fail():
+    raise errors.ReplayUnavailable("gone.")
+
+
+def test_the_loss_of_the_only_server_is_an_error():
+    with pytest.raises(errors.ReplayUnavailable):
+        made(("localhost:1",)).attempt(fail)
+
+
+def test_the_loss_of_the_first_of_several_servers_is_none(address, caplog):
+    seconds, calls = [0.0], []
+    first = made((address, "localhost:1"), lambda: seconds[0])
+    first.attempt(lambda: calls.append(0))
+    first.attempt(fail)
+    assert "weights and reports wait until it does" in caplog.text
+    # It is not asked again at once.
+    seconds[0] = 4.0
+    first.attempt(lambda: calls.append(1))
+    seconds[0] = 6.0
+    first.attempt(lambda: calls.append(2))
+    assert calls == [0, 2]
+
+
+def test_other_errors_are_raised(address):
+    def refuse():
+        raise ValueError("a wrong shape")
+
+    with pytest.raises(ValueError, match="a wrong shape"):
+        made((address, "localhost:1")).attempt(refuse)

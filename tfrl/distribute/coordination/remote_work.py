@@ -1,0 +1,271 @@
+"""The work of one process of a run on several hosts.
+
+The process joins the run of a coordinator, and joins again if it loses a replay server.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pathlib
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tfrl import replay_service
+from tfrl.distribute.coordination import coordinator_client, learner_group
+from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
+from tfrl.distribute.servers import replay_servers, supervised_server
+from tfrl.replay_service.transport import addresses
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from tfrl.distribute.experiment import Experiment
+
+_PAUSE = 1.0  # Seconds before a worker joins again.
+_POLL = 0.1  # Seconds between looks at a server.
+
+
+def work(
+    task: Task,
+    coordinator: str,
+    make_experiment: Callable[..., Experiment],
+    *,
+    host: str | None = None,
+    patience: float = 60.0,
+) -> int:
+    """Does the work of a task until the run ends; returns the exit status.
+
+    Args:
+      task: The task.
+      coordinator: The coordinator's address, "host:port".
+      make_experiment: Makes the experiment from the run's settings.
+      host: The address of this host for the others; None determines it.
+      patience: The number of seconds to keep trying to reach the coordinator.
+
+    Raises:
+      ReplayUnavailable: No coordinator answers at first.
+      Exception: An error of the work.
+    """
+    host = host or _own_host(coordinator)
+    while True:
+        member = coordinator_client.CoordinatorClient(
+            coordinator, task, patience=patience
+        )
+        try:
+            result = _work(member, make_experiment, host)
+        except replay_service.ReverbError as error:
+            member.leave(error=traceback.format_exc(), lost=str(error))
+            print(f"{task.title}: {error} It joins again.", file=sys.stderr, flush=True)
+            time.sleep(_PAUSE)
+            continue
+        except BaseException:
+            member.leave(error=traceback.format_exc(), lost=None)
+            raise
+        member.leave(result=result)
+        if member.stopped_by:
+            print(f"{task.title}: {member.stopped_by}.", file=sys.stderr, flush=True)
+        return 1 if member.has_lost_coordinator else 0
+
+
+def load(experiment: str) -> Callable[..., Experiment]:
+    """Imports the function that makes an experiment.
+
+    Args:
+      experiment: The function, as "package.module:function".
+
+    Raises:
+      ValueError: It has another form.
+      ImportError: The module cannot be imported.
+      AttributeError: The module has no such name.
+    """
+    module, colon, function = experiment.partition(":")
+    if not (module and colon and function):
+        raise ValueError(
+            f"experiment: got {experiment!r}, expected 'package.module:function', such "
+            "as 'my_project.training:make_experiment'."
+        )
+    return getattr(importlib.import_module(module), function)
+
+
+def _work(
+    member: coordinator_client.CoordinatorClient,
+    make_experiment: Callable[..., Experiment],
+    host: str,
+) -> Any:
+    """Does the work of a task until it ends; returns its result, valid in JSON."""
+    if member.task.role == REPLAY:
+        return _serve(member, host)
+    servers = BoardServers(member)
+    if not servers.wait():
+        return None
+
+    def is_stopped() -> bool:
+        return bool(member.stopped_by) or servers.has_moved()
+
+    work = functools.partial(_train, member, make_experiment, servers, is_stopped)
+    if member.task.role == LEARNER and member.run["num_learners"] > 1:
+        result = learner_group.train(member, host, work)
+    else:
+        result = work(None)
+    if not member.stopped_by and servers.has_moved():
+        raise replay_service.errors.ReplayUnavailable(
+            f"The replay server at {servers.first} is at {servers.addresses()[0]} now."
+        )
+    return result
+
+
+def _train(
+    member: coordinator_client.CoordinatorClient,
+    make_experiment: Callable[..., Experiment],
+    servers: replay_servers.Servers,
+    is_stopped: Callable[[], bool],
+    strategy: tf.distribute.Strategy | None,
+) -> Any:
+    """Does the work of an actor, the evaluator or the learner."""
+    from tfrl import train
+    from tfrl.distribute.lockstep import rounds
+    from tfrl.distribute.roles import actor, devices, evaluator, learner
+
+    run = member.run
+    experiment = make_experiment(**run["settings"])
+    devices.limit_to(experiment.device_of(member.task.role))
+    if run["schedule"] == rounds.LOCKSTEP:
+        return _train_in_lockstep(member, experiment, servers.first, is_stopped)
+    if member.task.role == ACTOR:
+        actor.act(experiment, servers, member.task.number, member.number, is_stopped)
+        return None
+    if member.task.role == EVALUATOR:
+        evaluator.evaluate(experiment, servers, is_stopped)
+        return None
+    if strategy is not None and member.task.number:
+        learner.follow(experiment, servers, strategy)
+        return None
+    directory = train.RunDirectory(**run["directory"])
+    result = learner.learn(
+        experiment,
+        servers,
+        directory,
+        run["num_iterations"],
+        is_stopped,
+        strategy,
+        num_actors=run["num_actors"],
+        has_evaluator=run["has_evaluator"],
+    )
+    return dataclasses.asdict(result)
+
+
+def _train_in_lockstep(
+    member: coordinator_client.CoordinatorClient,
+    experiment: Experiment,
+    address: str,
+    is_stopped: Callable[[], bool],
+) -> Any:
+    from tfrl import train
+    from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
+
+    run = member.run
+    number, num_actors = member.task.number, run["num_actors"]
+    if member.task.role == ACTOR:
+        lockstep_actor.act(experiment, address, number, num_actors, is_stopped)
+        return None
+    result = lockstep_learner.learn(
+        experiment,
+        address,
+        train.RunDirectory(**run["directory"]),
+        run["num_iterations"],
+        num_actors,
+        is_stopped,
+    )
+    return dataclasses.asdict(result)
+
+
+def _serve(member: coordinator_client.CoordinatorClient, host: str) -> None:
+    """Runs the replay server until the run ends.
+
+    Raises:
+      ReplayUnavailable: The server has died.
+    """
+    run, number = member.run, member.task.number
+    make_server = functools.partial(
+        supervised_server.make_server,
+        [replay_service.Table.from_config(table) for table in run["tables"][number]],
+        pathlib.Path(run["server_directories"][number]),
+        host=host,
+    )
+    server = _start(make_server, host, member.last_address)
+    try:
+        member.announce(addresses.join(host, server.port))
+        while not member.stopped_by:
+            how = server.how_it_died()
+            if how is not None:
+                raise replay_service.errors.ReplayUnavailable(f"The server {how}.")
+            time.sleep(_POLL)
+    finally:
+        server.stop()
+
+
+def _start(
+    make_server: Callable[[int | None], replay_service.Server],
+    host: str,
+    last_address: str | None,
+) -> replay_service.Server:
+    """Starts a server at its last address, or else at another one."""
+    before, _, port = (last_address or "").rpartition(":")
+    if before == host:
+        try:
+            return make_server(int(port))
+        except OSError:
+            pass  # Another program has the port now.
+    return make_server(None)
+
+
+def _own_host(coordinator: str) -> str:
+    """Returns the address of this host for a connection to the coordinator."""
+    host, _, port = coordinator.rpartition(":")
+    family, kind, _, _, address = socket.getaddrinfo(
+        host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+    )[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # A socket of this kind sends nothing when it connects.
+        return str(probe.getsockname()[0])
+
+
+class BoardServers:
+    """Servers whose current addresses are on the coordinator's board.
+
+    Attributes:
+      first: The address of shard 0 when this was made.
+    """
+
+    def __init__(self, member: coordinator_client.CoordinatorClient) -> None:
+        """Keeps the parts.
+
+        Args:
+          member: This process's connection to the coordinator.
+        """
+        self._member = member
+        count = len(member.run["tables"])
+        self._tasks = [Task(REPLAY, number) for number in range(count)]
+        self.first = ""
+
+    def wait(self) -> bool:
+        """Waits until all servers have an address; False if this process must stop."""
+        for task in self._tasks:
+            if self._member.wait_for_address_of(task) is None:
+                return False
+        self.first = self.addresses()[0]
+        return True
+
+    def has_moved(self) -> bool:
+        """Whether shard 0 has another address since `wait`."""
+        return self.addresses()[0] != self.first
+
+    def addresses(self) -> list[str]:
+        """Returns the newest address of each shard."""
+        return [self._member.address_of(task) or "" for task in self._tasks]

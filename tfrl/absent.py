@@ -40,7 +40,7 @@ _OF_TF_AGENTS = {
     "tfrl.agents.qtopt": _NO_QT_OPT,
     "tfrl.agents.QtOptAgent": _NO_QT_OPT,
     "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps by an adder of tfrl.adders"
+        "it is not here yet; write the steps by an adder of tfrl.acme.adders"
     ),
     "tfrl.experimental.examples": (
         "it is not here yet; tfrl.distribute runs actors and a learner"
@@ -75,6 +75,19 @@ _OF_TF_AGENTS = {
 }
 _LEARNER = "agents.tf.learning.Learner trains any agent on the items of an adder"
 _DISTRIBUTED = "tfrl.distribute runs actors and a learner as processes"
+_JAX = (
+    "use an agent of tfrl.agents, such as DqnAgent or PPOAgent, in a loop of "
+    "tfrl.train for a builder, and tfrl.train.Run or tfrl.distribute for an experiment"
+)
+_BUILDER = "use D4PG, whose arguments are the networks and the settings"
+_NO_MULTIAGENT = "there is no training of several agents"
+_REPLICATOR = "use tf.distribute with tfrl.train.StrategyLoop"
+_ALIAS = "write Any, or a type of NumPy or TensorFlow"
+_OF_MPO = "use tf.losses.MPO, which computes it"
+_KERAS = "write a Keras layer; a recurrent one is a Keras cell"
+_IQN = "use IQNHead after a torso, or tfrl.networks.ImplicitQuantileNetwork"
+_VIDEO = "use VideoWrapper and override its render_frame"
+_RECURRENT_CRITIC = "use tfrl.networks.CriticRnnNetwork and its agents"
 # Names that Acme's tree leaves out, and their replacements.
 _OF_ACME = {
     f"tfrl.acme.{name}": reason
@@ -109,6 +122,79 @@ _OF_ACME = {
         "agents.tf.mpo.agent_distributed": _DISTRIBUTED,
         "agents.tf.mpo.MPOLearner": _LEARNER,
         "agents.tf.mpo.DistributedMPO": _DISTRIBUTED,
+        "agents.jax": _JAX,
+        "jax": _JAX,
+        "agents.replay": "write the tables and datasets as in the page's example",
+        "environment_loops": "there is no OpenSpiel; use EnvironmentLoop",
+        "multiagent": _NO_MULTIAGENT,
+        "datasets.tfds": "use tfrl.datasets, which reads recordings and Minari's files",
+        "testing": "use the environments and suites of tfrl.testing",
+        "utils.async_utils": "use concurrent.futures",
+        "utils.loggers.image": "write pictures by Pillow",
+        "utils.lp_utils": _DISTRIBUTED,
+        "utils.metrics": "there is no record of uses",
+        "utils.reverb_utils": "write it with tfrl.replay_service's Table",
+        "utils.signals": "use CheckpointingRunner, which SIGINT and SIGTERM stop",
+        "wrappers.atari_wrapper_dopamine": "use AtariWrapper, or suite_atari",
+        "wrappers.mujoco": "use tfrl.environments.suite_mujoco",
+        "wrappers.multiagent_dict_key_wrapper": _NO_MULTIAGENT,
+        "wrappers.multigrid_wrapper": _NO_MULTIAGENT,
+        "wrappers.open_spiel_wrapper": "there is no OpenSpiel",
+        "tf.networks.base": _KERAS,
+        "tf.networks.DistributionalModule": _KERAS,
+        "tf.networks.Module": _KERAS,
+        "tf.networks.RNNCore": _KERAS,
+        "tf.networks.IQNNetwork": _IQN,
+        "tf.networks.CriticDeepRNN": _RECURRENT_CRITIC,
+        "tf.networks.RecurrentExpQWeightedPolicy": _RECURRENT_CRITIC,
+        "wrappers.MujocoVideoWrapper": _VIDEO,
+        "wrappers.OpenSpielWrapper": "there is no OpenSpiel",
+        # Names in modules that are here.
+        "adders.reverb.base.StartOfEpisodeType": "write bool",
+        "adders.reverb.base.spec_like_to_tensor_spec": "use the adder's signature",
+        "adders.reverb.structured.n_step_from_trajectory": (
+            "use create_n_step_transition_config"
+        ),
+        "agents.tf.d4pg.agent.D4PGBuilder": _BUILDER,
+        "agents.tf.d4pg.agent.D4PGConfig": _BUILDER,
+        "agents.tf.d4pg.agent.D4PGNetworks": _BUILDER,
+        "agents.tf.d4pg.agent.Replicator": _REPLICATOR,
+        "agents.tf.d4pg.agent.get_replicator": _REPLICATOR,
+        "core.PrefetchingIterator": "use the prefetch of a tf.data.Dataset",
+        "datasets.reverb.Transform": _ALIAS,
+        "tf.losses.distributional.multiaxis_l2_project": (
+            "use tf.losses.multiaxis_categorical, which projects"
+        ),
+        "tf.losses.mompo.compute_weights_and_temperature_loss": _OF_MPO,
+        "tf.losses.mpo.compute_cross_entropy_loss": _OF_MPO,
+        "tf.losses.mpo.compute_nonparametric_kl_from_normalized_weights": _OF_MPO,
+        "tf.losses.mpo.compute_parametric_kl_penalty_and_dual_loss": _OF_MPO,
+        "tf.losses.mpo.compute_weights_and_temperature_loss": _OF_MPO,
+        "tf.losses.r2d2.LossCoreExtra": "use the results of transformed_n_step_loss",
+        "tf.networks.atari.Images": _ALIAS,
+        "tf.networks.atari.Logits": _ALIAS,
+        "tf.networks.atari.QValues": _ALIAS,
+        "tf.networks.atari.Value": _ALIAS,
+        "tf.networks.continuous.ResidualLayernormWrapper": (
+            "write keras.layers.LayerNormalization and keras.layers.Add"
+        ),
+        "tf.networks.multihead.TensorTransformation": _ALIAS,
+        "tf.networks.multiplexers.TensorTransformation": _ALIAS,
+        "tf.networks.quantile.IQNNetwork": _IQN,
+        "tf.networks.recurrence.CriticDeepRNN": _RECURRENT_CRITIC,
+        "tf.networks.recurrence.PolicyCriticRNNState": _RECURRENT_CRITIC,
+        "tf.networks.recurrence.RNNState": _ALIAS,
+        "tf.networks.recurrence.RNNUnpackWrapper": _RECURRENT_CRITIC,
+        "tf.networks.recurrence.RecurrentExpQWeightedPolicy": _RECURRENT_CRITIC,
+        "tf.networks.vision.ResidualBlockGroup": "use ResNetTorso",
+        "tf.utils.TransformationWrapper": "use tf.networks.Sequential of a function",
+        "tf.utils.to_sonnet_module": "use tf.networks.Sequential of a function",
+        "utils.paths.ACME_ID": "use the environment variable TFRL_ID",
+        "wrappers.atari_wrapper.BaseAtariWrapper": "use AtariWrapper",
+        "wrappers.atari_wrapper.LIVES_INDEX": "use atari_wrapper.LIVES",
+        "wrappers.atari_wrapper.NUM_COLOR_CHANNELS": "write 3",
+        "wrappers.atari_wrapper.RGB_INDEX": "use atari_wrapper.SCREEN",
+        "wrappers.video.MujocoVideoWrapper": _VIDEO,
     }.items()
 }
 # Where names are now: the modules that hold Acme's programs alone.
@@ -211,6 +297,25 @@ def attach_stub(
         return load(name)
 
     return attribute, names, public
+
+
+def explained(module: str) -> tuple[Callable[[str], Any], list[str]]:
+    """Returns `__getattr__` and `__path__` of a module that is not a package.
+
+    The import system asks finders for a name of a module only if the module has a
+    `__path__`; an empty one makes it find no files.
+
+    Args:
+      module: The module, its `__name__`.
+    """
+
+    def attribute(name: str) -> Any:
+        explanation = NAMES.get(f"{module}.{name}")
+        if explanation is not None:
+            raise AttributeError(f"{module}.{name}: {explanation}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return attribute, []
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import dm_env
 
+from tfrl import absent
 from tfrl.savers.saveable import Saveable as Saveable
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 class Actor(abc.ABC):

@@ -10,10 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfrl import absent
 from tfrl.networks.utils import batch_concat as batch_concat
 from tfrl.savers import checkpointer, input_specs, snapshotter
 from tfrl.system import paths
 from tfrl.utils import common, nest_utils
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 def add_batch_dim(nest: Any) -> Any:

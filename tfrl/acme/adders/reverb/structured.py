@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tree
 
+from tfrl import absent
 from tfrl.acme.adders.reverb import base, priorities, steps
 from tfrl.acme.adders.reverb.sequence import EndBehavior as EndBehavior
 from tfrl.acme.adders.reverb.sequence import rows_to_next_sequence
@@ -18,6 +19,8 @@ from tfrl.utils import number_checks
 if TYPE_CHECKING:
     from tfrl.replay_service import Client
     from tfrl.specs import EnvironmentSpec
+
+__getattr__, __path__ = absent.explained(__name__)
 
 SequencePattern = Callable[[Any, int], sw.Pattern]
 

@@ -8,9 +8,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl import absent
 from tfrl.acme.tf.networks import duelling, embedding, vision
 from tfrl.acme.tf.networks.vision import AtariTorso as AtariTorso
 from tfrl.networks import network, policy_value, sequential
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 class _AtariNetwork(network.Network):

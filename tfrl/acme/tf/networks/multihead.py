@@ -8,7 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl import absent
 from tfrl.networks import recorded_layer, utils
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 @keras.saving.register_keras_serializable("tfrl")

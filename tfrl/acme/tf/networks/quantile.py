@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from tfrl import absent
 from tfrl.networks import cosine_embedding, dense, recorded_layer
 from tfrl.utils import seeds
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 class Quantiles(NamedTuple):

@@ -12,7 +12,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfrl import absent
 from tfrl.networks import dense, initializers, recorded_layer, utils
+
+__getattr__, __path__ = absent.explained(__name__)
 
 
 class _ImageTorso(recorded_layer.RecordedLayer):

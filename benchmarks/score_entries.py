@@ -89,6 +89,11 @@ class Entry:
             name += f"_{self.environment}"
         return name.replace(" ", "_").lower()
 
+    def names(self) -> tuple[str, str, str, str]:
+        """Returns the names by which a command may choose it, among others."""
+        stem = pathlib.Path(self.config).stem
+        return self.agent, self.environment, stem, self.name
+
     def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
         """Returns where the outputs of the run with a seed are."""
         return logs / f"{self.name}_{self.hash()}_{seed}"

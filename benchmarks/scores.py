@@ -357,16 +357,12 @@ def chosen(only: str | None) -> list[Entry]:
     Raises:
       ValueError: No entry has that name.
     """
-    entries = [
-        entry
-        for entry in QUEUE
-        if only in (None, entry.agent, pathlib.Path(entry.config).stem, entry.name)
-    ]
+    entries = [entry for entry in QUEUE if only is None or only in entry.names()]
     if not entries:
         names = ", ".join(sorted({entry.agent for entry in ENTRIES}))
         raise ValueError(
-            f"got {only!r}, expected one of {names}, the name of a configuration's "
-            "file, or of an entry's picture in docs/scores"
+            f"got {only!r}, expected one of {names}, the name of an environment, of a "
+            f"configuration's file, or of an entry, such as {ENTRIES[0].name}"
         )
     return entries
 
@@ -444,7 +440,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.scores", description=__doc__.partition("\n")[0]
     )
     parser.add_argument(
-        "--only", help="the agent, the configuration's file name, or the entry's name"
+        "--only",
+        help="an agent, an environment, a configuration's file name, or an entry",
     )
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count(), help="runs at a time"

@@ -332,3 +332,15 @@ def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_the_steps_of_agents_that_learn_from_recordings_are_updates():
     assert score_curves.steps_of({"environment_steps": "0", "train_steps": "7"}) == 7
     assert score_curves.steps_of({"environment_steps": "9", "train_steps": "7"}) == 9
+
+
+def test_a_command_is_about_an_agent_an_environment_a_configuration_or_an_entry():
+    names = {
+        only: [entry.name for entry in scores.chosen(only)]
+        for only in ("PPO", "Hopper-v5", "ppo_mujoco", "ppo_ppo_mujoco_hopper-v5")
+    }
+    (one,) = names["ppo_ppo_mujoco_hopper-v5"]
+    assert all(one in found for found in names.values())
+    assert {"Hopper-v5"} == {e.environment for e in scores.chosen("Hopper-v5")}
+    with pytest.raises(ValueError, match="got 'Hoper-v5', expected one of A2C"):
+        scores.chosen("Hoper-v5")

@@ -65,7 +65,7 @@ def test_every_name_of_acme_is_here_or_says_what_to_use_instead():
     ],
 )
 def test_an_import_of_what_is_not_here_says_so(statement):
-    with pytest.raises(ImportError, match="Acme has it, tfrl does not: .*use "):
+    with pytest.raises(ImportError, match=r"Acme has it, tfrl does not: .*use "):
         exec(statement, {})
 
 

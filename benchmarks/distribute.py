@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from benchmarks import noting, processes
 
@@ -323,6 +324,7 @@ def _make_sleeping(seed: int, times: Sequence[float]) -> Any:
         def _reset(self) -> ts.TimeStep:
             return ts.restart(np.zeros(4, np.float32))
 
+        @override
         def _step(self, action: Any) -> ts.TimeStep:
             time.sleep(self._seconds)
             self._count += 1
@@ -365,6 +367,7 @@ def _make_sleeping_experiment(
     class Slow(train.Callback):
         interval = 1
 
+        @override
         def on_interval(self, iteration: int) -> None:
             time.sleep(update_time)
 

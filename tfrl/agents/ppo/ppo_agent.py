@@ -204,7 +204,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             number is out of range.
           TypeError: A network is missing, or a normalizer is of another kind.
         """
-        del check_numerics
+        del check_numerics, aggregate_losses_across_replicas
         _check_ranges(
             importance_ratio_clipping=importance_ratio_clipping,
             value_clipping=0.0 if value_clipping is None else value_clipping,

@@ -393,7 +393,7 @@ def _subtract_values(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
     return returns - values
 
 
-def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
+def _keep_returns(returns: tf.Tensor, _values: tf.Tensor | None) -> tf.Tensor:
     return returns
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -162,7 +163,7 @@ class AsTransition(tf.Module):
         )
         if not self._prepend_t0:
             return value
-        observations = tf.nest.map_structure(
+        observations = accelerators.map_moved(
             lambda now, later: tf.concat([now[:, :1], later], axis=1),
             value.time_step.observation,
             value.next_time_step.observation,

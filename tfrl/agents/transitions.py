@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import data_converter
+from tfrl.compilation import accelerators
 from tfrl.losses import masking
 from tfrl.policies import state_recording_policy
 from tfrl.trajectories import time_step as ts
@@ -188,7 +189,7 @@ def first_state(info: Any, state_spec: Any) -> Any:
       The state; `()` if the policy did not record it.
     """
     recorded = state_recording_policy.recorded_state(info, state_spec)
-    return tf.nest.map_structure(lambda states: states[:, 0], recorded)
+    return accelerators.map_moved(lambda states: states[:, 0], recorded)
 
 
 def split(
@@ -215,8 +216,8 @@ def split(
         )
     transition = transition._replace(time_step=current_steps(transition.time_step))
     return (
-        tf.nest.map_structure(lambda t: t[:, :num_steps], transition.time_step),
-        tf.nest.map_structure(lambda t: t[:, num_steps:], transition),
+        accelerators.map_moved(lambda t: t[:, :num_steps], transition.time_step),
+        accelerators.map_moved(lambda t: t[:, num_steps:], transition),
     )
 
 
@@ -245,7 +246,7 @@ def whole_sequence(time_step: ts.TimeStep, next_time_step: ts.TimeStep) -> ts.Ti
             time_step.is_last(), ts.StepType.FIRST, next_time_step.step_type
         )
     )
-    return tf.nest.map_structure(
+    return accelerators.map_moved(
         lambda first, others: tf.concat([first[:, :1], others], axis=1),
         time_step,
         reached,

@@ -20,7 +20,7 @@ from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent, updates
 from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.compilation import replicas
+from tfrl.compilation import accelerators, replicas
 from tfrl.distributions import recorded
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
@@ -280,7 +280,7 @@ class OnPolicyAgent(RolloutAgent):
         if nest_utils.get_outer_rank(experience.discount, spec.discount) == 1:
             experience = nest_utils.batch_nested_tensors(experience)
             processed = self._preprocess_sequence(experience, policy_state)
-            return tf.nest.map_structure(lambda leaf: leaf[0], processed)
+            return accelerators.map_moved(lambda leaf: leaf[0], processed)
         frames = self._as_collected(experience)
         scaled = self._normalizers.normalize_rewards(frames)
         processed = self._with_advantages(scaled, policy_state)

@@ -171,7 +171,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         """Trains on each of the batches `[n, ...]`; returns the sum of losses."""
 
         def train(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            batch = tf.nest.map_structure(lambda leaf: leaf[i], batches)
+            batch = accelerators.map_moved(lambda leaf: leaf[i], batches)
             loss = self._update_in_program((batch, ())).loss
             return i + 1, loss_sum + tf.cast(loss, tf.float64)
 

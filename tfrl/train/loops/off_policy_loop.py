@@ -309,7 +309,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
         def add(i: tf.Tensor, added: tf.Tensor) -> tuple[tf.Tensor]:
             del added
-            return (self._add(tf.nest.map_structure(lambda t: t[i], frames)),)
+            return (self._add(accelerators.map_moved(lambda t: t[i], frames)),)
 
         start = self._transform.broadcast(tf.constant(-1, tf.int64))
         (added,) = self._transform.repeat(self._collect_steps, add, (start,))

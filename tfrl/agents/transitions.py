@@ -26,6 +26,7 @@ from tfrl.trajectories import trajectory
 
 if TYPE_CHECKING:
     from tfrl.agents import options
+    from tfrl.typing import types
 
 
 class Transitions(NamedTuple):
@@ -130,7 +131,10 @@ class Reader(tf.Module):
         self._unrolled_steps = td.n_step_update if recurrent else None
 
     def __call__(
-        self, experience: Any, gamma: Any = None, reward_scale_factor: Any = None
+        self,
+        experience: types.NestedTensor,
+        gamma: types.Float | None = None,
+        reward_scale_factor: types.Float | None = None,
     ) -> Transitions:
         """Returns the transitions of experience; the arguments are as for `of`."""
         return self.of(self.convert(experience), gamma, reward_scale_factor)
@@ -138,8 +142,8 @@ class Reader(tf.Module):
     def of(
         self,
         transition: trajectory.Transition,
-        gamma: Any = None,
-        reward_scale_factor: Any = None,
+        gamma: types.Float | None = None,
+        reward_scale_factor: types.Float | None = None,
     ) -> Transitions:
         """Masks rewards and discounts, and arranges sequences for recurrent networks.
 
@@ -178,7 +182,9 @@ class Reader(tf.Module):
         )
 
 
-def first_state(info: Any, state_spec: Any) -> Any:
+def first_state(
+    info: types.NestedTensor, state_spec: types.NestedTensorSpec
+) -> types.NestedTensor:
     """Returns the state before the first step that the policy recorded, `[B, ...]`.
 
     Args:

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from benchmarks import noting, processes
 
@@ -329,6 +330,7 @@ def _make_sleeping(seed: int, times: Sequence[float]) -> Any:
         def _reset(self) -> ts.TimeStep:
             return ts.restart(np.zeros(4, np.float32))
 
+        @override
         def _step(self, action: Any) -> ts.TimeStep:
             time.sleep(self._seconds)
             self._count += 1
@@ -371,6 +373,7 @@ def _make_sleeping_experiment(
     class Slow(train.Callback):
         interval = 1
 
+        @override
         def on_interval(self, iteration: int) -> None:
             time.sleep(update_time)
 

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 import tree
+from typing_extensions import override
 
 from benchmarks import noting, processes
 
@@ -126,6 +127,7 @@ def _make_environment(seed: int) -> Any:
         def _reset(self) -> ts.TimeStep:
             return ts.restart(self._observe())
 
+        @override
         def _step(self, action: Any) -> ts.TimeStep:
             time.sleep(_STEP)
             _fail_if_told("actor")

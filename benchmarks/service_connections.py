@@ -125,7 +125,7 @@ class Findings:
 
 
 def disturb(
-    seconds: float, seed: int = 0, say: Callable[[str], None] = lambda line: None
+    seconds: float, seed: int = 0, say: Callable[[str], None] = lambda _: None
 ) -> Findings:
     """Runs writers and a sampler for `seconds` while their connections break."""
     table = reverb.Table(

@@ -293,7 +293,7 @@ _OF_SOCKET = (
 
 def flood(
     share: float = 1.0,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda _: None,
     pair: tuple[bytes, bytes] | None = None,
 ) -> list[Finding]:
     """Floods a new server in each way; returns the findings.

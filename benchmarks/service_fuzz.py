@@ -107,7 +107,7 @@ def make_server(pair: tuple[bytes, bytes] | None = None) -> reverb.Server:
 def fuzz(
     messages: int,
     seed: int = 0,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda _: None,
     pair: tuple[bytes, bytes] | None = None,
 ) -> Findings:
     """Sends `messages` invalid messages to a new server.

@@ -171,7 +171,7 @@ def compare(
     ways: Sequence[Way],
     rounds: int,
     share: float = 1.0,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> dict[tuple[str, str], Times]:
     """Measures all tasks in all ways.
 

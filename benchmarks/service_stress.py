@@ -121,7 +121,7 @@ def stress(
     writers: int = 4,
     samplers: int = 2,
     dataset: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
     """Runs writers and samplers.
 

@@ -447,7 +447,7 @@ def report(
 def start(main: Callable[[], None]) -> None:
     """Parses the flags and runs `main`; prints user errors without a traceback."""
 
-    def guarded(arguments: list[str]) -> None:
+    def guarded(_arguments: list[str]) -> None:
         try:
             main()
         except Exception as error:

@@ -43,7 +43,7 @@ def product_files():
     """The pages and the code, without the tests."""
     folders = ("benchmarks", "configs", "docs", "examples", "tfrl")
     paths = [path for folder in folders for path in (REPOSITORY / folder).rglob("*")]
-    paths += REPOSITORY / "README.md", REPOSITORY / "BUILD.md"
+    paths += REPOSITORY.glob("*.md")
     return [path for path in paths if path.suffix in (".md", ".py", ".pyi")]
 
 
@@ -62,6 +62,18 @@ def test_the_readmes_listings_run():
     assert result.returncode == 0, result.stderr
     assert "0000 00:00:" not in result.stderr  # TensorFlow's start-up messages.
     assert float(result.stdout) >= 80  # An untrained agent gets 10 to 25.
+
+
+@pytest.mark.parametrize(
+    ("page", "name"), [("README.md", "test"), ("BUILD.md", "lint")]
+)
+def test_the_workflow_runs_the_pages_commands(page, name):
+    workflow = (REPOSITORY / ".github" / "workflows" / "tests.yml").read_text()
+    text = (REPOSITORY / page).read_text()
+    (command,) = re.findall(rf"<!-- {name} command -->\n```\n(.*)\n```", text)
+    command = command.replace(".venv/bin", "${{ matrix.bin }}")
+    steps = command.replace("python3 ", "python ").split(" && ")
+    assert "\n".join(f"          {step}" for step in steps) in workflow
 
 
 def test_the_readme_names_every_script():

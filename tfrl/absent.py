@@ -326,7 +326,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: Any = None
+        self, fullname: str, _path: Sequence[str] | None, _target: Any = None
     ) -> None:
         explanation = NAMES.get(fullname)
         if explanation is not None:

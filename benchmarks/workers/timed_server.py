@@ -143,7 +143,7 @@ def serve() -> None:
                 loop.call_soon_threadsafe(report)
             loop.call_soon_threadsafe(stop.set)
 
-        def announce(port: int, directory: str | None) -> None:
+        def announce(port: int, _directory: str | None) -> None:
             print(port, flush=True)
             threading.Thread(target=answer, daemon=True).start()
 

@@ -1,9 +1,13 @@
 """In a graph for an accelerator, the same numbers come from other operations."""
 
+import ast
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfrl
 from tests.train import gpu_walk
 from tfrl.compilation import accelerators
 from tfrl.metrics.tf_deque import TFDeque
@@ -194,3 +198,73 @@ def test_equal_leaves_of_a_tree_get_the_largest_value():
     values = tf.constant([1.0, 2.0, 4.0, 3.0], tf.float64)
     traced(lambda: tree.write(leaves, values, tf.fill([4], True)))()
     np.testing.assert_array_equal(tree.read(leaves), [4.0, 2.0, 4.0, 3.0])
+
+
+# Modules whose functions run in the graphs of loops; the functions of
+# `replay_buffers/reverb` run in pipelines, on the host.
+ROOT = pathlib.Path(tfrl.__file__).parent
+SLICING = [
+    path
+    for folder in ("agents", "replay_buffers", "trajectories", "train/loops")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.parent.name != "reverb"
+]
+
+
+def bypassing(source):
+    """The lines that slice int32 tensors without the functions of `accelerators`.
+
+    These are slices of step types, and of the arguments of functions that are given to
+    `tf.nest.map_structure`: frames and time steps have such leaves. Functions of other
+    modules are not looked into.
+    """
+    tree = ast.parse(source)
+    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    lines = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
+            if node.value.attr in ("step_type", "next_step_type"):
+                lines.add(node.lineno)
+        elif isinstance(node, ast.Call) and (
+            ast.unparse(node.func) == "tf.nest.map_structure"
+        ):
+            function = node.args[0]
+            name = ast.unparse(function).rpartition(".")[2]
+            function = functions.get(name, function)
+            if not isinstance(function, ast.FunctionDef | ast.Lambda):
+                continue
+            arguments = {argument.arg for argument in function.args.args}
+            lines |= {
+                inner.lineno
+                for inner in ast.walk(function)
+                if isinstance(inner, ast.Subscript)
+                and isinstance(inner.value, ast.Name)
+                and inner.value.id in arguments
+            }
+    return sorted(lines)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("frames.step_type[:, 1:]", [1]),
+        ("tf.nest.map_structure(lambda t: t[:, 0], frames)", [1]),
+        ("def part(t):\n  return t[0]\ntf.nest.map_structure(part, frames)", [2]),
+        ("class A:\n def f(self, t): t[0]\ntf.nest.map_structure(self.f, x)", [2]),
+        ("accelerators.map_moved(lambda t: t[:, 0], frames)", []),
+        ("tf.nest.map_structure(lambda t: moved(lambda x: x[0], t), frames)", []),
+        ("tf.nest.map_structure(lambda t: tf.shape(t)[0], frames)", []),
+        ("tf.nest.map_structure(tf.zeros_like, frames)\nframes.reward[:, 0]", []),
+    ],
+)
+def test_the_search_for_slices_finds(source, expected):
+    assert bypassing(source) == expected
+
+
+def test_loops_slice_integers_by_accelerators():
+    found = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path in SLICING
+        if (lines := bypassing(path.read_text()))
+    }
+    assert found == {}, "use map_moved of tfrl.compilation.accelerators, as docs/gpu.md"

@@ -29,13 +29,16 @@ class Networks(NamedTuple):
     target_actor: network_lib.Network | None
     critics: Sequence[tuple[network_lib.Network, network_lib.Network]]
 
-    def target_pairs(self) -> list[tuple[Any, Any]]:
+    def target_pairs(self) -> list[tuple[network_lib.Network, network_lib.Network]]:
         """Returns all networks that have targets, each with its target."""
         actors = [] if self.target_actor is None else [(self.actor, self.target_actor)]
         return [*actors, *self.critics, *self.embedding.target_pairs]
 
     def policy(
-        self, time_step_spec: ts.TimeStep, action_spec: Any, **kwargs: Any
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        **kwargs: Any,
     ) -> actor_policy.ActorPolicy:
         """Returns the actor's policy without noise.
 

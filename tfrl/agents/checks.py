@@ -20,7 +20,7 @@ from tfrl.utils import actions, nest_utils, number_checks, optimizers
 _warned: set[type] = set()
 
 
-def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
+def as_time_step_spec(time_step_spec: types.TimeStep, algorithm: str) -> ts.TimeStep:
     """Returns the specs as tensor specs; checks that the reward is one scalar.
 
     Args:
@@ -37,7 +37,7 @@ def as_time_step_spec(time_step_spec: Any, algorithm: str) -> ts.TimeStep:
     return time_step_spec
 
 
-def check_time_step_spec(time_step_spec: Any) -> None:
+def check_time_step_spec(time_step_spec: types.TimeStep) -> None:
     """Raises a TypeError unless `time_step_spec` is a `TimeStep`."""
     if not isinstance(time_step_spec, ts.TimeStep):
         raise TypeError(
@@ -58,7 +58,7 @@ def check_scalar_reward(time_step_spec: ts.TimeStep, algorithm: str) -> None:
     )
 
 
-def check_gamma(gamma: Any) -> None:
+def check_gamma(gamma: types.Float) -> None:
     """Raises an error unless the discount factor is a number in [0, 1].
 
     Tensors and variables are not checked.
@@ -68,7 +68,7 @@ def check_gamma(gamma: Any) -> None:
     )
 
 
-def check_gradient_clipping(gradient_clipping: Any) -> None:
+def check_gradient_clipping(gradient_clipping: types.Float | None) -> None:
     """Raises an error unless the largest norm is a positive number, or None."""
     if gradient_clipping is not None:
         number_checks.check_number(
@@ -80,7 +80,7 @@ def check_gradient_clipping(gradient_clipping: Any) -> None:
         )
 
 
-def check_dqda_clipping(dqda_clipping: Any) -> None:
+def check_dqda_clipping(dqda_clipping: types.Float | None) -> None:
     """Raises an error unless the limit of dQ/da is None, or a number of at least 0."""
     if dqda_clipping is not None:
         number_checks.check_number(
@@ -88,7 +88,7 @@ def check_dqda_clipping(dqda_clipping: Any) -> None:
         )
 
 
-def check_target_update(tau: Any, period: Any) -> None:
+def check_target_update(tau: types.Float, period: types.Int | None) -> None:
     """Raises an error unless the step size is in [0, 1] and the period positive.
 
     A tensor as `tau` is not checked; a period of None means never.
@@ -106,7 +106,7 @@ def check_target_update(tau: Any, period: Any) -> None:
         )
 
 
-def check_scale_of_rewards(reward_scale_factor: Any) -> None:
+def check_scale_of_rewards(reward_scale_factor: types.Float) -> None:
     """Raises an error unless the factor is finite; tensors are not checked."""
     number_checks.check_number(
         "reward_scale_factor", reward_scale_factor, remedy="1 keeps the rewards"
@@ -133,7 +133,9 @@ def check_n_step_update(
         )
 
 
-def check_no_td_loss(td_errors_loss_fn: Any, algorithm: str, instead: str) -> None:
+def check_no_td_loss(
+    td_errors_loss_fn: types.LossFn | None, algorithm: str, instead: str
+) -> None:
     """Raises a ValueError if a loss of TD errors is given.
 
     Args:
@@ -148,7 +150,9 @@ def check_no_td_loss(td_errors_loss_fn: Any, algorithm: str, instead: str) -> No
         )
 
 
-def check_numbers_per_action(spec: Any, label: str, instead: str) -> None:
+def check_numbers_per_action(
+    spec: types.NestedTensorSpec, label: str, instead: str
+) -> None:
     """Raises a ValueError unless a network's output is `[B, n, m]`.
 
     Args:
@@ -189,7 +193,7 @@ def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
         )
 
 
-def as_train_step_counter(counter: Any = None) -> tf.Variable:
+def as_train_step_counter(counter: types.Variable | None = None) -> tf.Variable:
     """Returns `counter`, or a new int64 variable for None.
 
     Raises:
@@ -220,7 +224,9 @@ def check_finite(loss: tf.Tensor, algorithm: str) -> tf.Tensor:
     )
 
 
-def check_finite_gradients(gradients: Sequence[Any], algorithm: str) -> tf.Tensor:
+def check_finite_gradients(
+    gradients: Sequence[types.Tensor | None], algorithm: str
+) -> tf.Tensor:
     """Returns a scalar; raises an InvalidArgumentError if gradients are not finite.
 
     Gradients whose sum of squares overflows are refused, too: an optimizer that keeps
@@ -243,7 +249,7 @@ def check_finite_gradients(gradients: Sequence[Any], algorithm: str) -> tf.Tenso
 
 def as_continuous_action_spec(
     action_spec: types.NestedTensorSpec, algorithm: str, *, of_one_value: bool = True
-) -> Any:
+) -> types.BoundedTensorSpec:
     """Returns the specs of bounded continuous actions as tensor specs.
 
     Args:
@@ -279,7 +285,7 @@ def as_continuous_action_spec(
 
 
 def check_gives_distributions(
-    actor_network: Any, algorithm: str, hint: str = ""
+    actor_network: types.Network, algorithm: str, hint: str = ""
 ) -> None:
     """Raises a ValueError if the actor's outputs are actions, not distributions.
 
@@ -297,7 +303,7 @@ def check_gives_distributions(
             )
 
 
-def warn_of_unbounded_distributions(agent: type, actor_network: Any) -> None:
+def warn_of_unbounded_distributions(agent: type, actor_network: types.Network) -> None:
     """Warns, once for each class of agents, if actions may leave their bounds.
 
     Normal distributions that are not squashed can leave the bounds, even if their means
@@ -339,7 +345,7 @@ def _is_normal(parameters: Any) -> bool:
     return issubclass(parameters.type_, normals)
 
 
-def check_gives_discrete_values(critic_network: Any) -> None:
+def check_gives_discrete_values(critic_network: types.Network) -> None:
     """Raises a ValueError unless a critic's output is one distribution over atoms.
 
     Args:
@@ -365,7 +371,7 @@ def check_gives_discrete_values(critic_network: Any) -> None:
 
 
 def check_not_recurrent(
-    networks: Sequence[Any],
+    networks: Sequence[types.Network],
     algorithm: str,
     remedy: str = "use networks that see several frames at once",
 ) -> None:

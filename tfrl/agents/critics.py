@@ -33,7 +33,10 @@ def outputs(network: Any, time_step: ts.TimeStep, training: bool = False) -> Any
 
 
 def values(
-    critic: Any, time_step: ts.TimeStep, action: Any, training: bool = False
+    critic: types.Network,
+    time_step: ts.TimeStep,
+    action: types.NestedTensor,
+    training: bool = False,
 ) -> Any:
     """Returns a critic's values of embedded time steps, `[B]` or `[B, T]`.
 
@@ -51,13 +54,17 @@ def values(
     return tf.transpose(value, [outer_rank, *rest])
 
 
-def seeds_of(nest: Any, seed: tf.Tensor) -> list[tf.Tensor]:
+def seeds_of(
+    nest: types.NestedTensorSpec | types.NestedDistribution, seed: tf.Tensor
+) -> list[tf.Tensor]:
     """Returns a seed for each leaf of a nest; the seed itself for a single leaf."""
     number = len(tf.nest.flatten(nest))
     return [seed] if number == 1 else seeds.split_seed(seed, number)
 
 
-def mean(loss: tf.Tensor, batch: updates.Batch, network: Any = None) -> tf.Tensor:
+def mean(
+    loss: tf.Tensor, batch: updates.Batch, network: types.Network | None = None
+) -> tf.Tensor:
     """Returns the mean of the examples' losses, with 0 for masked transitions.
 
     Args:
@@ -139,7 +146,7 @@ def td_errors(
 
 
 def regress_distributions(
-    agent: ActorCriticAgent, batch: updates.Batch, next_values: Any
+    agent: ActorCriticAgent, batch: updates.Batch, next_values: types.Distribution
 ) -> tuple[tf.Tensor, dict[str, Any]]:
     """Returns the cross entropies of critics that predict distributions; see `regress`.
 
@@ -161,8 +168,8 @@ def regress_distributions(
 
 
 def policy_gradient_loss(
-    actions: Any,
-    values_of: Callable[[Any], tf.Tensor],
+    actions: types.NestedTensor,
+    values_of: Callable[[types.NestedTensor], tf.Tensor],
     is_last: tf.Tensor,
     dqda_clipping: float | None,
     clip_norm: bool = False,
@@ -186,7 +193,7 @@ def policy_gradient_loss(
     )
 
 
-def check_gives_numbers(critic: Any) -> None:
+def check_gives_numbers(critic: types.Network) -> None:
     """Raises a ValueError unless a critic's output is one float an example.
 
     Args:
@@ -206,7 +213,7 @@ def check_gives_numbers(critic: Any) -> None:
 
 
 def all_values(
-    critics: Sequence[Any], time_step: ts.TimeStep, action: Any
+    critics: Sequence[types.Network], time_step: ts.TimeStep, action: types.NestedTensor
 ) -> tf.Tensor:
     """Returns the values of several critics, or of one ensemble, `[N, B]`."""
     each = [values(critic, time_step, action) for critic in critics]

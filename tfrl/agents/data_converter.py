@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -69,17 +70,17 @@ class DataContext(tf.Module, tracking.Untracked):
         return self._time_step_spec
 
     @property
-    def action_spec(self) -> Any:
+    def action_spec(self) -> types.NestedTensorSpec:
         """The nest of specs of the actions."""
         return self._action_spec
 
     @property
-    def info_spec(self) -> Any:
+    def info_spec(self) -> types.NestedTensorSpec:
         """The nest of specs of the policy's info."""
         return self._info_spec
 
     @property
-    def policy_state_spec(self) -> Any:
+    def policy_state_spec(self) -> types.NestedTensorSpec:
         """The nest of specs of the policy's state."""
         return self._policy_state_spec
 
@@ -115,7 +116,7 @@ class AsTrajectory(tf.Module):
         self._sequence_length = sequence_length
         self._num_outer_dims = num_outer_dims
 
-    def __call__(self, value: Any) -> trajectory.Trajectory:
+    def __call__(self, value: types.NestedTensor) -> trajectory.Trajectory:
         """Returns `value`, a trajectory or a transition, as a checked trajectory."""
         if _has_fields_of(value, trajectory.Transition):
             value = trajectory.from_transition(*value)
@@ -149,7 +150,7 @@ class AsTransition(tf.Module):
         self._squeeze_time_dim = squeeze_time_dim
         self._prepend_t0 = prepend_t0_to_next_time_step
 
-    def __call__(self, value: Any) -> trajectory.Transition:
+    def __call__(self, value: types.NestedTensor) -> trajectory.Transition:
         """Returns `value`, a trajectory or a transition, as a checked transition."""
         if not _has_fields_of(value, trajectory.Transition):
             length = 2 if self._squeeze_time_dim else None
@@ -162,7 +163,7 @@ class AsTransition(tf.Module):
         )
         if not self._prepend_t0:
             return value
-        observations = tf.nest.map_structure(
+        observations = accelerators.map_moved(
             lambda now, later: tf.concat([now[:, :1], later], axis=1),
             value.time_step.observation,
             value.next_time_step.observation,
@@ -188,7 +189,7 @@ class AsHalfTransition(tf.Module):
         self._context = data_context
         self._squeeze_time_dim = squeeze_time_dim
 
-    def __call__(self, value: Any) -> trajectory.Transition:
+    def __call__(self, value: types.NestedTensor) -> trajectory.Transition:
         """Returns `value` as a checked transition without next observations."""
         if not _has_fields_of(value, trajectory.Transition):
             length = 1 if self._squeeze_time_dim else None
@@ -239,7 +240,7 @@ class AsNStepTransition(tf.Module):
         self._gamma = gamma
         self._n = n
 
-    def __call__(self, value: Any) -> trajectory.Transition:
+    def __call__(self, value: types.NestedTensor) -> trajectory.Transition:
         """Returns `value`, a trajectory or a transition, as an n-step transition."""
         if not _has_fields_of(value, trajectory.Transition):
             length = None if self._n is None else self._n + 1

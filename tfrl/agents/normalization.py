@@ -8,7 +8,7 @@ alone.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -21,6 +21,9 @@ from tfrl.utils import nest_utils
 from tfrl.utils.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 class Normalizers(tf.Module):
     """An agent's normalizers, each of which may be None."""
@@ -29,7 +32,7 @@ class Normalizers(tf.Module):
         self,
         observation_normalizer: TensorNormalizer | None,
         reward_normalizer: RewardNormalizer | None,
-        splitter: Any = None,
+        splitter: types.Splitter | None = None,
     ) -> None:
         """Keeps the normalizers.
 
@@ -94,7 +97,9 @@ class Normalizers(tf.Module):
 
 
 def normalized_networks(
-    normalizer: TensorNormalizer | None, observation_spec: Any, *networks: Any
+    normalizer: TensorNormalizer | None,
+    observation_spec: types.NestedTensorSpec,
+    *networks: Any,
 ) -> list[Any]:
     """Wraps networks of observations, so that the observations are normalized.
 
@@ -112,7 +117,9 @@ def normalized_networks(
 
 
 def normalized_critics(
-    normalizer: TensorNormalizer | None, input_spec: tuple[Any, Any], *critics: Any
+    normalizer: TensorNormalizer | None,
+    input_spec: tuple[types.NestedTensorSpec, types.NestedTensorSpec],
+    *critics: Any,
 ) -> list[Any]:
     """Wraps networks of observations and actions, so that observations are normalized.
 

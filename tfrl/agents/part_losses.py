@@ -17,6 +17,7 @@ from tfrl.trajectories import time_step as ts
 
 if TYPE_CHECKING:
     from tfrl.agents.actor_critic import ActorCriticAgent
+    from tfrl.typing import types
 
 REFUSED_OVERRIDES: Mapping[str, str] = {
     "critic_loss": "override _critic_loss(batch)",
@@ -27,7 +28,7 @@ REFUSED_OVERRIDES: Mapping[str, str] = {
 def critic_loss(
     self: ActorCriticAgent,
     time_steps: ts.TimeStep,
-    actions: Any,
+    actions: types.NestedTensor,
     next_time_steps: ts.TimeStep,
     weights: tf.Tensor | None = None,
     training: bool = False,
@@ -74,9 +75,9 @@ def actor_loss(
 def soft_critic_loss(
     self: ActorCriticAgent,
     time_steps: ts.TimeStep,
-    actions: Any,
+    actions: types.NestedTensor,
     next_time_steps: ts.TimeStep,
-    td_errors_loss_fn: Any = None,
+    td_errors_loss_fn: types.LossFn | None = None,
     gamma: float | None = None,
     reward_scale_factor: float | None = None,
     weights: tf.Tensor | None = None,

@@ -6,7 +6,7 @@ et al. 2015, "Human-level control through deep reinforcement learning", algorith
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,9 +16,15 @@ from tfrl.networks import network as network_lib
 from tfrl.networks import seeding
 from tfrl.utils import common
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def with_target(
-    network: Any, target: Any, name: str, input_spec: Any
+    network: types.Network | types.Layer | None,
+    target: types.Network | types.Layer | None,
+    name: str,
+    input_spec: types.NestedTensorSpec,
 ) -> tuple[network_lib.Network, network_lib.Network]:
     """Creates the variables of a network and of its target, and returns both.
 
@@ -40,7 +46,12 @@ def with_target(
     )
 
 
-def twin(network: Any, second: Any, name: str, input_spec: Any) -> network_lib.Network:
+def twin(
+    network: types.Network,
+    second: types.Network | types.Layer | None,
+    name: str,
+    input_spec: types.NestedTensorSpec,
+) -> network_lib.Network:
     """Returns a second network with initial weights of its own.
 
     Args:
@@ -77,12 +88,12 @@ def _warn_if_equal(first: Any, second: Any) -> None:
 
 
 def twin_critics(
-    critic_network: Any,
-    critic_network_2: Any,
-    target_critic_network: Any,
-    target_critic_network_2: Any,
-    input_spec: Any,
-) -> list[tuple[Any, Any]]:
+    critic_network: types.Network | types.Layer,
+    critic_network_2: types.Network | types.Layer | None,
+    target_critic_network: types.Network | types.Layer | None,
+    target_critic_network_2: types.Network | types.Layer | None,
+    input_spec: types.NestedTensorSpec,
+) -> list[tuple[network_lib.Network, network_lib.Network]]:
     """Returns two critics with different initial weights, each with its target.
 
     Args:
@@ -116,12 +127,12 @@ def twin_critics(
 
 
 def critics_with_targets(
-    critic_network: Any,
-    critic_network_2: Any,
-    target_critic_network: Any,
-    target_critic_network_2: Any,
-    input_spec: Any,
-) -> list[tuple[Any, Any]]:
+    critic_network: types.Network | types.Layer,
+    critic_network_2: types.Network | types.Layer | None,
+    target_critic_network: types.Network | types.Layer | None,
+    target_critic_network_2: types.Network | types.Layer | None,
+    input_spec: types.NestedTensorSpec,
+) -> list[tuple[network_lib.Network, network_lib.Network]]:
     """Returns two critics, or one ensemble of critics, with their targets.
 
     The arguments and errors are as for `twin_critics`. The output of an
@@ -150,7 +161,7 @@ def critics_with_targets(
     return [first]
 
 
-def is_ensemble(critic: Any) -> bool:
+def is_ensemble(critic: types.Network) -> bool:
     """Returns whether a built critic's output is `[B, N, ...]`, not `[B]`."""
     spec = critic.create_variables()
     return isinstance(spec, tf.TensorSpec) and bool(spec.shape.rank)

@@ -187,7 +187,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Prepares the agent for its first update; e.g., copies the target network."""
         self._initialize()
 
-    def preprocess_sequence(self, experience: Any, **kwargs: Any) -> Any:
+    def preprocess_sequence(
+        self, experience: types.NestedTensor, **kwargs: Any
+    ) -> types.NestedTensor:
         """Turns collected sequences into training data; the identity by default.
 
         Args:
@@ -197,7 +199,10 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._preprocess_sequence(experience, **kwargs)
 
     def train(
-        self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
+        self,
+        experience: types.NestedTensor,
+        weights: tf.Tensor | None = None,
+        **kwargs: Any,
     ) -> LossInfo:
         """Does one update.
 
@@ -222,7 +227,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     def loss(
         self,
-        experience: Any,
+        experience: types.NestedTensor,
         weights: tf.Tensor | None = None,
         training: bool = False,
         **kwargs: Any,
@@ -256,7 +261,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """
         self._normalizers.update(frames)
 
-    def diagnose(self, experience: Any = None) -> dict[str, tf.Tensor]:
+    def diagnose(
+        self, experience: types.NestedTensor | None = None
+    ) -> dict[str, tf.Tensor]:
         """Returns numbers for a log, such as the current learning rate, by name.
 
         A `Run` logs them. This method changes nothing, not even the state of a random
@@ -314,7 +321,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._time_step_spec
 
     @property
-    def action_spec(self) -> Any:
+    def action_spec(self) -> types.NestedTensorSpec:
         """The nest of bounded specs of the policies' actions."""
         return self._action_spec
 
@@ -339,12 +346,12 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._collect_policy
 
     @property
-    def collect_data_spec(self) -> Any:
+    def collect_data_spec(self) -> types.Trajectory:
         """The `Trajectory` of specs of the data that `collect_policy` collects."""
         return self._collect_data_context.trajectory_spec
 
     @property
-    def training_data_spec(self) -> Any:
+    def training_data_spec(self) -> types.Trajectory:
         """The nest of specs of `train`'s experience, without outer dimensions."""
         if self._training_data_spec is not None:
             return self._training_data_spec

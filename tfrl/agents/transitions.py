@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import data_converter
+from tfrl.compilation import accelerators
 from tfrl.losses import masking
 from tfrl.policies import state_recording_policy
 from tfrl.trajectories import time_step as ts
@@ -25,6 +26,7 @@ from tfrl.trajectories import trajectory
 
 if TYPE_CHECKING:
     from tfrl.agents import options
+    from tfrl.typing import types
 
 
 class Transitions(NamedTuple):
@@ -129,7 +131,10 @@ class Reader(tf.Module):
         self._unrolled_steps = td.n_step_update if recurrent else None
 
     def __call__(
-        self, experience: Any, gamma: Any = None, reward_scale_factor: Any = None
+        self,
+        experience: types.NestedTensor,
+        gamma: types.Float | None = None,
+        reward_scale_factor: types.Float | None = None,
     ) -> Transitions:
         """Returns the transitions of experience; the arguments are as for `of`."""
         return self.of(self.convert(experience), gamma, reward_scale_factor)
@@ -137,8 +142,8 @@ class Reader(tf.Module):
     def of(
         self,
         transition: trajectory.Transition,
-        gamma: Any = None,
-        reward_scale_factor: Any = None,
+        gamma: types.Float | None = None,
+        reward_scale_factor: types.Float | None = None,
     ) -> Transitions:
         """Masks rewards and discounts, and arranges sequences for recurrent networks.
 
@@ -177,7 +182,9 @@ class Reader(tf.Module):
         )
 
 
-def first_state(info: Any, state_spec: Any) -> Any:
+def first_state(
+    info: types.NestedTensor, state_spec: types.NestedTensorSpec
+) -> types.NestedTensor:
     """Returns the state before the first step that the policy recorded, `[B, ...]`.
 
     Args:
@@ -188,7 +195,7 @@ def first_state(info: Any, state_spec: Any) -> Any:
       The state; `()` if the policy did not record it.
     """
     recorded = state_recording_policy.recorded_state(info, state_spec)
-    return tf.nest.map_structure(lambda states: states[:, 0], recorded)
+    return accelerators.map_moved(lambda states: states[:, 0], recorded)
 
 
 def split(
@@ -215,8 +222,8 @@ def split(
         )
     transition = transition._replace(time_step=current_steps(transition.time_step))
     return (
-        tf.nest.map_structure(lambda t: t[:, :num_steps], transition.time_step),
-        tf.nest.map_structure(lambda t: t[:, num_steps:], transition),
+        accelerators.map_moved(lambda t: t[:, :num_steps], transition.time_step),
+        accelerators.map_moved(lambda t: t[:, num_steps:], transition),
     )
 
 
@@ -245,7 +252,7 @@ def whole_sequence(time_step: ts.TimeStep, next_time_step: ts.TimeStep) -> ts.Ti
             time_step.is_last(), ts.StepType.FIRST, next_time_step.step_type
         )
     )
-    return tf.nest.map_structure(
+    return accelerators.map_moved(
         lambda first, others: tf.concat([first[:, :1], others], axis=1),
         time_step,
         reached,

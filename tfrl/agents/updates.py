@@ -59,13 +59,13 @@ class Part(tf.Module):
         self,
         label: str,
         loss: PartLoss,
-        trained: Sequence[Any],
+        trained: Sequence[tf.Module],
         optimizer: types.Optimizer | None,
         *,
         clip: optimizers.Clip | None = None,
         weight: float = 1.0,
         period: int | None = None,
-        after: Callable[[], Any] | None = None,
+        after: Callable[[], object] | None = None,
         counts: bool = True,
     ) -> None:
         """Makes the optimizer's variables.
@@ -101,15 +101,15 @@ class Part(tf.Module):
             else tf.Variable(0.0, trainable=False, name=f"{label}_loss")
         )
 
-    def trained_variables(self) -> list[Any]:
+    def trained_variables(self) -> list[types.Variable]:
         """Returns the variables that the part updates."""
         return variables.trainable_variables(self._trained)
 
-    def untrained_variables(self) -> list[Any]:
+    def untrained_variables(self) -> list[types.Variable]:
         """Returns the networks' other variables, such as statistics of layers."""
         return [v for m in self._trained for v in m.non_trainable_variables]
 
-    def held(self) -> list[Any]:
+    def held(self) -> list[types.Variable]:
         """Returns all variables of the networks and all that an update changes."""
         return [
             *(v for module in self._trained for v in module.variables),
@@ -202,7 +202,7 @@ class Temperature(tf.Module):
         """Returns the factor, a scalar."""
         return tf.exp(tf.convert_to_tensor(self.log))
 
-    def loss(self, quantity: Any) -> tf.Tensor:
+    def loss(self, quantity: types.Tensor) -> tf.Tensor:
         """Returns the factor's loss, of the shape of `quantity`."""
         return losses.temperature_loss(
             tf.convert_to_tensor(self.log), quantity, self.target, self._use_log
@@ -230,7 +230,9 @@ def total_loss(
 
 
 def make_updater(
-    pairs: Sequence[tuple[Any, Any]], tau: Any, period: Any
+    pairs: Sequence[tuple[types.Network, types.Network]],
+    tau: types.Float,
+    period: types.Int | None,
 ) -> common.Periodically:
     """Returns a callable that updates target networks at every `period`-th call.
 
@@ -251,7 +253,7 @@ def make_updater(
     return common.Periodically(update, period, "update_target")
 
 
-def copy_weights(pairs: Sequence[tuple[Any, Any]]) -> None:
+def copy_weights(pairs: Sequence[tuple[types.Network, types.Network]]) -> None:
     """Copies the weights of networks into their target networks."""
     for network, target in pairs:
         common.soft_variables_update(network.variables, target.variables, tau=1.0)

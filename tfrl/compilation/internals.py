@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 if TYPE_CHECKING:
     import keras
@@ -245,6 +246,7 @@ def _registered_class() -> Any:
             super().__init__(function, [], is_grad_func=False)
             self._function = function
 
+        @override
         def __call__(self, device: Any, token: Any, arrays: Sequence[Any]) -> Any:
             results = self._function(*arrays)
             if results is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_probability as tfp
+from typing_extensions import override
 
 
 class DiscreteValuedDistribution(tfp.distributions.Categorical):
@@ -56,6 +57,7 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
         return self._values
 
     @classmethod
+    @override
     def _parameter_properties(cls, dtype: Any, num_classes: Any = None) -> Any:
         of = tfp.util.ParameterProperties
         return {

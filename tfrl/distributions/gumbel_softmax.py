@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_probability as tfp
+from typing_extensions import override
 
 # Keeps the density finite where a sample touches the edge of the simplex.
 _EPSILON = 1e-10
@@ -80,5 +81,6 @@ class GumbelSoftmax(tfp.distributions.RelaxedOneHotCategorical):
             dtype=self._one_hot_dtype,
         )
 
+    @override
     def _mode(self, **kwargs: Any) -> tf.Tensor:
         return self.convert_to_one_hot(self.distribution.logits_parameter())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from typing_extensions import override
 
 from tfrl.distributions import tanh_bijector_stable
 from tfrl.utils import actions
@@ -98,6 +99,7 @@ class SquashToSpecNormal(tfp.distributions.Distribution):
         return self._distribution.kl_divergence(other.input_distribution, name)
 
     @classmethod
+    @override
     def _parameter_properties(cls, dtype: Any, num_classes: Any = None) -> Any:
         return {"distribution": tfp.util.BatchedComponentProperties()}
 

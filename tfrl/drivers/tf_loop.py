@@ -144,7 +144,7 @@ class LoopDriver(driver.Driver):
             counters = tf.nest.map_structure(tf.add, counters, self._count(traj))
             return counters, next_time_step, action_step.state, seed
 
-        counters = tf.nest.map_structure(lambda limit: tf.zeros([], tf.int32), limits)
+        counters = tf.nest.map_structure(lambda _: tf.zeros([], tf.int32), limits)
         _, time_step, policy_state, _ = tf.while_loop(
             lambda counters, *_: _all_below(counters, limits),
             body,

@@ -7,6 +7,7 @@ from concurrent import futures
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from tfrl.environments import batches, py_environment
 from tfrl.environments.boundary import members
@@ -95,6 +96,7 @@ class BatchedPyEnvironment(batches.BatchOfMembers):
             time_steps, self.time_step_spec(), lambda index: f"envs[{index}]"
         )
 
+    @override
     def _apply(
         self,
         what: str,

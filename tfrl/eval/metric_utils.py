@@ -9,18 +9,26 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.drivers import dynamic_episode_driver, py_driver
 from tfrl.metrics.export_utils import log_metrics as log_metrics
 
+if TYPE_CHECKING:
+    from tfrl.metrics import py_metric, tf_metric
+    from tfrl.typing import types
+
 
 class MetricsGroup(tf.Module):
     """Several metrics as one object, to checkpoint or to read together."""
 
-    def __init__(self, metrics: Sequence[Any], name: str | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Sequence[py_metric.PyMetric | tf_metric.TFStepMetric],
+        name: str | None = None,
+    ) -> None:
         """Creates the group.
 
         Args:
@@ -36,7 +44,10 @@ class MetricsGroup(tf.Module):
 
 
 def compute(
-    metrics: Sequence[Any], environment: Any, policy: Any, num_episodes: int = 1
+    metrics: Sequence[py_metric.PyMetric],
+    environment: types.PyEnv,
+    policy: types.PyPolicy,
+    num_episodes: int = 1,
 ) -> collections.OrderedDict[str, Any]:
     """Resets the metrics and the environment, runs episodes, and returns the results.
 
@@ -60,11 +71,11 @@ def compute(
 
 
 def compute_summaries(
-    metrics: Sequence[Any],
-    environment: Any,
-    policy: Any,
+    metrics: Sequence[py_metric.PyMetric],
+    environment: types.PyEnv,
+    policy: types.PyPolicy,
     num_episodes: int = 1,
-    global_step: Any = None,
+    global_step: types.Int | None = None,
     tf_summaries: bool = True,
     log: bool = False,
     callback: Callable[[Any, Any], Any] | None = None,
@@ -97,12 +108,12 @@ def compute_summaries(
 
 
 def eager_compute(
-    metrics: Sequence[Any],
-    environment: Any,
-    policy: Any,
+    metrics: Sequence[tf_metric.TFStepMetric],
+    environment: types.TFEnv,
+    policy: types.TFPolicy,
     num_episodes: int = 1,
-    train_step: Any = None,
-    summary_writer: Any = None,
+    train_step: types.Int | None = None,
+    summary_writer: tf.summary.SummaryWriter | None = None,
     summary_prefix: str = "",
     use_function: bool = True,
 ) -> collections.OrderedDict[str, Any]:

@@ -8,18 +8,19 @@ and saves the figure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tfrl.eval import statistics
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from matplotlib.axes import Axes
 
 
 def plot_performance_profiles(
-    axes: Axes, thresholds: Any, profiles: Mapping[str, statistics.Estimate]
+    axes: Axes, thresholds: npt.ArrayLike, profiles: Mapping[str, statistics.Estimate]
 ) -> None:
     """Draws the profile of each agent, with its interval as a band.
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _BLOCK = 100  # Resamples in one call of a statistic, which limit its memory.
 
@@ -39,7 +42,9 @@ class Summary:
     interquartile_mean_interval: tuple[float, float]
 
 
-def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
+def summarize(
+    scores: npt.ArrayLike, confidence: float = 0.95, seed: int = 0
+) -> Summary:
     """Summarizes scores; for the arguments see `bootstrap_interval`."""
     scores = _checked(scores)
     lower, median, upper = np.quantile(scores, [0.25, 0.5, 0.75])
@@ -56,7 +61,7 @@ def summarize(scores: Any, confidence: float = 0.95, seed: int = 0) -> Summary:
     )
 
 
-def interquartile_mean(scores: Any, axis: int = -1) -> Any:
+def interquartile_mean(scores: npt.ArrayLike, axis: int = -1) -> Any:
     """Returns the mean of the scores without the lowest and the highest quarter.
 
     The number of scores in a quarter is rounded down.
@@ -68,8 +73,8 @@ def interquartile_mean(scores: Any, axis: int = -1) -> Any:
 
 
 def bootstrap_interval(
-    scores: Any,
-    statistic: Callable[..., Any] = np.mean,
+    scores: npt.ArrayLike,
+    statistic: Callable[..., np.ndarray] = np.mean,
     confidence: float = 0.95,
     num_resamples: int = 10_000,
     seed: int = 0,
@@ -97,7 +102,7 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def performance_profile(scores: Any, thresholds: Any) -> np.ndarray:
+def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.ndarray:
     """Returns the fraction of the runs whose score is above each threshold.
 
     The run-score distribution of Agarwal et al. (2021), section 4.2. All tasks count
@@ -124,7 +129,7 @@ def performance_profile(scores: Any, thresholds: Any) -> np.ndarray:
     return np.mean(scores[..., np.newaxis] > thresholds, axis=(-3, -2))
 
 
-def probability_of_improvement(scores_x: Any, scores_y: Any) -> Any:
+def probability_of_improvement(scores_x: npt.ArrayLike, scores_y: npt.ArrayLike) -> Any:
     """Returns the probability that a run of X has a higher score than a run of Y.
 
     The mean over the tasks of `P(X > Y) + P(X = Y) / 2`, which is the statistic U of
@@ -171,7 +176,7 @@ class Estimate:
 
 def stratified_bootstrap(
     statistic: Callable[..., Any],
-    *scores: Any,
+    *scores: npt.ArrayLike,
     confidence: float = 0.95,
     num_resamples: int = 10_000,
     seed: int = 0,

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 # A sequence of static length is unrolled into the graph up to this length. A train step
 # then takes two thirds of the time of a loop, which has to store the values that its
@@ -245,6 +246,7 @@ class DynamicUnroll(keras.layers.Layer):
                 cell.reset_dropout_mask()
                 cell.reset_recurrent_dropout_mask()
 
+    @override
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the shapes of `(outputs, final_state)`."""
         shapes: list[Any] = []

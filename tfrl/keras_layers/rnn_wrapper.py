@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.keras_layers import dynamic_unroll_layer
 
@@ -139,6 +140,7 @@ class RNNWrapper(keras.layers.Layer):
         state = tf.nest.pack_sequence_as(self.state_size, tf.nest.flatten(state))
         return outputs if has_time else outputs[:, 0], state
 
+    @override
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the shapes of `(outputs, final_state)`."""
         return self._unroll.compute_output_shape(input_shape)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_same_shape, check_scalars
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class AggregatedLosses(NamedTuple):
@@ -20,9 +23,9 @@ class AggregatedLosses(NamedTuple):
 
 def aggregate_losses(
     per_example_loss: tf.Tensor | None = None,
-    sample_weight: Any = None,
-    global_batch_size: Any = None,
-    regularization_loss: Any = None,
+    sample_weight: types.TensorLike | None = None,
+    global_batch_size: types.Int | None = None,
+    regularization_loss: types.TensorLike | None = None,
 ) -> AggregatedLosses:
     """Reduces losses per example and regularisation losses to one scalar.
 
@@ -95,7 +98,7 @@ def _is_empty(losses: Any) -> bool:
     return isinstance(losses, list | tuple) and not losses
 
 
-def expand_weights(weights: Any, like: tf.Tensor) -> tf.Tensor:
+def expand_weights(weights: types.TensorLike, like: tf.Tensor) -> tf.Tensor:
     """Returns `weights` with the dtype of `like` and, unless scalar, with its rank.
 
     Args:

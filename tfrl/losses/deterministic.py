@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -15,11 +15,14 @@ from tfrl.losses.shapes import (
     shape_of,
 )
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def deterministic_policy_gradient(
-    q: Any,
-    action: Any,
-    dqda: Any,
+    q: types.TensorLike,
+    action: types.TensorLike,
+    dqda: types.TensorLike,
     dqda_clipping: float | None = None,
     clip_norm: bool = False,
 ) -> tf.Tensor:
@@ -59,7 +62,7 @@ def deterministic_policy_gradient(
 
 
 def dpg(
-    q_max: Any,
+    q_max: types.TensorLike,
     a_max: tf.Tensor,
     tape: tf.GradientTape,
     dqda_clipping: float | None = None,
@@ -113,7 +116,7 @@ def _clipped(gradient: Any, limit: float, axes: list[int] | None) -> tf.Tensor:
     return gradient * tf.math.divide_no_nan(limit, tf.maximum(norm, limit))
 
 
-def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:
+def clipped_double_q(values: Sequence[types.TensorLike]) -> tf.Tensor:
     """Returns the smallest of several critics' values, element by element.
 
     Fujimoto, van Hoof and Meger, "Addressing function approximation error in
@@ -133,7 +136,11 @@ def clipped_double_q(values: Sequence[Any]) -> tf.Tensor:
 
 
 def smoothed_action(
-    action: Any, noise: Any, noise_clip: Any, minimum: Any, maximum: Any
+    action: types.TensorLike,
+    noise: types.TensorLike,
+    noise_clip: types.TensorLike,
+    minimum: types.TensorLike,
+    maximum: types.TensorLike,
 ) -> tf.Tensor:
     """Returns `clip(action + clip(noise, -c, c), minimum, maximum)`.
 

@@ -6,14 +6,19 @@ several episodes, use the functions of `tfrl.losses.returns`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_same_shape, check_scalars
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
+
+def discounted_future_sum(
+    values: types.TensorLike, gamma: types.TensorLike, num_steps: types.Int
+) -> tf.Tensor:
     """Returns the discounted sum of each value and the `num_steps - 1` after it.
 
     The sum is `v_t + g v_(t+1) + ... + g^(n-1) v_(t+n-1)`. Values after the last one
@@ -48,7 +53,10 @@ def discounted_future_sum(values: Any, gamma: Any, num_steps: Any) -> tf.Tensor:
 
 
 def discounted_future_sum_masked(
-    values: Any, gamma: Any, num_steps: Any, episode_lengths: Any
+    values: types.TensorLike,
+    gamma: types.TensorLike,
+    num_steps: types.Int,
+    episode_lengths: types.TensorLike,
 ) -> tf.Tensor:
     """Computes `discounted_future_sum` with zeros after the end of each row's episode.
 
@@ -76,7 +84,10 @@ def discounted_future_sum_masked(
 
 
 def shift_values(
-    values: Any, gamma: Any, num_steps: Any, final_values: Any = None
+    values: types.TensorLike,
+    gamma: types.TensorLike,
+    num_steps: types.Int,
+    final_values: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Returns the discounted values `n` steps later, as for n-step bootstrapping.
 

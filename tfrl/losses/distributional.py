@@ -8,7 +8,7 @@ two tensors.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import tensorflow as tf
 
@@ -21,6 +21,9 @@ from tfrl.losses.shapes import (
     shape_of,
 )
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 class DiscreteValued(Protocol):
     """A distribution over atoms.
@@ -31,13 +34,15 @@ class DiscreteValued(Protocol):
     """
 
     @property
-    def values(self) -> Any: ...  # noqa: D102
+    def values(self) -> tf.Tensor: ...  # noqa: D102
 
     @property
-    def logits(self) -> Any: ...  # noqa: D102
+    def logits(self) -> tf.Tensor: ...  # noqa: D102
 
 
-def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
+def l2_project(
+    z_p: types.TensorLike, p: types.TensorLike, z_q: types.TensorLike
+) -> tf.Tensor:
     """Projects distributions onto other atoms, nearest in the L2 distance of the CDFs.
 
     The probability of an atom between two atoms of the new support is divided in
@@ -81,7 +86,9 @@ def l2_project(z_p: Any, p: Any, z_q: Any) -> tf.Tensor:
     return tf.linalg.matvec(tf.nn.relu(1 - fall), p)
 
 
-def categorical_target(r_t: Any, d_t: Any, q_t: DiscreteValued) -> tf.Tensor:
+def categorical_target(
+    r_t: types.TensorLike, d_t: types.TensorLike, q_t: DiscreteValued
+) -> tf.Tensor:
     """Returns the probabilities of `r_t + d_t Z`, projected onto the atoms of `Z`.
 
     Bellemare, Dabney and Munos 2017, algorithm 1. No gradient flows through the
@@ -122,7 +129,10 @@ def _target(r_t: Any, d_t: Any, q_t: DiscreteValued, z_q: tf.Tensor) -> tf.Tenso
 
 
 def categorical(
-    q_tm1: DiscreteValued, r_t: Any, d_t: Any, q_t: DiscreteValued
+    q_tm1: DiscreteValued,
+    r_t: types.TensorLike,
+    d_t: types.TensorLike,
+    q_t: DiscreteValued,
 ) -> tf.Tensor:
     """Returns the cross entropy between the projected target and the prediction.
 
@@ -153,7 +163,10 @@ def categorical(
 
 
 def multiaxis_categorical(
-    q_tm1: DiscreteValued, r_t: Any, d_t: Any, q_t: DiscreteValued
+    q_tm1: DiscreteValued,
+    r_t: types.TensorLike,
+    d_t: types.TensorLike,
+    q_t: DiscreteValued,
 ) -> tf.Tensor:
     """Returns the losses of `categorical` for several distributions of each example.
 

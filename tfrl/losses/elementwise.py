@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_same_shape, check_scalars
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def huber(inputs: Any, quadratic_linear_boundary: float = 1.0) -> tf.Tensor:
+
+def huber(
+    inputs: types.TensorLike, quadratic_linear_boundary: float = 1.0
+) -> tf.Tensor:
     """Returns `huber_loss(inputs, quadratic_linear_boundary)`; Acme's name of it.
 
     Raises:
@@ -24,12 +29,12 @@ def huber(inputs: Any, quadratic_linear_boundary: float = 1.0) -> tf.Tensor:
     return huber_loss(inputs, quadratic_linear_boundary)
 
 
-def squared_loss(error: Any) -> tf.Tensor:
+def squared_loss(error: types.TensorLike) -> tf.Tensor:
     """Returns `x^2`, without a half, in the shape of `error`."""
     return tf.math.square(error)
 
 
-def half_squared_difference(x: Any, y: Any) -> tf.Tensor:
+def half_squared_difference(x: types.TensorLike, y: types.TensorLike) -> tf.Tensor:
     """Returns `(x - y)^2 / 2`, whose gradient is the error, in the shape of `x`.
 
     Raises:
@@ -39,7 +44,7 @@ def half_squared_difference(x: Any, y: Any) -> tf.Tensor:
     return 0.5 * tf.math.squared_difference(x, y)
 
 
-def huber_loss(error: Any, delta: float = 1.0) -> tf.Tensor:
+def huber_loss(error: types.TensorLike, delta: float = 1.0) -> tf.Tensor:
     """Returns a loss that is quadratic near 0 and linear beyond `delta`.
 
         x^2 / 2                    where |x| <= delta

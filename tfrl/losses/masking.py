@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def masked(values: Any, mask: tf.Tensor) -> tf.Tensor:
+
+def masked(values: types.TensorLike, mask: tf.Tensor) -> tf.Tensor:
     """Returns `values` where `mask` is true, and 0 elsewhere, even for NaN.
 
     Result and gradient are the same as with `tf.where(mask, values, 0)`, whose kernel

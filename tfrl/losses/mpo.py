@@ -16,7 +16,7 @@ own the dual variables are in `mpo_module`.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -28,13 +28,16 @@ from tfrl.losses.shapes import (
     shape_of,
 )
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def dual_of(log_dual: Any) -> tf.Tensor:
+
+def dual_of(log_dual: types.TensorLike) -> tf.Tensor:
     """Returns `softplus(log_dual) + 1e-8`, a positive dual variable."""
     return tf.math.softplus(tf.convert_to_tensor(log_dual)) + 1e-8
 
 
-def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
+def mpo_weights(values: types.TensorLike, temperature: types.TensorLike) -> tf.Tensor:
     """Returns `softmax(values / temperature)` over the actions, without a gradient.
 
     The weights turn samples of the target policy into an improved policy
@@ -55,7 +58,9 @@ def mpo_weights(values: Any, temperature: Any) -> tf.Tensor:
     return tf.stop_gradient(tf.nn.softmax(values / temperature, axis=0))
 
 
-def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tensor:
+def mpo_temperature_loss(
+    values: types.TensorLike, temperature: types.TensorLike, epsilon: types.TensorLike
+) -> tf.Tensor:
     """Returns `T (epsilon + log mean_n exp(values_n / T))`, a loss of `T` alone.
 
     This is the dual function of a constraint: the KL divergence of the weights from
@@ -79,7 +84,7 @@ def mpo_temperature_loss(values: Any, temperature: Any, epsilon: Any) -> tf.Tens
     return temperature * (epsilon + log_mean)
 
 
-def weights_kl(weights: Any) -> tf.Tensor:
+def weights_kl(weights: types.TensorLike) -> tf.Tensor:
     """Returns `sum_n w_n log(N w_n)`, the divergence of weights from uniform weights.
 
     Args:
@@ -97,7 +102,7 @@ def weights_kl(weights: Any) -> tf.Tensor:
     return tf.reduce_sum(weights * tf.math.log(number * weights + 1e-8), axis=0)
 
 
-def out_of_bounds_value(actions: Any) -> tf.Tensor:
+def out_of_bounds_value(actions: types.TensorLike) -> tf.Tensor:
     """Returns minus the distance of actions from [-1, 1], an objective of MPO.
 
     Args:
@@ -116,7 +121,10 @@ def out_of_bounds_value(actions: Any) -> tf.Tensor:
 
 
 def weighted_cross_entropy(
-    actions: Any, weights: Any, mean: Any, stddev: Any
+    actions: types.TensorLike,
+    weights: types.TensorLike,
+    mean: types.TensorLike,
+    stddev: types.TensorLike,
 ) -> tf.Tensor:
     """Returns `-sum_n w_n log N(a_n; mean, stddev^2)`, the loss of the fitted policy.
 
@@ -148,7 +156,9 @@ def weighted_cross_entropy(
     return -tf.reduce_sum(weights * tf.reduce_sum(log_density, axis=-1), axis=0)
 
 
-def kl_of_means(target_mean: Any, target_stddev: Any, online_mean: Any) -> tf.Tensor:
+def kl_of_means(
+    target_mean: tf.Tensor, target_stddev: tf.Tensor, online_mean: tf.Tensor
+) -> tf.Tensor:
     """Returns `KL(N(m', s') || N(m, s'))` of each number, `[B, D]`.
 
     Only the mean of the online policy counts; arXiv:1812.02256, section 4.2.
@@ -167,7 +177,9 @@ def kl_of_means(target_mean: Any, target_stddev: Any, online_mean: Any) -> tf.Te
     return 0.5 * tf.square((target_mean - online_mean) / target_stddev)
 
 
-def kl_of_stddevs(target_stddev: Any, online_stddev: Any) -> tf.Tensor:
+def kl_of_stddevs(
+    target_stddev: types.TensorLike, online_stddev: types.TensorLike
+) -> tf.Tensor:
     """Returns `KL(N(m', s') || N(m', s))` of each number, `[B, D]`.
 
     Only the standard deviation of the online policy counts.
@@ -184,7 +196,7 @@ def kl_of_stddevs(target_stddev: Any, online_stddev: Any) -> tf.Tensor:
     return 0.5 * (tf.square(ratio) - 1) - tf.math.log(ratio)
 
 
-def kl_penalty(kl: Any, alpha: Any) -> tf.Tensor:
+def kl_penalty(kl: types.TensorLike, alpha: types.TensorLike) -> tf.Tensor:
     """Returns `sum_d alpha_d kl_d`, a loss of the policy alone, `[B]`.
 
     Args:
@@ -198,7 +210,9 @@ def kl_penalty(kl: Any, alpha: Any) -> tf.Tensor:
     return tf.reduce_sum(tf.stop_gradient(alpha) * kl, axis=-1)
 
 
-def kl_dual_loss(kl: Any, alpha: Any, epsilon: Any) -> tf.Tensor:
+def kl_dual_loss(
+    kl: types.TensorLike, alpha: types.TensorLike, epsilon: types.TensorLike
+) -> tf.Tensor:
     """Returns `sum_d alpha_d (epsilon - kl_d)`, a loss of `alpha` alone, `[B]`.
 
     Minimising it raises `alpha` where the divergence is above `epsilon`.

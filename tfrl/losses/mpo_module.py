@@ -10,12 +10,15 @@ import abc
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.losses import mpo
 from tfrl.losses.shapes import check_ranks, check_same_shape
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 # The least logarithm of a dual variable, to which it is clipped after an optimizer's
 # step.
@@ -150,10 +153,10 @@ class DecoupledMPO(tf.Module, abc.ABC):
 
     def __call__(
         self,
-        online_action_distribution: Any,
-        target_action_distribution: Any,
-        actions: Any,
-        q_values: Any,
+        online_action_distribution: types.Distribution,
+        target_action_distribution: types.Distribution,
+        actions: types.TensorLike,
+        q_values: types.TensorLike,
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Clips the dual variables, and returns the loss and statistics.
 
@@ -184,10 +187,10 @@ class DecoupledMPO(tf.Module, abc.ABC):
 
     def policy_loss(
         self,
-        online_action_distribution: Any,
-        target_action_distribution: Any,
-        actions: Any,
-        q_values: Any,
+        online_action_distribution: types.Distribution,
+        target_action_distribution: types.Distribution,
+        actions: types.TensorLike,
+        q_values: types.TensorLike,
     ) -> tuple[tf.Tensor, MPOTerms]:
         """Returns the loss `[B]` of the online policy, and the terms of `dual_loss`.
 

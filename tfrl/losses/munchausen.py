@@ -7,16 +7,23 @@ arXiv:2007.14430).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 from tfrl.losses.td import action_value
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def munchausen_bonus(
-    q_tm1: Any, a_tm1: Any, alpha: float, temperature: float, lowest: float
+    q_tm1: types.TensorLike,
+    a_tm1: types.TensorLike,
+    alpha: float,
+    temperature: float,
+    lowest: float,
 ) -> tf.Tensor:
     """Returns the bonus to add to the rewards, without gradient.
 
@@ -45,7 +52,9 @@ def munchausen_bonus(
     return alpha * tf.clip_by_value(tf.stop_gradient(temperature * taken), lowest, 0.0)
 
 
-def munchausen_value(q_t: Any, judge: Any, temperature: float) -> tf.Tensor:
+def munchausen_value(
+    q_t: types.TensorLike, judge: types.TensorLike, temperature: float
+) -> tf.Tensor:
     """Returns the soft value of states, without gradient.
 
         sum over a of pi(a|s) (Q(s, a) - temperature * log pi(a|s))

@@ -9,15 +9,21 @@ Losses are per example.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def conservative_penalty(
-    data_q: Any, sampled_q: Any, log_densities: Any, temperature: float = 1.0
+    data_q: types.TensorLike,
+    sampled_q: types.TensorLike,
+    log_densities: types.TensorLike,
+    temperature: float = 1.0,
 ) -> tf.Tensor:
     """Returns the soft maximum of Q over drawn actions, minus Q of the recorded action.
 
@@ -50,7 +56,7 @@ def conservative_penalty(
     return tf.reduce_logsumexp(exponents, axis=0) / temperature - data_q
 
 
-def expectile_loss(error: Any, expectile: float) -> tf.Tensor:
+def expectile_loss(error: types.TensorLike, expectile: float) -> tf.Tensor:
     """Returns `|expectile - 1(error < 0)| error^2`, of the shape of `error`.
 
     With errors `target - prediction`, the best prediction is the expectile of the
@@ -71,7 +77,10 @@ def expectile_loss(error: Any, expectile: float) -> tf.Tensor:
 
 
 def advantage_weighted_loss(
-    log_prob: Any, advantage: Any, inverse_temperature: float, max_weight: float
+    log_prob: types.TensorLike,
+    advantage: types.TensorLike,
+    inverse_temperature: float,
+    max_weight: float,
 ) -> tf.Tensor:
     """Returns `-min(exp(beta advantage), max_weight) log_prob`, of their shape.
 

@@ -8,7 +8,7 @@ is the policy that collected the data. Losses are per step, `[B]` or `[B, T]`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -16,9 +16,14 @@ from tfrl.losses.aggregation import masked_mean
 from tfrl.losses.sequences import as_sequences
 from tfrl.losses.shapes import check_scalars
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def clipped_surrogate(
-    log_ratio: Any, advantages: Any, clip_range: Any = None
+    log_ratio: types.TensorLike,
+    advantages: types.TensorLike,
+    clip_range: float | tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Returns `-min(ratio A, clip(ratio, 1 - c, 1 + c) A)`.
 
@@ -42,7 +47,10 @@ def clipped_surrogate(
 
 
 def clipped_value_loss(
-    values: Any, returns: Any, old_values: Any = None, clip_range: Any = None
+    values: types.TensorLike,
+    returns: types.TensorLike,
+    old_values: types.TensorLike | None = None,
+    clip_range: float | tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Returns the larger squared error of a prediction and its clipped version.
 
@@ -72,7 +80,9 @@ def clipped_value_loss(
     return tf.maximum(loss, tf.math.squared_difference(returns, near))
 
 
-def kl_cutoff_penalty(mean_kl: Any, cutoff: Any, coefficient: Any) -> tf.Tensor:
+def kl_cutoff_penalty(
+    mean_kl: types.TensorLike, cutoff: types.TensorLike, coefficient: types.TensorLike
+) -> tf.Tensor:
     """Returns `coefficient * max(0, mean_kl - cutoff)^2`, a scalar.
 
     TF-Agents' PPO adds it to the adaptive penalty `beta * mean_kl` of Schulman et al.
@@ -89,7 +99,10 @@ def kl_cutoff_penalty(mean_kl: Any, cutoff: Any, coefficient: Any) -> tf.Tensor:
 
 
 def adapted_kl_beta(
-    beta: Any, mean_kl: Any, target: Any, tolerance: Any = 0.5
+    beta: types.TensorLike,
+    mean_kl: types.TensorLike,
+    target: float | tf.Tensor,
+    tolerance: float | tf.Tensor = 0.5,
 ) -> tf.Tensor:
     """Returns the weight of the KL penalty for the next update, a scalar.
 
@@ -112,7 +125,7 @@ def adapted_kl_beta(
     return tf.clip_by_value(beta * factor, 1e-15, 1e17)
 
 
-def approx_kl(log_ratio: Any) -> tf.Tensor:
+def approx_kl(log_ratio: types.TensorLike) -> tf.Tensor:
     """Returns `ratio - 1 - log ratio`, which is never negative.
 
     Its mean over actions of the old policy is the KL divergence of the old and the new
@@ -125,7 +138,9 @@ def approx_kl(log_ratio: Any) -> tf.Tensor:
     return tf.math.expm1(log_ratio) - log_ratio
 
 
-def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
+def clip_fraction(
+    log_ratio: types.TensorLike, clip_range: types.TensorLike, mask: types.TensorLike
+) -> tf.Tensor:
     """Returns the share of steps whose ratio is outside of [1 - c, 1 + c], `[]`.
 
     Args:
@@ -139,7 +154,9 @@ def clip_fraction(log_ratio: Any, clip_range: Any, mask: Any) -> tf.Tensor:
     return masked_mean(tf.cast(outside, tf.float32), mask)
 
 
-def explained_variance(values: Any, returns: Any, mask: Any) -> tf.Tensor:
+def explained_variance(
+    values: types.TensorLike, returns: types.TensorLike, mask: types.TensorLike
+) -> tf.Tensor:
     """Returns `1 - Var(G - V) / Var(G)`, the explained variance, `[]`.
 
     It is 1 for perfect predictions, 0 for constant predictions, and negative for worse

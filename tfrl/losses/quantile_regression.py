@@ -6,7 +6,7 @@ quantile regression" (2018, arXiv:1710.10044).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -19,13 +19,16 @@ from tfrl.losses.shapes import (
 )
 from tfrl.losses.td import td_target
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def quantile(
-    q_tm1: Any,
-    tau_q_tm1: Any,
-    r_t: Any,
-    d_t: Any,
-    q_t: Any,
+    q_tm1: types.TensorLike,
+    tau_q_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    d_t: types.TensorLike,
+    q_t: types.TensorLike,
     huber_param: float = 0.0,
 ) -> tf.Tensor:
     """Returns the quantile regression loss of each example.
@@ -65,7 +68,10 @@ def quantile(
 
 
 def quantile_huber_loss(
-    predictions: Any, targets: Any, delta: float = 1.0, levels: Any = None
+    predictions: types.TensorLike,
+    targets: types.TensorLike,
+    delta: float = 1.0,
+    levels: types.TensorLike | None = None,
 ) -> tf.Tensor:
     """Returns the quantile Huber loss of each predicted quantile.
 

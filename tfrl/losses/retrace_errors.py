@@ -8,7 +8,7 @@ and reaches the state of the next action. The policy `mu` has taken the actions.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -16,18 +16,21 @@ from tfrl.losses import sequences
 from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalar_or_same_shape
 from tfrl.losses.td import action_value
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def retrace(
-    q_tm1: Any,
-    q_t: Any,
-    a_tm1: Any,
-    a_t: Any,
-    r_t: Any,
-    discount_t: Any,
-    pi_t: Any,
-    mu_t: Any,
-    lambda_: Any = 1.0,
-    continues_t: Any = None,
+    q_tm1: types.TensorLike,
+    q_t: types.TensorLike,
+    a_tm1: types.TensorLike,
+    a_t: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    pi_t: types.TensorLike,
+    mu_t: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
+    continues_t: types.TensorLike | None = None,
 ) -> tf.Tensor:
     """Returns the errors `G_t - q_tm1(a_tm1)` of Retrace for discrete actions.
 
@@ -80,14 +83,14 @@ def retrace(
 
 
 def retrace_continuous(
-    q_tm1: Any,
-    q_t: Any,
-    v_t: Any,
-    r_t: Any,
-    discount_t: Any,
-    log_rhos: Any,
-    lambda_: Any = 1.0,
-    continues_t: Any = None,
+    q_tm1: types.TensorLike,
+    q_t: types.TensorLike,
+    v_t: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    log_rhos: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
+    continues_t: types.TensorLike | None = None,
 ) -> tf.Tensor:
     """Returns the errors `G_t - q_tm1` of Retrace for actions of any kind.
 

@@ -11,15 +11,22 @@ own last observation, and no reward of another episode is added.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.losses import sequences
 from tfrl.losses.shapes import check_same_shape, check_scalar_or_same_shape
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
+
+def discounted_returns(
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_final: types.TensorLike | None = None,
+) -> tf.Tensor:
     """Returns each step's return, `G_t = r_t + discount_t G_(t+1)`, `G_T = v_final`.
 
     Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 3.9. A
@@ -39,7 +46,11 @@ def discounted_returns(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Ten
     return tf.stop_gradient(sequences.solve_backwards(r_t, discount_t))
 
 
-def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tensor:
+def discounted_return(
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_final: types.TensorLike | None = None,
+) -> tf.Tensor:
     """Returns the first step's return, `[]` or `[B]`; see `discounted_returns`."""
     r_t, discount_t = sequences.as_sequences(r_t=r_t, discount_t=discount_t)
     worth = tf.math.cumprod(discount_t, axis=0, exclusive=True)
@@ -50,12 +61,12 @@ def discounted_return(r_t: Any, discount_t: Any, v_final: Any = None) -> tf.Tens
 
 
 def n_step_returns(
-    r_t: Any,
-    discount_t: Any,
-    v_t: Any,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
     n: int,
-    continues_t: Any = None,
-    lambda_: Any = 1.0,
+    continues_t: types.TensorLike | None = None,
+    lambda_: types.TensorLike = 1.0,
 ) -> tf.Tensor:
     """Returns each step's return over `n` steps plus the value of the state reached.
 
@@ -100,7 +111,11 @@ def n_step_returns(
 
 
 def lambda_returns(
-    r_t: Any, discount_t: Any, v_t: Any, lambda_: Any = 1.0, continues_t: Any = None
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
+    continues_t: types.TensorLike | None = None,
 ) -> tf.Tensor:
     """Returns each step's lambda return, a mixture of its n-step returns.
 
@@ -134,12 +149,12 @@ def lambda_returns(
 
 
 def generalized_advantage_estimation(
-    v_tm1: Any,
-    r_t: Any,
-    discount_t: Any,
-    v_t: Any,
-    lambda_: Any = 1.0,
-    continues_t: Any = None,
+    v_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
+    continues_t: types.TensorLike | None = None,
 ) -> tf.Tensor:
     """Returns GAE's advantages, discounted sums of TD errors.
 

@@ -12,14 +12,19 @@ loss is `quantile_huber_loss`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def soft_value(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
+
+def soft_value(
+    q: types.TensorLike, log_prob: types.TensorLike, alpha: types.TensorLike
+) -> tf.Tensor:
     """Returns `q - alpha log_prob`, a sample of the soft value of a state.
 
     Haarnoja et al. 2018, equation 3.
@@ -38,7 +43,9 @@ def soft_value(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
     return q - alpha * log_prob
 
 
-def expected_soft_value(q: Any, log_probs: Any, alpha: Any) -> tf.Tensor:
+def expected_soft_value(
+    q: types.TensorLike, log_probs: types.TensorLike, alpha: types.TensorLike
+) -> tf.Tensor:
     """Returns `sum_a pi(a) (q(a) - alpha log pi(a))`, the soft value of a state.
 
     Christodoulou 2019, equation 10.
@@ -62,13 +69,15 @@ def expected_soft_value(q: Any, log_probs: Any, alpha: Any) -> tf.Tensor:
     return tf.reduce_sum(probs * tf.where(possible, q - alpha * finite, 0.0), axis=-1)
 
 
-def entropy_of(log_probs: Any) -> tf.Tensor:
+def entropy_of(log_probs: types.TensorLike) -> tf.Tensor:
     """Returns the entropy `[...]` of the probabilities whose logarithms are given."""
     log_probs = tf.convert_to_tensor(log_probs)
     return expected_soft_value(tf.zeros_like(log_probs), log_probs, 1.0)
 
 
-def sac_actor_loss(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
+def sac_actor_loss(
+    q: types.TensorLike, log_prob: types.TensorLike, alpha: types.TensorLike
+) -> tf.Tensor:
     """Returns `alpha log_prob - q`, whose gradient flows through the actions.
 
     Haarnoja et al. 2018, equation 9; The arguments are as for `soft_value`. For
@@ -78,7 +87,10 @@ def sac_actor_loss(q: Any, log_prob: Any, alpha: Any) -> tf.Tensor:
 
 
 def temperature_loss(
-    log_alpha: Any, entropy: Any, target_entropy: Any, use_log_alpha: bool = True
+    log_alpha: types.TensorLike,
+    entropy: types.TensorLike,
+    target_entropy: types.TensorLike,
+    use_log_alpha: bool = True,
 ) -> tf.Tensor:
     """Returns `c (entropy - target_entropy)`, a loss of the temperature alone.
 
@@ -101,7 +113,9 @@ def temperature_loss(
     return factor * tf.stop_gradient(entropy - target_entropy)
 
 
-def minimum_of_subset(q: Any, noise: Any, size: int) -> tf.Tensor:
+def minimum_of_subset(
+    q: types.TensorLike, noise: types.TensorLike, size: int
+) -> tf.Tensor:
     """Returns the minimum over a random subset of critics, `[...]`.
 
     Chen et al. 2021, algorithm 1, line 8.
@@ -120,7 +134,7 @@ def minimum_of_subset(q: Any, noise: Any, size: int) -> tf.Tensor:
     return tf.reduce_min(tf.gather(q, tf.math.top_k(noise, size).indices), axis=0)
 
 
-def truncated_mixture(quantiles: Any, num_dropped: int) -> tf.Tensor:
+def truncated_mixture(quantiles: types.TensorLike, num_dropped: int) -> tf.Tensor:
     """Returns the lowest quantiles of the mixture of all critics, in rising order.
 
     Kuznetsov et al. 2020, equation 8.

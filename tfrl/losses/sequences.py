@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.losses.shapes import check_ranks, check_same_shape
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def as_sequences(**sequences: Any) -> list[tf.Tensor]:
@@ -21,7 +24,7 @@ def as_sequences(**sequences: Any) -> list[tf.Tensor]:
     return list(tensors.values())
 
 
-def as_continues(continues_t: Any, r_t: tf.Tensor) -> tf.Tensor:
+def as_continues(continues_t: types.TensorLike | None, r_t: tf.Tensor) -> tf.Tensor:
     """Returns `continues_t` as numbers like `r_t`; ones if it is None."""
     if continues_t is None:
         return tf.ones_like(r_t)
@@ -54,6 +57,6 @@ def solve_backwards(increments: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     return x
 
 
-def shift(x: tf.Tensor, stride: Any) -> tf.Tensor:
+def shift(x: tf.Tensor, stride: types.Int) -> tf.Tensor:
     """Shifts `x` so that entry `t` is `x[t + stride]`, or 0 beyond the end."""
     return tf.concat([x[stride:], tf.zeros_like(x[:stride])], axis=0)

@@ -6,7 +6,8 @@ such as `huber_loss`. Gradients only flow into the prediction.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -18,8 +19,13 @@ from tfrl.losses.shapes import (
     shape_of,
 )
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
+
+def td_target(
+    r_t: types.TensorLike, discount_t: types.TensorLike, v_t: types.TensorLike
+) -> tf.Tensor:
     """Returns `r_t + discount_t v_t`, without gradient.
 
     Sutton and Barto, "Reinforcement Learning: An Introduction", 2018, equation 6.2.
@@ -39,7 +45,12 @@ def td_target(r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
     return tf.stop_gradient(r_t + tf.math.multiply_no_nan(v_t, discount_t))
 
 
-def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
+def td_error(
+    v_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
+) -> tf.Tensor:
     """Returns `r_t + discount_t v_t - v_tm1`, the error of TD(0).
 
     Sutton and Barto 2018, equation 6.5.
@@ -58,7 +69,7 @@ def td_error(v_tm1: Any, r_t: Any, discount_t: Any, v_t: Any) -> tf.Tensor:
     return target - v_tm1
 
 
-def largest_error(errors: Any) -> tf.Tensor:
+def largest_error(errors: Sequence[types.TensorLike]) -> tf.Tensor:
     """Returns the error with the largest size among several, element by element.
 
     The absolute values of the result for two critics are the priorities in Fujimoto,
@@ -78,7 +89,7 @@ def largest_error(errors: Any) -> tf.Tensor:
     return largest
 
 
-def sequence_priorities(td_errors: Any, eta: float = 0.9) -> tf.Tensor:
+def sequence_priorities(td_errors: types.TensorLike, eta: float = 0.9) -> tf.Tensor:
     """Returns `eta max_t |delta_t| + (1 - eta) mean_t |delta_t|`, the priorities `[B]`.
 
     Kapturowski et al., "Recurrent experience replay in distributed reinforcement
@@ -99,7 +110,7 @@ def sequence_priorities(td_errors: Any, eta: float = 0.9) -> tf.Tensor:
     return eta * largest + (1 - eta) * tf.reduce_mean(sizes, axis=time)
 
 
-def action_value(q: Any, a: Any) -> tf.Tensor:
+def action_value(q: types.TensorLike, a: types.TensorLike) -> tf.Tensor:
     """Returns `q(a)`, the values of the given actions.
 
     Args:
@@ -129,7 +140,9 @@ def action_value(q: Any, a: Any) -> tf.Tensor:
     return tf.reduce_sum(masked(q, chosen), axis=rank)
 
 
-def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
+def best_action_value(
+    q_t: types.TensorLike, q_t_selector: types.TensorLike | None = None
+) -> tf.Tensor:
     """Returns the value of the best action: `max_a q_t(a)`.
 
     With a selector, the result is `q_t(argmax_a q_t_selector(a))`, as in double
@@ -153,12 +166,12 @@ def best_action_value(q_t: Any, q_t_selector: Any = None) -> tf.Tensor:
 
 
 def double_q_learning(
-    q_tm1: Any,
-    a_tm1: Any,
-    r_t: Any,
-    discount_t: Any,
-    q_t_value: Any,
-    q_t_selector: Any,
+    q_tm1: types.TensorLike,
+    a_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    q_t_value: types.TensorLike,
+    q_t_selector: types.TensorLike,
 ) -> tf.Tensor:
     """Returns `r_t + discount_t q_t_value(argmax_a q_t_selector(a)) - q_tm1(a_tm1)`.
 

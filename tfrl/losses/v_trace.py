@@ -8,12 +8,15 @@ self-tuning actor-critic algorithm" (2020, arXiv:2002.12928), for leaky V-trace.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
 from tfrl.losses import sequences
 from tfrl.losses.shapes import check_scalar_or_same_shape, check_scalars
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class VTraceReturns(NamedTuple):
@@ -29,15 +32,15 @@ class VTraceReturns(NamedTuple):
 
 
 def vtrace(
-    v_tm1: Any,
-    r_t: Any,
-    discount_t: Any,
-    v_t: Any,
-    log_rhos: Any,
-    lambda_: Any = 1.0,
+    v_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
+    log_rhos: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
     clip_rho: float | None = 1.0,
     clip_pg_rho: float | None = 1.0,
-    continues_t: Any = None,
+    continues_t: types.TensorLike | None = None,
 ) -> VTraceReturns:
     """Returns V-trace's targets and advantages.
 
@@ -83,16 +86,16 @@ def vtrace(
 
 
 def leaky_vtrace(
-    v_tm1: Any,
-    r_t: Any,
-    discount_t: Any,
-    v_t: Any,
-    log_rhos: Any,
-    alpha: Any,
-    lambda_: Any = 1.0,
+    v_tm1: types.TensorLike,
+    r_t: types.TensorLike,
+    discount_t: types.TensorLike,
+    v_t: types.TensorLike,
+    log_rhos: types.TensorLike,
+    alpha: types.TensorLike,
+    lambda_: types.TensorLike = 1.0,
     clip_rho: float | None = 1.0,
     clip_pg_rho: float | None = 1.0,
-    continues_t: Any = None,
+    continues_t: types.TensorLike | None = None,
 ) -> VTraceReturns:
     """Returns V-trace's targets and advantages with ratios that are clipped in part.
 

@@ -10,7 +10,7 @@ diverse domains through world models" (2023, arXiv:2301.04104).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -18,8 +18,11 @@ from tfrl.losses.returns import n_step_returns
 from tfrl.losses.shapes import check_ranks, check_same_shape, check_scalars
 from tfrl.losses.td import action_value
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
+
+def signed_hyperbolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """Returns `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, in the shape of `x`.
 
     Pohlen et al. 2018, proposition A.2.
@@ -32,7 +35,7 @@ def signed_hyperbolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
     return tf.sign(x) * root + eps * x
 
 
-def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
+def signed_parabolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """Returns the inverse of `signed_hyperbolic`, in the shape of `x`.
 
     Pohlen et al. 2018, proposition A.2.
@@ -47,7 +50,7 @@ def signed_parabolic(x: Any, eps: float = 1e-3) -> tf.Tensor:
     return tf.sign(x) * above * (above + 2)
 
 
-def signed_logp1(x: Any) -> tf.Tensor:
+def signed_logp1(x: types.TensorLike) -> tf.Tensor:
     """Returns `sign(x) log(1 + |x|)`, in the shape of `x`.
 
     Hafner et al. 2023, the function symlog.
@@ -56,7 +59,7 @@ def signed_logp1(x: Any) -> tf.Tensor:
     return tf.sign(x) * tf.math.log1p(tf.abs(x))
 
 
-def signed_expm1(x: Any) -> tf.Tensor:
+def signed_expm1(x: types.TensorLike) -> tf.Tensor:
     """Returns `sign(x) (exp(|x|) - 1)`, the inverse of `signed_logp1`.
 
     Hafner et al. 2023, the function symexp.
@@ -66,12 +69,12 @@ def signed_expm1(x: Any) -> tf.Tensor:
 
 
 def transformed_n_step_loss(
-    qs: Any,
-    targnet_qs: Any,
-    actions: Any,
-    rewards: Any,
-    pcontinues: Any,
-    target_policy_probs: Any,
+    qs: types.TensorLike,
+    targnet_qs: types.TensorLike,
+    actions: types.TensorLike,
+    rewards: types.TensorLike,
+    pcontinues: types.TensorLike,
+    target_policy_probs: types.TensorLike,
     bootstrap_n: int,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns R2D2's loss of sequences, with the arguments of Acme.

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.networks import network, seeding, utils
 from tfrl.specs import distribution_spec, sizes, tensor_spec
@@ -69,6 +70,7 @@ class CategoricalProjectionNetwork(network.DistributionNetwork):
             name="logits",
         )
 
+    @override
     def call(
         self,
         inputs: tf.Tensor,

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.networks import initializers
 
@@ -39,6 +40,7 @@ class ProductWithFractions(keras.layers.Layer):
         self._num_cosines = num_cosines
         self._initializer = initializers.truncated()
 
+    @override
     def build(self, inputs_shape: Any, fractions_shape: Any) -> None:
         """Creates the weights."""
         size = inputs_shape[-1]

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.keras_layers import bias_layer
 from tfrl.networks import network, seeding, utils
@@ -118,6 +119,7 @@ class NormalProjectionNetwork(network.DistributionNetwork):
                 keras.initializers.Constant(std_bias_initializer_value)
             )
 
+    @override
     def call(
         self,
         inputs: tf.Tensor,

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.networks import network, normal_projection_network, seeding, utils
 from tfrl.specs import distribution_spec
@@ -88,6 +89,7 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
             initializer=keras.initializers.Constant(self._initial_log_std),
         )
 
+    @override
     def call(
         self,
         inputs: tf.Tensor,

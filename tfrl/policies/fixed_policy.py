@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tree
+from typing_extensions import override
 
 from tfrl.policies import tf_policy, utils
 from tfrl.specs import tensor_spec
@@ -89,6 +90,7 @@ class FixedPolicy(tf_policy.TFPolicy):
             )
         return policy_step.PolicyStep(action, policy_state, info)
 
+    @override
     def _action(
         self,
         time_step: ts.TimeStep,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.policies import tf_policy, wrapper_policy
 from tfrl.trajectories import policy_step
@@ -26,6 +27,7 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
         """
         super().__init__(policy, name, clip=policy._greedy_action_needs_clip)
 
+    @override
     def _action(
         self,
         time_step: ts.TimeStep,

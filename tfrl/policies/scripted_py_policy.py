@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tree
+from typing_extensions import override
 
 from tfrl.policies import py_policy
 from tfrl.specs import array_spec
@@ -60,9 +61,11 @@ class ScriptedPyPolicy(py_policy.PyPolicy):
             for index, (num_steps, action) in enumerate(action_script)
         ]
 
+    @override
     def _get_initial_state(self, batch_size: int | None) -> list[int]:
         return [0, 0]
 
+    @override
     def _action(
         self,
         time_step: ts.TimeStep,

@@ -135,6 +135,7 @@ class Client:
             `max_sequence_length`.
           ReplayUnavailable: If no server answers.
         """
+        del delta_encoded
         if max_sequence_length < 1:
             raise ValueError(
                 f"max_sequence_length ({max_sequence_length}) must be a positive "

@@ -123,7 +123,7 @@ def _serve(config: Mapping[str, Any], verbosity: str) -> int:
         )
     names = ", ".join(table["name"] for table in config["tables"])
 
-    def announce(port: int, directory: str | None) -> None:
+    def announce(port: int, _directory: str | None) -> None:
         address = addresses.join(config["host"], port)
         print(f"Replay server at {address}, tables: {names}", flush=True)
 

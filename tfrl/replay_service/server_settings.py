@@ -72,7 +72,7 @@ TABLE = {
     "rate_limiter": _Kind(
         lambda v: isinstance(v, Mapping), "the result of a rate limiter's to_config()"
     ),
-    "signature": _Kind(lambda v: True, ""),
+    "signature": _Kind(lambda _: True, ""),
 }
 
 

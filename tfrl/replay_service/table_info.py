@@ -45,6 +45,7 @@ class KeyDistributionOptions:
 
     def WhichOneof(self, group: str = "distribution") -> str | None:
         """Returns the name of the field that is set."""
+        del group  # There is one.
         return self.distribution
 
     def HasField(self, name: str) -> bool:

@@ -136,7 +136,7 @@ class _Session:
     def is_requested(self) -> bool:
         return self.handled > 0
 
-    def handle(self, number: int, frame: Any) -> None:
+    def handle(self, number: int, _frame: Any) -> None:
         """Handles a signal on the main thread."""
         self.handled += 1
         self.handled_at = time.monotonic()

@@ -178,7 +178,7 @@ def corners(spec: Any, outer_shape: Sequence[int]) -> list[Any]:
 
 
 def _structure(nest: Any) -> str:
-    return str(tree.map_structure(lambda leaf: ".", nest))
+    return str(tree.map_structure(lambda _: ".", nest))
 
 
 def _short(array: np.ndarray) -> str:

@@ -128,7 +128,7 @@ class CountingEnvironment(_TestEnvironment):
             super().reward_spec() if reward_spec is None else reward_spec
         )
         self._observe = observe or self._fill
-        self._reward = reward or (lambda count, action: float(count))
+        self._reward = reward or (lambda count, _action: float(count))
         self._discount = discount
         self._truncates = truncates
 

@@ -156,7 +156,7 @@ class Actor:
         return self._train_step
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> types.PyPolicy:
         """The policy that acts."""
         return self._policy
 

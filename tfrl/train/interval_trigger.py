@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 
 class IntervalTrigger:
@@ -13,7 +12,7 @@ class IntervalTrigger:
     interval of 10 and the values 9, 18, 27, 36, it is called at 18 and 36.
     """
 
-    def __init__(self, interval: int, fn: Callable[[], Any], start: int = 0) -> None:
+    def __init__(self, interval: int, fn: Callable[[], object], start: int = 0) -> None:
         """Creates the trigger.
 
         Args:

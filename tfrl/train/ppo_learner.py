@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -36,6 +36,9 @@ from tfrl.agents import tf_agent
 from tfrl.train import distribution, learner
 from tfrl.trajectories import episodes, trajectory
 from tfrl.utils import common, number_checks, seeds
+
+if TYPE_CHECKING:
+    from tfrl.agents.ppo import ppo_agent
 
 
 class PPOLearner:
@@ -51,15 +54,15 @@ class PPOLearner:
         self,
         root_dir: str | os.PathLike,
         train_step: tf.Variable,
-        agent: Any,
+        agent: ppo_agent.PPOAgent,
         experience_dataset_fn: Callable[[], tf.data.Dataset],
         normalization_dataset_fn: Callable[[], tf.data.Dataset] | None,
         num_samples: int,
         num_epochs: int = 1,
         minibatch_size: int | None = None,
         shuffle_buffer_size: int | None = None,
-        after_train_strategy_step_fn: Callable[..., Any] | None = None,
-        triggers: Sequence[Callable[[Any], Any]] | None = None,
+        after_train_strategy_step_fn: Callable[..., object] | None = None,
+        triggers: Sequence[Callable[..., object]] | None = None,
         checkpoint_interval: int = 100_000,
         summary_interval: int | None = 1000,
         use_kwargs_in_agent_train: bool = False,

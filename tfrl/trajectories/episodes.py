@@ -101,7 +101,7 @@ def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
 
 def append(frames: Trajectory, frame: Trajectory) -> Trajectory:
     """Returns `frames`, `[B, T, ...]`, with `frame`, `[B, ...]`, at their end."""
-    return tf.nest.map_structure(
+    return accelerators.map_moved(
         lambda row, last: tf.concat([row, last[:, tf.newaxis]], axis=1), frames, frame
     )
 
@@ -119,6 +119,7 @@ def put(frames: Trajectory, position: tf.Tensor, frame: Trajectory) -> Trajector
         length = tf.shape(row)[1]
         here = tf.range(length) == tf.cast(position, tf.int32)
         here = tf.reshape(here, [1, length, *[1] * (row.shape.rank - 2)])
-        return tf.where(here, new[:, tf.newaxis], row)
+        new = accelerators.moved(lambda t: t[:, tf.newaxis], new)
+        return tf.where(here, new, row)
 
     return tf.nest.map_structure(replace, frames, frame)

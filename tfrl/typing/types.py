@@ -38,6 +38,8 @@ Tensor = Union["tf.Tensor", "tf.SparseTensor", "tf.RaggedTensor"]
 Variable = Union["tf.Variable", "keras.Variable"]
 Array = Union[np.ndarray, np.generic, int, float, str, bool, "tf.Tensor"]
 TensorOrArray = Union[Tensor, Array]
+# The values that `tf.convert_to_tensor` takes.
+TensorLike = Union[TensorOrArray, Variable, Sequence["TensorLike"]]
 Distribution = Union["tfp.distributions.Distribution"]
 
 
@@ -124,6 +126,7 @@ Splitter = Optional[
 GymEnvWrapper = Callable[[GymEnv], GymEnv]
 GymnasiumEnvWrapper = GymEnvWrapper
 PyEnvWrapper = Callable[[PyEnv], PyEnv]
-Observer = Callable[[Trajectory], None]
+# Nothing uses the value that an observer returns.
+Observer = Callable[[Trajectory], object]
 ComparatorFn = Callable[[Float, Float], Bool]
 LossFn = Callable[..., Tensor]

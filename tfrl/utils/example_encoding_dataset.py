@@ -205,7 +205,7 @@ def load_tfrecord_dataset(
     else:
         custom_decoder = decoder
 
-        def decode(record: Any, name: Any) -> Any:
+        def decode(record: Any, _name: Any) -> Any:
             return custom_decoder(record)
 
     def frames(file: Any) -> tf.data.Dataset:

@@ -235,7 +235,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         return greedy_policy.GreedyPolicy(policy), exploring
 
     @property
-    def cloning_network(self) -> Any:
+    def cloning_network(self) -> types.Network:
         """The network that is trained. It normalizes the observations itself."""
         return self._cloning_network
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tfrl.policies import (
     boltzmann_policy,
@@ -13,8 +13,14 @@ from tfrl.policies import (
 )
 from tfrl.utils import number_checks
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def check(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
+
+def check(
+    epsilon_greedy: types.FloatOrSchedule | None,
+    boltzmann_temperature: types.FloatOrSchedule | None,
+) -> None:
     """Raises an error unless exactly one kind is given, with a number in its range.
 
     If it is a Keras schedule, its values are checked.
@@ -50,8 +56,8 @@ def check(epsilon_greedy: Any, boltzmann_temperature: Any) -> None:
 def make_policies(
     policy: q_policy.QPolicy,
     collecting: q_policy.QPolicy,
-    epsilon_greedy: Any,
-    boltzmann_temperature: Any,
+    epsilon_greedy: types.FloatOrSchedule | None,
+    boltzmann_temperature: types.FloatOrSchedule | None,
     seed: int | None,
 ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
     """Returns a greedy policy from `policy`, and an exploring one from `collecting`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -10,9 +10,14 @@ import tensorflow_probability as tfp
 from tfrl.networks import network as network_lib
 from tfrl.networks import sequential
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def split_network(
-    network: Any, observation_spec: Any, action_spec: tf.TypeSpec
+    network: types.Network,
+    observation_spec: types.NestedTensorSpec,
+    action_spec: tf.TypeSpec,
 ) -> tuple[network_lib.Network, network_lib.Network]:
     """Returns the actor and the value network of an agent, which share all weights.
 

@@ -35,7 +35,7 @@ class UnitActions:
         """The number `D`."""
         return len(self._means)
 
-    def normal(self, distributions: Any) -> Any:
+    def normal(self, distributions: types.NestedDistribution) -> types.Distribution:
         """Joins a nest of normal distributions of actions into one `Normal` `[B, D]`.
 
         Args:

@@ -37,7 +37,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
-        action_spec: Any,
+        action_spec: types.NestedTensorSpec,
         actor_net: types.Network | types.Layer,
         value_net: types.Network | types.Layer,
         splitter: types.Splitter | None,
@@ -109,8 +109,11 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         self._set_untracked("_distribution_spec", self.actor_net.create_variables(spec))
 
     def distribution(
-        self, time_steps: ts.TimeStep, policy_state: Any = (), training: bool = False
-    ) -> Any:
+        self,
+        time_steps: ts.TimeStep,
+        policy_state: types.NestedTensor = (),
+        training: bool = False,
+    ) -> types.NestedDistribution:
         """Returns the current policy's distributions, batch shape `[B, T]`.
 
         Args:
@@ -122,7 +125,10 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         return policy.distribution(time_steps, policy_state).action
 
     def values(
-        self, time_steps: Any, policy_state: Any = (), training: bool = False
+        self,
+        time_steps: types.TimeStep | types.Trajectory,
+        policy_state: Any = (),
+        training: bool = False,
     ) -> tf.Tensor:
         """Returns the critic's values of time steps or frames, `[B, T]`.
 
@@ -134,13 +140,13 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         )
         return values
 
-    def recorded(self, dist_params: Any) -> Any:
+    def recorded(self, dist_params: types.NestedTensor) -> types.NestedDistribution:
         """Rebuilds the distributions whose parameters `collect_policy` recorded."""
         return distribution_params.distribution_from_spec(
             self._distribution_spec, dist_params
         )
 
-    def entropy(self, distribution: Any) -> tf.Tensor | None:
+    def entropy(self, distribution: types.NestedDistribution) -> tf.Tensor | None:
         """Returns the entropy, float32 `[B, T]`; None without a closed form."""
         if not _has_entropy(distribution):
             return None

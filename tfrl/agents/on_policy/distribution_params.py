@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 import tree
 
 from tfrl.distributions import utils as distribution_utils
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def get_distribution_params(nested_distribution: Any) -> Any:
+
+def get_distribution_params(
+    nested_distribution: types.NestedDistribution,
+) -> types.NestedTensor:
     """Returns the tensors that a nest of distributions depends on.
 
     Returns:
@@ -27,7 +32,7 @@ def get_distribution_params(nested_distribution: Any) -> Any:
     )
 
 
-def get_distribution_params_spec(distribution_spec: Any) -> Any:
+def get_distribution_params_spec(distribution_spec: Any) -> types.NestedTensorSpec:
     """Returns the specs of `get_distribution_params`.
 
     Args:
@@ -60,7 +65,9 @@ def _leaves(
     return selected(distribution_utils.parameters_to_dict(params))
 
 
-def distribution_from_spec(spec: Any, new_distribution_params: Any) -> Any:
+def distribution_from_spec(
+    spec: Any, new_distribution_params: types.NestedTensor
+) -> types.NestedDistribution:
     """Makes a nest of distributions from the tensors of `get_distribution_params`.
 
     Args:
@@ -78,8 +85,8 @@ def distribution_from_spec(spec: Any, new_distribution_params: Any) -> Any:
 
 
 def nested_kl_divergence(
-    nested_from_distribution: Any,
-    nested_to_distribution: Any,
+    nested_from_distribution: types.NestedDistribution,
+    nested_to_distribution: types.NestedDistribution,
     outer_dims: Sequence[int] = (),
 ) -> tf.Tensor:
     """Returns `KL(from || to)` of two nests of distributions, added up.

@@ -20,7 +20,7 @@ from tfrl import losses
 from tfrl.agents import checks, data_converter, tf_agent, updates
 from tfrl.agents.on_policy import actor_and_critic, training_data
 from tfrl.agents.on_policy import advantages as advantages_lib
-from tfrl.compilation import replicas
+from tfrl.compilation import accelerators, replicas
 from tfrl.distributions import recorded
 from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
@@ -185,12 +185,12 @@ class OnPolicyAgent(RolloutAgent):
         )
 
     @property
-    def actor_net(self) -> Any:
+    def actor_net(self) -> types.Network:
         """The actor network. It normalizes the observations itself."""
         return self._networks.actor_net
 
     @property
-    def value_net(self) -> Any:
+    def value_net(self) -> types.Network:
         """The value network. It normalizes the observations itself."""
         return self._networks.value_net
 
@@ -210,7 +210,10 @@ class OnPolicyAgent(RolloutAgent):
         return self._on_policy.update_normalizers_in_train
 
     def train(
-        self, experience: Any, weights: tf.Tensor | None = None, **kwargs: Any
+        self,
+        experience: types.NestedTensor,
+        weights: tf.Tensor | None = None,
+        **kwargs: Any,
     ) -> tf_agent.LossInfo:
         """Does `num_epochs` updates on the experience; see `TFAgent.train`.
 
@@ -280,7 +283,7 @@ class OnPolicyAgent(RolloutAgent):
         if nest_utils.get_outer_rank(experience.discount, spec.discount) == 1:
             experience = nest_utils.batch_nested_tensors(experience)
             processed = self._preprocess_sequence(experience, policy_state)
-            return tf.nest.map_structure(lambda leaf: leaf[0], processed)
+            return accelerators.map_moved(lambda leaf: leaf[0], processed)
         frames = self._as_collected(experience)
         scaled = self._normalizers.normalize_rewards(frames)
         processed = self._with_advantages(scaled, policy_state)
@@ -396,7 +399,9 @@ class OnPolicyAgent(RolloutAgent):
         )
         return loss_info
 
-    def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
+    def end_iteration(
+        self, pieces: Sequence[Any], policy_state: types.NestedTensor = ()
+    ) -> None:
         """Makes the algorithm's adaptations at the end of an iteration.
 
         `train` calls this method itself. A loop that divides an iteration into
@@ -445,7 +450,7 @@ class OnPolicyAgent(RolloutAgent):
         returns: tf.Tensor,
         weights: tf.Tensor,
         old_value_predictions: tf.Tensor | None = None,
-        value_clipping: Any = None,
+        value_clipping: types.FloatOrSchedule | None = None,
     ) -> tf.Tensor:
         """Returns the weighted mean squared error of values, times its coefficient.
 
@@ -462,7 +467,7 @@ class OnPolicyAgent(RolloutAgent):
         return self._on_policy.value_pred_loss_coef * self._mean(error, weights)
 
     def entropy_regularization_loss(
-        self, distribution: Any, weights: tf.Tensor
+        self, distribution: types.NestedDistribution, weights: tf.Tensor
     ) -> tf.Tensor:
         """Returns minus the weighted mean entropy, times the coefficient.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -17,6 +17,9 @@ from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import nest_utils, variables
+
+if TYPE_CHECKING:
+    from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 ACTOR_STATE, VALUE_STATE = "actor_network_state", "value_network_state"
 
@@ -39,7 +42,7 @@ class PPOPolicy(actor_policy.ActorPolicy):
         action_spec: types.NestedTensorSpec,
         actor_network: network_lib.Network,
         value_network: network_lib.Network,
-        observation_normalizer: Any = None,
+        observation_normalizer: TensorNormalizer | None = None,
         clip: bool = True,
         collect: bool = True,
         compute_value_and_advantage_in_train: bool = False,

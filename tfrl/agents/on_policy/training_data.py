@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -10,6 +10,9 @@ from tfrl import losses
 from tfrl.compilation import accelerators, replicas
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class TrainingData(NamedTuple):
@@ -46,7 +49,7 @@ def of_frames(
     frames: trajectory.Trajectory,
     old_log_probs: tf.Tensor,
     weights: tf.Tensor | None,
-    policy_state: Any,
+    policy_state: types.NestedTensor,
     normalize_advantages: bool,
 ) -> TrainingData:
     """Makes the training data of an update from frames with returns and advantages.

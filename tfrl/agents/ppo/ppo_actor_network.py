@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -12,11 +12,16 @@ import tensorflow as tf
 from tfrl.networks import network, normal_projection_network, seeding, sequential
 from tfrl.utils import actions
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 # The first standard deviation of the actions.
 _INITIAL_STDDEV = 0.35
 
 
-def tanh_and_scale_to_spec(inputs: tf.Tensor, spec: Any) -> tf.Tensor:
+def tanh_and_scale_to_spec(
+    inputs: tf.Tensor, spec: types.BoundedTensorSpec
+) -> tf.Tensor:
     """Returns `inputs`, `[..., *spec.shape]`, squashed into the bounds of `spec`."""
     means, magnitudes = actions.spec_means_and_magnitudes(spec)
     return means + magnitudes * tf.tanh(inputs)
@@ -41,7 +46,7 @@ class PPOActorNetwork:
     def create_sequential_actor_net(
         self,
         fc_layer_units: Sequence[int],
-        action_tensor_spec: Any,
+        action_tensor_spec: types.BoundedTensorSpec,
         seed: int | None = None,
     ) -> sequential.Sequential:
         """Makes a network from observations `[B(, T), n]` to normal distributions.

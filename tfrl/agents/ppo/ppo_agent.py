@@ -110,7 +110,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         actor_net: types.Network | types.Layer | None = None,
         value_net: types.Network | types.Layer | None = None,
         greedy_eval: bool = True,
-        importance_ratio_clipping: Any = 0.0,
+        importance_ratio_clipping: types.FloatOrSchedule = 0.0,
         lambda_value: float = 0.95,
         discount_factor: float = 0.99,
         entropy_regularization: float = 0.0,
@@ -131,7 +131,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         adaptive_kl_target: float = 0.01,
         adaptive_kl_tolerance: float = 0.3,
         gradient_clipping: float | None = None,
-        value_clipping: Any = None,
+        value_clipping: types.FloatOrSchedule | None = None,
         check_numerics: bool = False,
         compute_value_and_advantage_in_train: bool = True,
         update_normalizers_in_train: bool = True,
@@ -204,7 +204,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             number is out of range.
           TypeError: A network is missing, or a normalizer is of another kind.
         """
-        del check_numerics
+        del check_numerics, aggregate_losses_across_replicas
         _check_ranges(
             importance_ratio_clipping=importance_ratio_clipping,
             value_clipping=0.0 if value_clipping is None else value_clipping,
@@ -354,7 +354,10 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         return total
 
     def kl_penalty_loss(
-        self, dist_params: Any, distribution: Any, weights: tf.Tensor
+        self,
+        dist_params: types.NestedTensor,
+        distribution: types.NestedDistribution,
+        weights: tf.Tensor,
     ) -> tf.Tensor:
         """Returns the sum of the adaptive and the cutoff penalty on the KL divergence.
 
@@ -403,7 +406,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         self._adaptive_kl_beta.assign(beta)
         return beta
 
-    def end_iteration(self, pieces: Sequence[Any], policy_state: Any = ()) -> None:
+    def end_iteration(
+        self, pieces: Sequence[Any], policy_state: types.NestedTensor = ()
+    ) -> None:
         """Adapts the weight of the KL penalty; see `OnPolicyAgent.end_iteration`."""
         if self._adaptive_kl_beta is not None:
             self._after_epochs(

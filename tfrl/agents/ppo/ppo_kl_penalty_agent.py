@@ -43,7 +43,7 @@ class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
         reward_norm_clipping: float = 0.0,
         log_prob_clipping: float = 0.0,
         gradient_clipping: float | None = None,
-        value_clipping: Any = None,
+        value_clipping: types.FloatOrSchedule | None = None,
         kl_cutoff_coef: float = 0.0,
         kl_cutoff_factor: float | None = None,
         check_numerics: bool = False,

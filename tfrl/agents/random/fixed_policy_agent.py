@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.agents import tf_agent
 from tfrl.policies import tf_policy
@@ -70,6 +71,7 @@ class FixedPolicyAgent(tf_agent.TFAgent):
         self._count()
         return self._loss(experience, weights)
 
+    @override
     def _loss(
         self,
         experience: Any,

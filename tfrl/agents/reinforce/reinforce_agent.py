@@ -294,11 +294,11 @@ class ReinforceAgent(tf_agent.TFAgent):
 
     def policy_gradient_loss(
         self,
-        actions_distribution: Any,
-        actions: Any,
+        actions_distribution: types.NestedDistribution,
+        actions: types.NestedTensor,
         is_boundary: tf.Tensor,
         returns: tf.Tensor,
-        num_episodes: Any,
+        num_episodes: types.Int,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Returns `-1/N sum_t w_t A_t log pi(a_t | s_t)`, with boundaries left out.
@@ -328,7 +328,7 @@ class ReinforceAgent(tf_agent.TFAgent):
 
     def entropy_regularization_loss(
         self,
-        actions_distribution: Any,
+        actions_distribution: types.NestedDistribution,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Returns minus the mean weighted entropy, times the coefficient.
@@ -355,7 +355,7 @@ class ReinforceAgent(tf_agent.TFAgent):
         self,
         value_preds: tf.Tensor,
         returns: tf.Tensor,
-        num_episodes: Any,
+        num_episodes: types.Int,
         weights: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Returns the baseline's squared error per episode, times the coefficient."""
@@ -393,7 +393,7 @@ def _subtract_values(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
     return returns - values
 
 
-def _keep_returns(returns: tf.Tensor, values: tf.Tensor | None) -> tf.Tensor:
+def _keep_returns(returns: tf.Tensor, _values: tf.Tensor | None) -> tf.Tensor:
     return returns
 
 

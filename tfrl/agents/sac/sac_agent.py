@@ -194,7 +194,7 @@ class SacAgent(SoftActorCritic):
         actor_loss_weight: float = 1.0,
         critic_loss_weight: float = 0.5,
         alpha_loss_weight: float = 1.0,
-        actor_policy_ctor: Callable[..., Any] = actor_policy_lib.ActorPolicy,
+        actor_policy_ctor: Callable[..., types.TFPolicy] = actor_policy_lib.ActorPolicy,
         critic_network_2: types.Network | types.Layer | None = None,
         target_critic_network: types.Network | types.Layer | None = None,
         target_critic_network_2: types.Network | types.Layer | None = None,

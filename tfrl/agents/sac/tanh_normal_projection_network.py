@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from typing_extensions import override
 
 from tfrl.networks import network, normal_projection_network, seeding, utils
 from tfrl.typing import types
@@ -74,6 +75,7 @@ class TanhNormalProjectionNetwork(network.DistributionNetwork):
             name="projection_layer",
         )
 
+    @override
     def call(
         self,
         inputs: tf.Tensor,

@@ -185,6 +185,7 @@ class ShardedReplayBuffer(replay_buffer.ReplayBuffer):
         The info is a `SampleInfo`, `[B, T]`. For a prioritized buffer it is a
         `PrioritizedBufferInfo`, `[B]`, whose keys are uint64.
         """
+        del num_parallel_calls
         self.check_fits(num_steps)
         if sample_batch_size is None or sequence_preprocess_fn is not None:
             raise NotImplementedError(

@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 import tree
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from typing_extensions import override
 
 # The result of `VectorEnv.step`: observation, reward, terminated, truncated, infos.
 VectorStep = tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
@@ -128,6 +129,7 @@ class _NextStepStepper(Stepper):
                 ended = step[2] | step[3]
         return self._vector_env.reset(seed=seed)
 
+    @override
     def step(self, actions: Any, ended: np.ndarray) -> VectorStep:
         self._actions = actions
         step = self._vector_env.step(actions)

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import tree
 from gymnasium.envs import registration
+from typing_extensions import override
 
 _NUM_SEEDS = 2**31
 _NO_LIMIT = 2**30  # EnvPool adds to the limit in 32 bits.
@@ -137,6 +138,7 @@ class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
             )
         return self._pool.render(env_ids=np.arange(self.num_envs))
 
+    @override
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads of the pool."""
         self._pool = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tree
+from typing_extensions import override
 
 from tfrl.environments import py_environment
 from tfrl.environments.wrappers import base
@@ -124,6 +125,7 @@ class FixedLength(base.PyEnvironmentBaseWrapper):
         """The number of steps of each episode."""
         return self._fix_length
 
+    @override
     def should_reset(self, current_time_step: ts.TimeStep) -> bool:
         """Whether `step` has to reset: only after the padding."""
         return self._num_steps >= self._fix_length

@@ -70,7 +70,7 @@ class EpisodicReader(tf.Module, tracking.Untracked):
         return (
             tf.data.Dataset.counter()
             .map(lambda _: self._draw(num_steps), num_parallel_calls)
-            .filter(lambda lists, start, number, info, intact: intact)
+            .filter(lambda _lists, _start, _number, _info, intact: intact)
             .map(read, num_parallel_calls)
         )
 

@@ -351,7 +351,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
             .repeat()
             .map(draw, num_parallel_calls)
             # This costs next to nothing; a tf.while_loop would take a third more time.
-            .filter(lambda items, info, intact: intact)
+            .filter(lambda _items, _info, intact: intact)
             .map(finish, num_parallel_calls)
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 import tree
+from typing_extensions import override
 
 from tfrl.replay_service.replay_sample import ReplaySample, SampleInfo
 from tfrl.replay_service.sampling import generator as sample_generator
@@ -180,6 +181,7 @@ class SamplingDataset(tf.data.Dataset):
         )
 
     @tf.autograph.experimental.do_not_convert
+    @override
     def batch(
         self,
         batch_size: Any,

@@ -127,7 +127,7 @@ class Watch:
         """
         previous = sys.getprofile()
 
-        def profile(frame: FrameType, event: str, argument: Any) -> None:
+        def profile(frame: FrameType, event: str, _argument: Any) -> None:
             # Either the caller ends, or it handles TensorFlow's error.
             error = sys.exc_info()[0]
             if (frame is caller and event == "return") or (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -14,6 +14,9 @@ from tfrl.savers import serialization
 from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class CollectLoop(collecting_loop.CollectingLoop):
@@ -30,7 +33,7 @@ class CollectLoop(collecting_loop.CollectingLoop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        observers: Sequence[Callable[[Any], Any]] = (),
+        observers: Sequence[types.Observer] = (),
         *,
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
@@ -73,7 +76,9 @@ class CollectLoop(collecting_loop.CollectingLoop):
         frames, _ = self._collected(num_steps, with_reached=False)
         return frames
 
-    def collect_rollout(self, num_steps: int) -> tuple[trajectory.Trajectory, Any]:
+    def collect_rollout(
+        self, num_steps: int
+    ) -> tuple[trajectory.Trajectory, types.NestedTensor]:
         """Takes the steps of `collect_frames`, for an agent that learns from rollouts.
 
         Args:
@@ -115,7 +120,9 @@ class CollectLoop(collecting_loop.CollectingLoop):
             variable.assign(value)
         self._position.deserialize(saved["position"])
 
-    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(
+        self, time_step: types.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Takes a step; the loss is 0."""
         _, time_step, policy_state = self._take_step(
             self._agent.collect_policy, time_step, policy_state

@@ -10,7 +10,7 @@ import abc
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -24,6 +24,9 @@ from tfrl.specs import tensor_spec
 from tfrl.train.loops import loop_checks, placement, position, training_loop
 from tfrl.train.loops.training_loop import IterationInfo as IterationInfo
 from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class CollectingLoop(training_loop.TrainingLoop):
@@ -43,7 +46,7 @@ class CollectingLoop(training_loop.TrainingLoop):
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
         replay_buffer: replay_buffer_lib.ReplayBuffer | None,
-        observers: Sequence[Callable[[Any], Any]],
+        observers: Sequence[types.Observer],
         seed: int | None,
         jit_compile: bool | Literal["auto"],
     ) -> None:
@@ -169,7 +172,7 @@ class CollectingLoop(training_loop.TrainingLoop):
         """Returns the total steps of all environments, an int64 scalar."""
         return self._environment_steps.result()
 
-    def begin(self) -> tuple[Any, Any]:
+    def begin(self) -> tuple[types.TimeStep, types.NestedTensor]:
         """Resets the environment, in a graph; for sweeps.
 
         Returns the first time step and the policy's initial state.
@@ -230,7 +233,9 @@ class CollectingLoop(training_loop.TrainingLoop):
         return [*self._agent.variables(), *self._agent.collect_policy.variables()]
 
     @abc.abstractmethod
-    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(
+        self, time_step: types.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Does one iteration in a graph.
 
         Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -27,6 +27,9 @@ from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution
 from tfrl.train.loops import loop_checks, placement, replay_updates, training_loop
 from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class DatasetLoop(training_loop.TrainingLoop):
@@ -120,7 +123,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         """Whether there was an update in this process."""
         return bool(self._last_batch.is_kept)
 
-    def draw_for_log(self) -> Any:
+    def draw_for_log(self) -> types.NestedTensor | None:
         """Returns the last batch that was trained on."""
         return self._last_batch.read()
 
@@ -171,7 +174,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         """Trains on each of the batches `[n, ...]`; returns the sum of losses."""
 
         def train(i: tf.Tensor, loss_sum: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            batch = tf.nest.map_structure(lambda leaf: leaf[i], batches)
+            batch = accelerators.map_moved(lambda leaf: leaf[i], batches)
             loss = self._update_in_program((batch, ())).loss
             return i + 1, loss_sum + tf.cast(loss, tf.float64)
 
@@ -217,7 +220,7 @@ class DatasetStep:
     def __init__(
         self,
         agent: tf_agent.TFAgent,
-        after: Callable[..., Any] | None = None,
+        after: Callable[..., object] | None = None,
         *,
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         use_kwargs: bool = False,

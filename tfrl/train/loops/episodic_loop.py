@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -15,6 +15,9 @@ from tfrl.train.loops import collecting_loop, loop_checks
 from tfrl.trajectories import episodes, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 # A compiled loop whose buffer is shorter than this always trains at one length.
 _SHORT = 256
@@ -61,7 +64,7 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
         replay_buffer: replay_buffer_lib.ReplayBuffer,
-        observers: Sequence[Callable[[Any], Any]] = (),
+        observers: Sequence[types.Observer] = (),
         *,
         collect_episodes_per_iteration: int = 1,
         seed: int | None = None,
@@ -118,7 +121,9 @@ class EpisodicLoop(collecting_loop.CollectingLoop):
             self._train, self._jit_compile
         )
 
-    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(
+        self, time_step: types.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Collects new episodes from a reset and does one update with them."""
         del time_step, policy_state
         # A failed iteration leaves its frames in the buffer.

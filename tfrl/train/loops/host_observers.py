@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tfrl.drivers import observers
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def host_observer(function: Callable[[Any], Any]) -> observers.HostObserver:
+
+def host_observer(function: types.Observer) -> observers.HostObserver:
     """Returns an observer that calls a Python function at each step.
 
     It works in the loops of `tfrl.train`, plain and compiled, and in all drivers. An

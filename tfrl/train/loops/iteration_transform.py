@@ -7,11 +7,14 @@ functions as they are; its subclass for sweeps applies each function to many run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.compilation import accelerators
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class IterationTransform:
@@ -29,8 +32,8 @@ class IterationTransform:
         self,
         times: tf.Tensor | int,
         function: Callable[..., Any],
-        carried: tuple[Any, ...],
-        fixed: tuple[Any, ...] = (),
+        carried: tuple[types.NestedTensor, ...],
+        fixed: tuple[types.NestedTensor, ...] = (),
     ) -> Any:
         """Repeats `carried = function(i, *carried, *fixed)` for `i` from 0 on.
 
@@ -59,8 +62,8 @@ class IterationTransform:
         self,
         times: int,
         function: Callable[..., tuple[tuple[Any, ...], Any]],
-        carried: tuple[Any, ...],
-        output_spec: Any,
+        carried: tuple[types.NestedTensor, ...],
+        output_spec: types.NestedTensorSpec,
     ) -> tuple[tuple[Any, ...], Any]:
         """Repeats `carried, output = function(*carried)` and stacks the outputs.
 
@@ -102,9 +105,9 @@ class IterationTransform:
 
     def loop(
         self,
-        condition: Callable[..., Any],
+        condition: Callable[..., tf.Tensor],
         body: Callable[..., Any],
-        carried: tuple[Any, ...],
+        carried: tuple[types.NestedTensor, ...],
     ) -> Any:
         """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`.
 

@@ -9,7 +9,7 @@ import contextlib
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -21,6 +21,9 @@ from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train.loops import placement
 from tfrl.utils import nest_utils, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 def check_specs(
@@ -62,7 +65,7 @@ def check_specs(
         )
 
 
-def check_agent(agent: Any) -> None:
+def check_agent(agent: object) -> None:
     """Raises a TypeError unless `agent` is a `TFAgent`."""
     _check_kind("agent", agent, tf_agent.TFAgent)
 
@@ -85,7 +88,7 @@ def _check_equal(name: str, given: Any, expected: Any) -> None:
         )
 
 
-def check_replay_buffer(replay_buffer: Any) -> None:
+def check_replay_buffer(replay_buffer: object) -> None:
     """Raises a TypeError unless `replay_buffer` is a `ReplayBuffer`."""
     _check_kind("replay_buffer", replay_buffer, replay_buffer_lib.ReplayBuffer)
 
@@ -134,7 +137,7 @@ def obstacle_to_compilation(
     environment: tf_environment.TFEnvironment,
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
-    observers: Sequence[Any],
+    observers: Sequence[types.Observer],
     placed: placement.Placement,
     collects_into_buffer: bool,
 ) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -28,6 +28,9 @@ from tfrl.train.loops import (
 )
 from tfrl.trajectories import trajectory
 from tfrl.utils import call_sizes, number_checks, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class OffPolicyLoop(collecting_loop.CollectingLoop):
@@ -58,7 +61,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
         replay_buffer: replay_buffer_lib.ReplayBuffer,
-        observers: Sequence[Callable[[Any], Any]] = (),
+        observers: Sequence[types.Observer] = (),
         *,
         collect_steps_per_iteration: int = 1,
         train_steps_per_iteration: int = 1,
@@ -197,14 +200,14 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         needed = self._num_steps * self._environment.batch_size
         return self._replay_buffer.draws_by_seed and self.replay_size() >= needed
 
-    def draw_for_log(self) -> Any:
+    def draw_for_log(self) -> types.NestedTensor | None:
         """Returns a batch drawn as in training, but with a separate seed."""
         seed = tf.stack([self._seed, -1 - self._iteration])
         with self._at_replay_buffer():
             sample = self._replay_buffer.sample(self._batch_size, self._num_steps, seed)
         return sample[0]
 
-    def begin(self) -> tuple[Any, Any]:
+    def begin(self) -> tuple[types.TimeStep, types.NestedTensor]:
         """Resets the environment and takes the initial steps, in a graph.
 
         Returns the last time step and the initial state of the collecting policy.
@@ -269,7 +272,9 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
             lambda: policy.get_initial_state(self._environment.batch_size)
         )
 
-    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(
+        self, time_step: types.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Collects steps, adds them to the buffer and updates the agent."""
         if self._placement.is_split:
             time_step, policy_state, frames = self._collect_on_host(
@@ -309,7 +314,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
 
         def add(i: tf.Tensor, added: tf.Tensor) -> tuple[tf.Tensor]:
             del added
-            return (self._add(tf.nest.map_structure(lambda t: t[i], frames)),)
+            return (self._add(accelerators.map_moved(lambda t: t[i], frames)),)
 
         start = self._transform.broadcast(tf.constant(-1, tf.int64))
         (added,) = self._transform.repeat(self._collect_steps, add, (start,))

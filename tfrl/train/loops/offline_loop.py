@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -15,6 +15,9 @@ from tfrl.train.loops import (
     training_loop,
 )
 from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class OfflineLoop(training_loop.TrainingLoop):
@@ -116,7 +119,7 @@ class OfflineLoop(training_loop.TrainingLoop):
         """Whether `draw_for_log` can be called now: always."""
         return True
 
-    def draw_for_log(self) -> Any:
+    def draw_for_log(self) -> types.NestedTensor | None:
         """Returns a batch drawn as in training, but with a separate seed."""
         return self._draw(tf.stack([self._seed, -1 - self._iteration]))[0]
 

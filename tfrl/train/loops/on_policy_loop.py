@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
@@ -14,6 +14,9 @@ from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
 from tfrl.utils import number_checks, permutations
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 # A minibatch whose KL divergence is this many times the target is the last one.
 _KL_TOLERANCE = 1.5
@@ -48,7 +51,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         self,
         environment: tf_environment.TFEnvironment,
         agent: tf_agent.TFAgent,
-        observers: Sequence[Callable[[Any], Any]] = (),
+        observers: Sequence[types.Observer] = (),
         *,
         collect_steps_per_iteration: int,
         num_epochs: int = 1,
@@ -158,7 +161,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         has_trained = self.trace_count() > 0 and self.iteration > 0
         return has_trained and not self._is_recurrent
 
-    def draw_for_log(self) -> Any:
+    def draw_for_log(self) -> types.NestedTensor | None:
         """Returns the last minibatch of the last iteration.
 
         Without minibatches, this is all training data, `[B, T, ...]` or `[B, T + 1,
@@ -166,7 +169,9 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         """
         return self._last_minibatch.read()
 
-    def iterate(self, time_step: Any, policy_state: Any) -> tuple[Any, Any, tf.Tensor]:
+    def iterate(
+        self, time_step: types.TimeStep, policy_state: types.NestedTensor
+    ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Collects a rollout and trains on it."""
         start = policy_state
         time_step, policy_state, frames, seed = self._collect_on_host(

@@ -11,17 +11,21 @@ Every other loop is one program, on the agent's device.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.compilation import accelerators, internals, variable_substitution
 from tfrl.utils import variables
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def device_scope(name: str) -> Any:
+
+def device_scope(name: str) -> contextlib.AbstractContextManager[None]:
     """Returns a context in which new variables are placed on a device.
 
     Args:
@@ -51,7 +55,7 @@ def host() -> str:
     return tf.config.list_logical_devices("CPU")[0].name
 
 
-def device_of(values: Iterable[Any]) -> str:
+def device_of(values: Iterable[types.Variable]) -> str:
     """Returns the name, such as "/device:GPU:0", of the first variable's device.
 
     Args:
@@ -63,7 +67,7 @@ def device_of(values: Iterable[Any]) -> str:
     return host()
 
 
-def placement_of(weights: Iterable[Any], calls_python: bool) -> Placement:
+def placement_of(weights: Iterable[types.Variable], calls_python: bool) -> Placement:
     """Returns the placement of a loop.
 
     Args:
@@ -91,7 +95,9 @@ class Placement:
         """The device that collects; it holds the metrics, counters and seeds."""
         return host() if self.is_split else self.device
 
-    def obstacle(self, name: str, values: Iterable[Any], collects: bool) -> str | None:
+    def obstacle(
+        self, name: str, values: Iterable[types.Variable], collects: bool
+    ) -> str | None:
         """Returns why a compiled program cannot use variables; None if it can.
 
         Args:
@@ -121,7 +127,7 @@ class Placement:
     def on_host(
         self,
         function: Callable[..., Any],
-        weights: Callable[[], Iterable[Any]],
+        weights: Callable[[], Iterable[types.Variable]],
         jit_compile: bool,
     ) -> Callable[..., Any]:
         """Returns `function`, wrapped to run on the host if the loop is split.
@@ -160,7 +166,7 @@ class HostProgram:
     def __init__(
         self,
         function: Callable[..., Any],
-        weights: Callable[[], Iterable[Any]],
+        weights: Callable[[], Iterable[types.Variable]],
         jit_compile: bool,
     ) -> None:
         """Wraps the function.

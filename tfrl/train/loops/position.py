@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.savers import serialization
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class Position(tf.train.experimental.PythonState):
@@ -36,15 +39,17 @@ class Position(tf.train.experimental.PythonState):
         """Whether there is a position."""
         return self._time_step is not None
 
-    def get(self) -> tuple[Any, Any]:
+    def get(self) -> tuple[types.TimeStep, types.NestedTensor]:
         """Returns the time step and the policy state; both None without a position."""
         return self._time_step, self._policy_state
 
-    def set(self, time_step: Any, policy_state: Any) -> None:
+    def set(
+        self, time_step: types.TimeStep | None, policy_state: types.NestedTensor
+    ) -> None:
         """Sets the time step and the policy state to continue from."""
         self._time_step, self._policy_state = time_step, policy_state
 
-    def take(self) -> tuple[Any, Any]:
+    def take(self) -> tuple[types.TimeStep, types.NestedTensor]:
         """Returns the position and forgets it.
 
         If the next call fails, the environment's state is unknown; without a position,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 # Returns the priorities `[B]` of examples from their TD errors, `[B]` or `[B, T]`.
 PriorityFn = Callable[[tf.Tensor], tf.Tensor]
@@ -18,7 +21,7 @@ PriorityFn = Callable[[tf.Tensor], tf.Tensor]
 def train_on(
     agent: tf_agent.TFAgent,
     replay_buffer: replay_buffer_lib.ReplayBuffer | None,
-    experience: Any,
+    experience: types.NestedTensor,
     info: Any,
     at_buffer: Callable[
         [], contextlib.AbstractContextManager[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -12,8 +12,13 @@ from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import common
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def clipped(action: Any, action_spec: Any) -> Any:
+
+def clipped(
+    action: types.NestedTensor, action_spec: types.NestedTensorSpec
+) -> types.NestedTensor:
     """Clips the continuous actions of a nest to the bounds of their specs."""
     return tf.nest.map_structure(
         lambda x, spec: (

@@ -10,7 +10,7 @@ import abc
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -21,6 +21,9 @@ from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.system import interrupts
 from tfrl.train.loops import iteration_transform, loop_checks, lost_weights, placement
 from tfrl.utils import call_sizes, seeds
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class IterationInfo(NamedTuple):
@@ -219,7 +222,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         """Whether `draw_for_log` can be called now."""
         return False
 
-    def draw_for_log(self) -> Any:
+    def draw_for_log(self) -> types.NestedTensor | None:
         """Returns a batch drawn as in training, in a graph; has no effect on training.
 
         A loop whose `can_draw_for_log` may be True overrides this method.

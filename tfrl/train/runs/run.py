@@ -8,7 +8,7 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -38,6 +38,9 @@ from tfrl.train.runs import (
     video,
 )
 from tfrl.utils import number_checks, variables
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -81,7 +84,7 @@ class Run:
         video_environment: tf_environment.TFEnvironment | None = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
-        metrics: Mapping[str, Callable[[], Any]] | None = None,
+        metrics: Mapping[str, Callable[[], types.Float]] | None = None,
         view: run_view.RunView | None = None,
         callbacks: Sequence[callbacks_lib.Callback] = (),
         max_eval_steps: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +14,9 @@ from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import diagnostics, run_config, run_directory, run_view
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 # The tags in TensorBoard, whose first parts are its groups. Other names are put into
 # the group `train`.
@@ -47,7 +50,7 @@ class RunLog:
         loop: training_loop.TrainingLoop,
         directory: run_directory.RunDirectory,
         loggers: Sequence[base.Logger],
-        metrics: Mapping[str, Callable[[], Any]],
+        metrics: Mapping[str, Callable[[], types.Float]],
         view: run_view.RunView | None = None,
     ) -> None:
         """Checks the loggers; `opened` opens the files.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +11,13 @@ import tensorflow as tf
 from tfrl.environments import tf_environment
 from tfrl.utils import mp4
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
 
 def record_video(
     environment: tf_environment.TFEnvironment,
-    policy: Any,
+    policy: types.TFPolicy,
     path: str | os.PathLike,
     num_episodes: int = 1,
     fps: int = 50,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -13,6 +13,9 @@ from tfrl.compilation import (
     vectorized_map_converters,
 )
 from tfrl.train.loops import iteration_transform
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
 
 class VectorizedMembers(iteration_transform.IterationTransform):
@@ -65,9 +68,9 @@ class VectorizedMembers(iteration_transform.IterationTransform):
 
     def loop(
         self,
-        condition: Callable[..., Any],
+        condition: Callable[..., tf.Tensor],
         body: Callable[..., Any],
-        carried: tuple[Any, ...],
+        carried: tuple[types.NestedTensor, ...],
     ) -> Any:
         """Repeats `carried = body(i, *carried)` while `condition(i, *carried)`.
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
+if TYPE_CHECKING:
+    from tfrl.typing import types
 
-def get_tensor_specs(env: Any) -> tuple[Any, Any, ts.TimeStep]:
+
+def get_tensor_specs(
+    env: types.PyEnv | types.TFEnv,
+) -> tuple[types.NestedTensorSpec, types.NestedTensorSpec, ts.TimeStep]:
     """Returns tensor specs of the observations, the actions and the time steps.
 
     Args:
@@ -24,7 +29,7 @@ def get_tensor_specs(env: Any) -> tuple[Any, Any, ts.TimeStep]:
 
 
 def get_collect_data_spec_from_policy_and_env(
-    env: Any, policy: Any
+    env: types.PyEnv | types.TFEnv, policy: types.TFPolicy
 ) -> trajectory.Trajectory:
     """Returns tensor specs of the frames that `policy` collects in `env`.
 

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 
-def get_strategy(tpu: Any, use_gpu: bool) -> tf.distribute.Strategy:
+def get_strategy(tpu: bool | str | None, use_gpu: bool) -> tf.distribute.Strategy:
     """Returns a `MirroredStrategy` over all GPUs, or TensorFlow's default strategy.
 
     Args:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tree
+from typing_extensions import override
 
 from tfrl import absent
 from tfrl.acme.adders.reverb import base, priorities, steps
@@ -87,6 +88,7 @@ class StructuredAdder(base.ReverbAdder):
         if is_cut and writer is not None:
             writer.flush(0, timeout_ms)
 
+    @override
     def add_priority_table(
         self, table_name: str, priority_fn: priorities.PriorityFn | None
     ) -> None:
@@ -101,6 +103,7 @@ class StructuredAdder(base.ReverbAdder):
         )
 
     @classmethod
+    @override
     def signature(
         cls,
         environment_spec: EnvironmentSpec,

@@ -6,21 +6,26 @@ from typing import Any
 
 import dm_env
 import numpy as np
+from typing_extensions import override
+
+from tfrl.acme.utils.observers import base
 
 
-class ActionNormObserver:
+class ActionNormObserver(base.EnvLoopObserver):
     """Logs the mean, least and largest Euclidean norm of an episode's actions."""
 
     def __init__(self) -> None:
         """Creates the observer."""
         self._norms: list[Any] = []
 
+    @override
     def observe_first(self, env: dm_env.Environment, timestep: dm_env.TimeStep) -> None:
         """Starts an episode."""
         self._norms = []
 
+    @override
     def observe(
-        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: np.ndarray
+        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: Any
     ) -> None:
         """Takes an action."""
         self._norms.append(np.linalg.norm(action))

@@ -6,9 +6,12 @@ from typing import Any
 
 import dm_env
 import numpy as np
+from typing_extensions import override
+
+from tfrl.acme.utils.observers import base
 
 
-class EnvInfoObserver:
+class EnvInfoObserver(base.EnvLoopObserver):
     """Logs the sums over an episode of the numbers of `environment.get_info()`.
 
     An environment without `get_info` has none.
@@ -18,13 +21,15 @@ class EnvInfoObserver:
         """Creates the observer."""
         self._sums: dict[str, Any] = {}
 
+    @override
     def observe_first(self, env: dm_env.Environment, timestep: dm_env.TimeStep) -> None:
         """Starts an episode."""
         self._sums = {}
         self._add(env)
 
+    @override
     def observe(
-        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: np.ndarray
+        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: Any
     ) -> None:
         """Takes the environment after a step."""
         self._add(env)

@@ -7,11 +7,12 @@ from typing import Any
 
 import dm_env
 import numpy as np
+from typing_extensions import override
 
-from tfrl.acme.utils.observers import statistics
+from tfrl.acme.utils.observers import base, statistics
 
 
-class MeasurementObserver:
+class MeasurementObserver(base.EnvLoopObserver):
     """Logs `measurement[i]_max`, `_min`, `_mean`, `_p25`, `_p50` and `_p75`.
 
     The observations after an episode's first are arrays of one shape, with few entries.
@@ -21,12 +22,14 @@ class MeasurementObserver:
         """Creates the observer."""
         self._measurements: list[np.ndarray] = []
 
+    @override
     def observe_first(self, env: dm_env.Environment, timestep: dm_env.TimeStep) -> None:
         """Starts an episode."""
         self._measurements = []
 
+    @override
     def observe(
-        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: np.ndarray
+        self, env: dm_env.Environment, timestep: dm_env.TimeStep, action: Any
     ) -> None:
         """Takes an observation."""
         self._measurements.append(timestep.observation)

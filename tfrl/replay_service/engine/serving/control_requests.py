@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Generator, Iterable, Iterator
 
 import numpy as np
+from typing_extensions import override
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.requests import (
@@ -24,7 +25,7 @@ from tfrl.replay_service.transport import wire
 _CHECKED, _DELETED, _UPDATED = 1 << 15, 1 << 11, 1 << 12  # Keys of a slice.
 
 
-def info(service: Service, caller: Caller, frame: wire.Frame) -> None:
+def info(service: Service, caller: Caller, _frame: wire.Frame) -> None:
     """Replies with the `TableInfo` of every table."""
     caller.send(wire.INFO_REPLY, {"tables": service.info()})
 
@@ -116,7 +117,7 @@ def _slices(length: int, step: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def checkpoint(service: Service, caller: Caller, frame: wire.Frame) -> Checkpoint:
+def checkpoint(service: Service, caller: Caller, _frame: wire.Frame) -> Checkpoint:
     """Starts to write a checkpoint."""
     return Checkpoint(service, caller)
 
@@ -137,6 +138,7 @@ class Checkpoint(Request):
         self._task = asyncio.create_task(service.checkpoint())
         self._task.add_done_callback(lambda _: caller.proceed())
 
+    @override
     def advance(self, woken: bool) -> Outcome:
         """Answers when the checkpoint is written."""
         if not self._task.done():

@@ -13,6 +13,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
+from typing_extensions import override
+
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
@@ -85,6 +87,7 @@ class StreamProtocol(asyncio.BufferedProtocol):
             self._service, SessionHandlers, self, self._is_local, self._peer
         )
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the session."""
         self._outgoing.clear()
@@ -104,6 +107,7 @@ class StreamProtocol(asyncio.BufferedProtocol):
         self._transport_is_full = False
         self._send_more()
 
+    @override
     def get_buffer(self, sizehint: int) -> Any:
         """Returns the buffer to read into."""
         return self._reader.space()[:_PIECE]

@@ -15,6 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.transport import wire
@@ -104,6 +105,7 @@ class SlicedRequest(Request):
         """
         self._work = work
 
+    @override
     def advance(self, woken: bool) -> Outcome:
         """Does the next slice.
 

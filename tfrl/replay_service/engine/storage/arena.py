@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.storage import memory
@@ -110,7 +111,7 @@ def make_arena(row_bytes: Sequence[int], shared: bool) -> Arena:
     return HeapArena(row_bytes)
 
 
-class HeapArena:
+class HeapArena(Arena):
     """An arena in this process's own memory, for systems without shared mappings."""
 
     fd: int | None = None
@@ -167,12 +168,14 @@ class HeapArena:
         self.reserve(rows)
         return iter(())
 
+    @override
     def giving_back(
         self, start: int, stop: int, before: bool, after: bool
     ) -> Iterator[None]:
         """Does nothing: the memory of some rows cannot be given back."""
         return iter(())
 
+    @override
     def taking(
         self, start: int, stop: int, before: bool, after: bool
     ) -> Iterator[None]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tfrl.replay_service import errors
 from tfrl.replay_service.engine.storage import memory
-from tfrl.replay_service.engine.storage.arena import MAX_ROWS, MOST_STEP
+from tfrl.replay_service.engine.storage.arena import MAX_ROWS, MOST_STEP, Arena
 
 if sys.platform == "win32":
     raise ImportError("Windows has no memory that other processes could map so.")
@@ -33,7 +33,7 @@ _SLICE = 1 << 20  # Bytes. The kernel takes up to three milliseconds for it.
 _PAGE = mmap.PAGESIZE
 
 
-class MappedArena:
+class MappedArena(Arena):
     """An arena that other processes can map."""
 
     def __init__(self, row_bytes: Sequence[int], size: int):

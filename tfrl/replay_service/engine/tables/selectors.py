@@ -39,13 +39,11 @@ class Selector(abc.ABC):
 
     def update(self, rows: np.ndarray) -> None:
         """Updates the index for new priorities in rows `[N]`, which may repeat."""
-        # Most selectors do not depend on priorities.
-        return
+        del rows  # Most selectors do not depend on priorities.
 
     def delete(self, rows: np.ndarray) -> None:
         """Updates the index after the items in rows `[N]` were deleted."""
-        # Some selectors notice deleted items when they come across them.
-        return
+        del rows  # Some selectors notice deleted items when they come across them.
 
     @abc.abstractmethod
     def clear(self) -> None:
@@ -61,7 +59,7 @@ class Selector(abc.ABC):
         Raises:
           ValueError: If the selector does not support a priority.
         """
-        return
+        del priorities  # Most selectors support all of them.
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns the state that cannot be derived from the columns.
@@ -77,6 +75,7 @@ class Selector(abc.ABC):
           rows: `[N]`, the rows of all items, oldest first.
           arrays: The result of `state`.
         """
+        del arrays  # `state` returned none.
         self.insert(rows)
 
 

@@ -197,7 +197,8 @@ _OF_ACME = {
         "wrappers.video.MujocoVideoWrapper": _VIDEO,
     }.items()
 }
-# Where names are now: the modules that hold Acme's programs alone.
+# Where names are now: the modules that hold Acme's programs alone, and modules of other
+# packages that are in folders of these now.
 MOVED = {
     "tfrl.adders": "tfrl.acme.adders",
     "tfrl.core": "tfrl.acme.core",
@@ -219,6 +220,9 @@ MOVED = {
     "tfrl.agents.mpo.MPO": "tfrl.acme.agents.tf.mpo.MPO",
     "tfrl.datasets.reverb": "tfrl.acme.datasets.reverb",
     "tfrl.datasets.make_reverb_dataset": "tfrl.acme.datasets.make_reverb_dataset",
+    "tfrl.networks.initializers": "tfrl.networks.layers.initializers",
+    "tfrl.networks.preprocessing": "tfrl.networks.layers.preprocessing",
+    "tfrl.networks.value_head": "tfrl.networks.heads.value_head",
     "tfrl.utils.counting": "tfrl.acme.utils.counting",
     "tfrl.utils.tf2_utils": "tfrl.acme.tf.utils",
     **{

@@ -22,7 +22,8 @@ from tfrl.compilation import (
 )
 from tfrl.drivers import dynamic_step_driver
 from tfrl.environments import native, suite_gym, tf_py_environment
-from tfrl.networks import q_network, seeding
+from tfrl.networks import q_network
+from tfrl.networks.construction import seeding
 from tfrl.policies import policy_saver, random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import tensor_spec

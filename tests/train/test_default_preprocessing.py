@@ -12,7 +12,8 @@ from tfrl.environments import (
     tf_py_environment,
     vector_py_environment,
 )
-from tfrl.networks import preprocessing, q_network
+from tfrl.networks import q_network
+from tfrl.networks.layers import preprocessing
 from tfrl.policies import policy_saver
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec, tensor_spec

@@ -23,7 +23,7 @@ _CALL_NOTHING_OF_USERS = (
     "environments.boundary",
     "environments.random_tf_environment",
     "losses",
-    "networks.checks",
+    "networks.construction.checks",
     "networks.network",
     "policies.random_tf_policy",
     "policies.validation",

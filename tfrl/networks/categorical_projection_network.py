@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import network, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import distribution_spec, sizes, tensor_spec
 from tfrl.typing import types
 

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.keras_layers import bias_layer
-from tfrl.networks import network, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import distribution_spec, sizes
 from tfrl.typing import types
 from tfrl.utils import actions

@@ -32,8 +32,8 @@ from tfrl.agents import (
 from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
-from tfrl.networks import noisy
 from tfrl.networks import utils as network_utils
+from tfrl.networks.layers import noisy
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import network, normal_projection_network, seeding, utils
+from tfrl.networks import network, normal_projection_network, utils
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import recorded_layer
+from tfrl.networks.construction import recorded_layer
 from tfrl.utils import number_checks, seeds
 
 

@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfrl import absent
-from tfrl.networks import cosine_embedding, dense, recorded_layer
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import cosine_embedding, dense
 from tfrl.utils import seeds
 
 __getattr__, __path__ = absent.explained(__name__)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tfrl.acme.tf import utils as tf2_utils
 from tfrl.distributions import sampling
-from tfrl.networks import recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
 from tfrl.utils import seeds
 
 

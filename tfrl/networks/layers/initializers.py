@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from tfrl.networks import seeding
+from tfrl.networks.construction import seeding
 
 # The standard deviation of a standard normal number truncated at two deviations.
 _STDDEV_OF_TRUNCATED = 0.87962566103423978

@@ -8,7 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import noisy, seeding, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import seeding
+from tfrl.networks.layers import noisy
 from tfrl.utils import number_checks
 
 

@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.networks import recorded_layer, seeding, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer, seeding
 from tfrl.utils import number_checks, seeds
 
 

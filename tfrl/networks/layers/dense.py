@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import initializers, utils
+from tfrl.networks import utils
+from tfrl.networks.layers import initializers
 
 
 def layers(
@@ -19,7 +20,7 @@ def layers(
     activate_final: bool = False,
     dtype: Any = None,
 ) -> list[keras.layers.Layer]:
-    """Makes dense layers that `tfrl.networks.seeding` can seed.
+    """Makes dense layers that `tfrl.networks.construction.seeding` can seed.
 
     Args:
       layer_sizes: The number of units of each layer.

@@ -7,7 +7,7 @@ from typing import Any, Self
 import keras
 import tensorflow as tf
 
-from tfrl.networks import signatures
+from tfrl.networks.construction import signatures
 from tfrl.savers import input_specs
 
 

@@ -6,7 +6,9 @@ import pytest
 import tensorflow as tf
 
 from tests import processors
-from tfrl.networks import continuous, distributional, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
+from tfrl.networks.layers import continuous
 
 INPUTS = np.random.default_rng(0).normal(size=[4, 3]).astype(np.float32)
 

@@ -8,7 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import dense, initializers, recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import dense, initializers
 
 
 @keras.saving.register_keras_serializable("tfrl")

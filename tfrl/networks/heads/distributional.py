@@ -10,7 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import dense, initializers, recorded_layer
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import dense, initializers
 from tfrl.utils import number_checks
 
 # The smallest standard deviation of a mixture's component.

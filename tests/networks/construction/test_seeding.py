@@ -2,7 +2,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tfrl.networks import seeding
+from tfrl.networks.construction import seeding
 
 
 class WithoutArguments(keras.Model):

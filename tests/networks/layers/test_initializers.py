@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from tfrl.networks import initializers
+from tfrl.networks.layers import initializers
 
 SHAPE = (50, 200)
 

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from tests.pairs import pairs
 from tfrl import networks
-from tfrl.networks import seeding, value_head
-from tfrl.networks.noisy import is_noisy
+from tfrl.networks.construction import seeding
+from tfrl.networks.heads import value_head
+from tfrl.networks.layers.noisy import is_noisy
 from tfrl.specs import tensor_spec
 
 SPEC = tf.TensorSpec([4], tf.float32)

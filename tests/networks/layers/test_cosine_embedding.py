@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import cosine_embedding
+from tfrl.networks.layers import cosine_embedding
 
 
 def test_cosine_features_by_hand():

@@ -6,13 +6,9 @@ import tensorflow as tf
 from gymnasium import spaces
 
 from tfrl.environments import suite_gym
-from tfrl.networks import (
-    actor_distribution_network,
-    encoding_network,
-    preprocessing,
-    q_network,
-    seeding,
-)
+from tfrl.networks import actor_distribution_network, encoding_network, q_network
+from tfrl.networks.construction import seeding
+from tfrl.networks.layers import preprocessing
 from tfrl.specs import tensor_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import initializers
+from tfrl.networks.layers import initializers
 
 
 def cosine_features(fractions: tf.Tensor, num_cosines: int) -> tf.Tensor:

@@ -11,7 +11,8 @@ import tensorflow_probability as tfp
 import tfrl
 from tests.pairs import pairs
 from tfrl.acme.tf import networks
-from tfrl.networks import noisy, recorded_layer, seeding
+from tfrl.networks.construction import recorded_layer, seeding
+from tfrl.networks.layers import noisy
 from tfrl.specs import bounded_tensor_spec
 
 X = tf.constant([[0.5, -2.0, 3.0], [1.0, 0.0, -0.5]])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfrl.networks import policy_value
+from tfrl.networks.heads import policy_value
 
 
 @pytest.mark.parametrize("outer", [(2,), (2, 5)])

@@ -7,7 +7,8 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfrl.distributions import discrete_valued as distributions
-from tfrl.networks import distributional, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
 
 EMBEDDINGS = np.random.default_rng(0).normal(size=[4, 5]).astype(np.float32)
 

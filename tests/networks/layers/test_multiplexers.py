@@ -3,7 +3,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.networks import continuous, distributional, multiplexers, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
+from tfrl.networks.layers import continuous, multiplexers
 
 OBSERVATION = np.arange(4, dtype=np.float32).reshape(2, 2)
 ACTION = np.array([[10.0], [20.0]], np.float32)

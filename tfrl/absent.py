@@ -223,6 +223,9 @@ MOVED = {
     "tfrl.networks.initializers": "tfrl.networks.layers.initializers",
     "tfrl.networks.preprocessing": "tfrl.networks.layers.preprocessing",
     "tfrl.networks.value_head": "tfrl.networks.heads.value_head",
+    "tfrl.utils.reward_normalizer": "tfrl.utils.normalizers.reward_normalizer",
+    "tfrl.utils.schedules": "tfrl.utils.optimization.schedules",
+    "tfrl.utils.seeds": "tfrl.utils.random_numbers.seeds",
     "tfrl.utils.counting": "tfrl.acme.utils.counting",
     "tfrl.utils.tf2_utils": "tfrl.acme.tf.utils",
     **{

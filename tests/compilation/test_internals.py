@@ -27,7 +27,8 @@ from tfrl.networks.construction import seeding
 from tfrl.policies import policy_saver, random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import tensor_spec
-from tfrl.utils import nest_utils, optimizers
+from tfrl.utils import nest_utils
+from tfrl.utils.optimization import optimizers
 
 CLASSES = "__class__"
 EVERY = [*internals.NAMES, internals.XLA_FFI_API, "_frameskip", CLASSES]

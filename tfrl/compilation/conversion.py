@@ -50,7 +50,7 @@ _CALL_NOTHING_OF_USERS = (
     "utils.composite",
     "utils.nests.batching",
     "utils.nests.checks",
-    "utils.seeds",
+    "utils.random_numbers.seeds",
     "utils.variables",
 )
 

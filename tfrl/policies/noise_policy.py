@@ -12,7 +12,8 @@ from tfrl.policies import tf_policy, utils, wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import actions, nest_utils, seeds
+from tfrl.utils import actions, nest_utils
+from tfrl.utils.random_numbers import seeds
 
 
 class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):

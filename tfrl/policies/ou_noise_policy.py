@@ -12,7 +12,7 @@ from tfrl.policies import noise_policy, tf_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import ou_process
+from tfrl.utils.random_numbers import ou_process
 
 
 class OUNoisePolicy(noise_policy.NoisePolicy):

@@ -35,7 +35,8 @@ from tfrl.system import paths
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, seeds, variables
+from tfrl.utils import number_checks, variables
+from tfrl.utils.random_numbers import seeds
 
 __all__ = [
     "POLICY_SPECS_PBTXT",

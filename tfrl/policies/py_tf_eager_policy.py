@@ -15,7 +15,8 @@ from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, forwarding, nest_utils, seeds
+from tfrl.utils import common, forwarding, nest_utils
+from tfrl.utils.random_numbers import seeds
 
 
 class PyTFEagerPolicyBase(py_policy.PyPolicy):

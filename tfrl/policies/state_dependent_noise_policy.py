@@ -12,7 +12,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils, number_checks, seeds
+from tfrl.utils import nest_utils, number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):

@@ -19,7 +19,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, hooks, nest_utils, seeds, tracking, variables
+from tfrl.utils import common, hooks, nest_utils, tracking, variables
+from tfrl.utils.random_numbers import seeds
 
 conversion.spare_modules()
 

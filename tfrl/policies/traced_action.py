@@ -18,7 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import context, internals
-from tfrl.utils import common, seeds
+from tfrl.utils import common
+from tfrl.utils.random_numbers import seeds
 
 # The eager calls before tracing, so that a policy that acts only once is not traced.
 _EAGER_CALLS = 8

@@ -38,8 +38,9 @@ from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, optimizers, schedules, summaries, variables
-from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils import common, summaries, variables
+from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.optimization import optimizers, schedules
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 if TYPE_CHECKING:

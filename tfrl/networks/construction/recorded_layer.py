@@ -55,9 +55,9 @@ class RandomLayer(RecordedLayer):
     A call of a layer has no argument for a seed, and a random operation with a hidden
     state would draw different numbers in compiled and in plain graphs. So a layer draws
     its seeds from a `keras.random.SeedGenerator`, whose state is a variable that each
-    call advances, and its numbers are functions of a seed (`tfrl.utils.seeds`). The
-    numbers are the same in plain and compiled graphs, and the sequence continues after
-    a checkpoint is restored.
+    call advances, and its numbers are functions of a seed
+    (`tfrl.utils.random_numbers.seeds`). The numbers are the same in plain and compiled
+    graphs, and the sequence continues after a checkpoint is restored.
     """
 
     def __init__(self, seed: int | None = None, **kwargs: Any):

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tfrl.compilation import internals
 from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer, seeding
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 @keras.saving.register_keras_serializable("tfrl")

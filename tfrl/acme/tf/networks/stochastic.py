@@ -11,7 +11,7 @@ from tfrl.acme.tf import utils as tf2_utils
 from tfrl.distributions import sampling
 from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 
 class DistributionLayer(recorded_layer.RecordedLayer):

@@ -11,7 +11,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 _ROUNDS = 8
 # With fewer values in one half, there would be too few functions of it to mix the other
@@ -34,7 +35,7 @@ def permutations(seed: tf.Tensor, number: int, length: int) -> tf.Tensor:
     `tf.vectorized_map`.
 
     Args:
-      seed: Integers `[2]`; see `utils.seeds`.
+      seed: Integers `[2]`; see `utils.random_numbers.seeds`.
       number: The number of permutations to return.
       length: The length of each permutation.
 

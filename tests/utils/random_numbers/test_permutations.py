@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.compilation import vectorized_map_converters
-from tfrl.utils import permutations
+from tfrl.utils.random_numbers import permutations
 
 NUMBER = 400
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 class OUProcess(tf.Module):

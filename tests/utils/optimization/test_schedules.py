@@ -4,7 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tfrl.utils import schedules
+from tfrl.utils.optimization import schedules
 
 
 def decay():

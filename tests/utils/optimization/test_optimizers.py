@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.utils import optimizers
+from tfrl.utils.optimization import optimizers
 
 INITIAL = [np.array([[1.0, -2], [3, 0.5]]), np.array([0.1, -0.2])]
 

@@ -86,7 +86,7 @@ def as_seed(seed: int | tf.Tensor) -> tf.Tensor:
         raise ValueError(
             "seed: expected an integer or an integer tensor of shape [2], got dtype "
             f"{seed.dtype.name} and shape {seed.shape}; draw one with "
-            "tfrl.utils.seeds.next_seed(generator)."
+            "tfrl.utils.random_numbers.seeds.next_seed(generator)."
         )
     return tf.stack([seed, tf.zeros_like(seed)]) if seed.shape.rank == 0 else seed
 

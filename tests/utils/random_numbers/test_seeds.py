@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_wrong_seeds(seed):
     with pytest.raises(
         ValueError,
         match=r"seed: expected an integer or an integer tensor of shape \[2\], got .*"
-        r"draw one with tfrl.utils.seeds.next_seed",
+        r"draw one with tfrl.utils.random_numbers.seeds.next_seed",
     ):
         seeds.as_seed(seed)
 

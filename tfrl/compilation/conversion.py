@@ -26,7 +26,7 @@ _CALL_NOTHING_OF_USERS = (
     "networks.construction.checks",
     "networks.network",
     "policies.random_tf_policy",
-    "policies.validation",
+    "policies.acting.validation",
     "replay_buffers.batch_check",
     "replay_buffers.episodic.episodic_reader",
     "replay_buffers.episodic.episodic_store",

@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils, wrapper_policy
+from tfrl.policies import tf_policy, utils
+from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types

@@ -7,13 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import (
-    greedy_policy,
-    random_tf_policy,
-    tf_policy,
-    utils,
-    wrapper_policy,
-)
+from tfrl.policies import greedy_policy, random_tf_policy, tf_policy, utils
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

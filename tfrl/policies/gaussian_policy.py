@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfrl.policies import noise_policy, tf_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import noise_policy
 from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.utils.optimization import schedules

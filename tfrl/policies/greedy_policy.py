@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, wrapper_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -53,7 +54,7 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        from tfrl.policies import deterministic
+        from tfrl.policies.acting import deterministic
 
         step = self._wrapped_policy._greedy_action(time_step, policy_state)
         return step._replace(
@@ -68,7 +69,7 @@ def __getattr__(name: str) -> Any:
     # TF-Agents has this class in this module. It is defined in another module, so that
     # acting greedily does not import TFP.
     if name == "DeterministicWithLogProb":
-        from tfrl.policies import deterministic
+        from tfrl.policies.acting import deterministic
 
         return deterministic.DeterministicWithLogProb
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

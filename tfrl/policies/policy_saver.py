@@ -22,7 +22,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.policies import prediction, tf_policy, validation
+from tfrl.policies import tf_policy
+from tfrl.policies.acting import prediction, validation
 from tfrl.policies.saving import saved_model
 from tfrl.policies.saving.saved_model import (
     POLICY_SPECS_PBTXT,

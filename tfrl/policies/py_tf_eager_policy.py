@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.policies import prediction, py_policy, tf_policy
+from tfrl.policies import py_policy, tf_policy
+from tfrl.policies.acting import prediction
 from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

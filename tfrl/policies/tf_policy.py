@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from tfrl.compilation import conversion
 from tfrl.distributions import sampling
-from tfrl.policies import prediction, traced_action, utils, validation
+from tfrl.policies import utils
+from tfrl.policies.acting import prediction, traced_action, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts

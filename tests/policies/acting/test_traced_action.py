@@ -17,8 +17,8 @@ from tfrl.policies import (
     py_tf_eager_policy,
     q_policy,
     tf_policy,
-    traced_action,
 )
+from tfrl.policies.acting import traced_action
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

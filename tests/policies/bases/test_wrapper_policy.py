@@ -12,8 +12,8 @@ from tfrl.policies import (
     policy_info_updater_wrapper,
     temporal_action_smoothing,
     tf_policy,
-    wrapper_policy,
 )
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

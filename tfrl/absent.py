@@ -220,6 +220,11 @@ MOVED = {
     "tfrl.agents.mpo.MPO": "tfrl.acme.agents.tf.mpo.MPO",
     "tfrl.datasets.reverb": "tfrl.acme.datasets.reverb",
     "tfrl.datasets.make_reverb_dataset": "tfrl.acme.datasets.make_reverb_dataset",
+    "tfrl.environments.dm_env_wrapper": "tfrl.environments.dm_env.dm_env_wrapper",
+    "tfrl.environments.state_adapters": "tfrl.environments.gymnasium.state_adapters",
+    "tfrl.environments.vector_py_environment": (
+        "tfrl.environments.gymnasium.vector_py_environment"
+    ),
     "tfrl.networks.initializers": "tfrl.networks.layers.initializers",
     "tfrl.networks.preprocessing": "tfrl.networks.layers.preprocessing",
     "tfrl.networks.value_head": "tfrl.networks.heads.value_head",

@@ -6,12 +6,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import (
-    native,
-    py_environment,
-    tf_py_environment,
-    vector_py_environment,
-)
+from tfrl.environments import native, py_environment, tf_py_environment
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.networks import q_network
 from tfrl.networks.layers import preprocessing
 from tfrl.policies import policy_saver

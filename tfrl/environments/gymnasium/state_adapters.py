@@ -13,7 +13,8 @@ is of an unknown class, the environment has no state, and a resumed run begins a
 episode.
 
 >>> import gymnasium
->>> from tfrl.environments import state_adapters, suite_gym
+>>> from tfrl.environments import suite_gym
+>>> from tfrl.environments.gymnasium import state_adapters
 >>> class Scale(gymnasium.Wrapper):
 ...     factor = 1.0
 >>> state_adapters.register(
@@ -164,7 +165,7 @@ def _adapter_of(layer: Any) -> _Adapter:
     raise NotImplementedError(
         f"{kind.__qualname__}.get_state: got the {what} {_name_of(kind)} without the "
         "methods get_state and set_state, expected one that saves its state; add the "
-        "methods, or call tfrl.environments.state_adapters.register("
+        "methods, or call tfrl.environments.gymnasium.state_adapters.register("
         f"{kind.__qualname__}, get_state, set_state), without the functions if it has "
         "no state of its own."
     )

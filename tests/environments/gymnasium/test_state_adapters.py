@@ -5,12 +5,8 @@ import numpy as np
 import pytest
 from gymnasium.envs import classic_control
 
-from tfrl.environments import (
-    parallel_py_environment,
-    py_environment,
-    state_adapters,
-    suite_gym,
-)
+from tfrl.environments import parallel_py_environment, py_environment, suite_gym
+from tfrl.environments.gymnasium import state_adapters
 
 
 class Noise(gymnasium.ObservationWrapper):
@@ -70,8 +66,9 @@ def test_a_wrapper_that_nobody_knows_makes_an_environment_without_state(outside)
     with pytest.raises(
         NotImplementedError,
         match=r"^Noise\.get_state: got the wrapper [\w.]+test_state_adapters:Noise "
-        r"without the methods .* tfrl\.environments\.state_adapters\.register\(Noise, "
-        r"get_state, set_state\), without the functions if it has no state of its own",
+        r"without the methods .* tfrl\.environments\.gymnasium\.state_adapters\."
+        r"register\(Noise, get_state, set_state\), without the functions if it has no "
+        r"state of its own",
     ):
         environment.get_state()
 

@@ -14,8 +14,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from tfrl.environments import suite_gym, vector_py_environment
-from tfrl.environments.vector_py_environment import VectorPyEnvironment
+from tfrl.environments import suite_gym
+from tfrl.environments.gymnasium import vector_py_environment
+from tfrl.environments.gymnasium.vector_py_environment import VectorPyEnvironment
 from tfrl.specs import array_spec
 from tfrl.system import child_errors
 
@@ -517,7 +518,7 @@ def test_a_time_limit_is_positive():
 HANGS = """
 import sys, threading, time
 import cloudpickle, numpy as np
-from tfrl.environments.vector_py_environment import VectorPyEnvironment
+from tfrl.environments.gymnasium.vector_py_environment import VectorPyEnvironment
 from gymnasium.vector import AsyncVectorEnv
 make = cloudpickle.loads(bytes.fromhex(sys.argv[1]))
 vector_env = AsyncVectorEnv([make, make], context=sys.argv[2])
@@ -599,7 +600,7 @@ def test_closing_ends_the_workers():
 
 _UNGUARDED_SCRIPT = """
 import time
-from tfrl.environments import vector_py_environment
+from tfrl.environments.gymnasium import vector_py_environment
 print("started", flush=True)
 environment = vector_py_environment.load("CartPole-v1", 2, "async")
 environment.reset()

@@ -12,12 +12,13 @@ import gymnasium
 import numpy as np
 import tree
 
-from tfrl.environments import batches, state_adapters, suite_gym
+from tfrl.environments import batches, suite_gym
 from tfrl.environments.boundary import action_arrays, copies, time_step_checker
 from tfrl.environments.gymnasium import (
     autoreset,
     results,
     rewards,
+    state_adapters,
     worker_watch,
     wrapper,
 )

@@ -326,7 +326,7 @@ def make_environment(
             name, gym_env_wrappers=gym_env_wrappers
         )
     else:
-        environment = tfrl.environments.vector_py_environment.load(
+        environment = tfrl.environments.gymnasium.vector_py_environment.load(
             name, num_envs, gym_env_wrappers=gym_env_wrappers
         )
     if positions is not None:

@@ -42,7 +42,7 @@ def make_agent(
     )
     reward_normalizer = None
     if config.get("normalize_rewards"):
-        reward_normalizer = utils.reward_normalizer.RewardNormalizer(
+        reward_normalizer = utils.normalizers.reward_normalizer.RewardNormalizer(
             environment.batch_size, config.gamma
         )
     rate = training.follow_progress(

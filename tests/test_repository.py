@@ -182,6 +182,13 @@ def _imported_names(module):
     return names - set(ast.literal_eval(exported[1]) if exported else ())
 
 
+def test_no_folder_of_the_package_has_more_than_thirty_modules():
+    parents = [path.parent for path in (REPOSITORY / "tfrl").rglob("*.py")]
+    assert len(set(parents)) > 50
+    full = {str(parent) for parent in parents if parents.count(parent) > 30}
+    assert full == set(), "divide them into folders that say what they hold"
+
+
 def test_an_editable_install_is_a_plain_path(tmp_path):
     # Type checkers and editors do not follow the finders that setuptools makes else.
     pytest.importorskip("setuptools", minversion="77")

@@ -197,7 +197,8 @@ _OF_ACME = {
         "wrappers.video.MujocoVideoWrapper": _VIDEO,
     }.items()
 }
-# Where names are now: the modules that hold Acme's programs alone.
+# Where names are now: the modules that hold Acme's programs alone, and modules of other
+# packages that are in folders of these now.
 MOVED = {
     "tfrl.adders": "tfrl.acme.adders",
     "tfrl.core": "tfrl.acme.core",
@@ -219,6 +220,17 @@ MOVED = {
     "tfrl.agents.mpo.MPO": "tfrl.acme.agents.tf.mpo.MPO",
     "tfrl.datasets.reverb": "tfrl.acme.datasets.reverb",
     "tfrl.datasets.make_reverb_dataset": "tfrl.acme.datasets.make_reverb_dataset",
+    "tfrl.environments.dm_env_wrapper": "tfrl.environments.dm_env.dm_env_wrapper",
+    "tfrl.environments.state_adapters": "tfrl.environments.gymnasium.state_adapters",
+    "tfrl.environments.vector_py_environment": (
+        "tfrl.environments.gymnasium.vector_py_environment"
+    ),
+    "tfrl.networks.initializers": "tfrl.networks.layers.initializers",
+    "tfrl.networks.preprocessing": "tfrl.networks.layers.preprocessing",
+    "tfrl.networks.value_head": "tfrl.networks.heads.value_head",
+    "tfrl.utils.reward_normalizer": "tfrl.utils.normalizers.reward_normalizer",
+    "tfrl.utils.schedules": "tfrl.utils.optimization.schedules",
+    "tfrl.utils.seeds": "tfrl.utils.random_numbers.seeds",
     "tfrl.utils.counting": "tfrl.acme.utils.counting",
     "tfrl.utils.tf2_utils": "tfrl.acme.tf.utils",
     **{

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import agents, networks, policies
-from tfrl.networks import preprocessing
+from tfrl.networks.layers import preprocessing
 from tfrl.specs import tensor_spec
 
 CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2, name="choice")

@@ -27,7 +27,7 @@ from tfrl.replay_buffers import TFPrioritizedReplayBuffer
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import replay_updates
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 OBSERVATION = {
     "place": tensor_spec.BoundedTensorSpec([], tf.int64, 0, 4),

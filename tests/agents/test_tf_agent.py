@@ -9,7 +9,8 @@ from tfrl.agents import tf_agent
 from tfrl.policies import random_tf_policy
 from tfrl.specs import array_spec, tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, optimizers
+from tfrl.utils import common
+from tfrl.utils.optimization import optimizers
 
 OBSERVATION = {"a": tf.TensorSpec([2], tf.float32)}
 TIME_STEP = ts.time_step_spec(OBSERVATION)

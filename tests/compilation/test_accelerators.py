@@ -13,7 +13,7 @@ from tfrl.compilation import accelerators
 from tfrl.metrics.tf_deque import TFDeque
 from tfrl.replay_buffers.ring import sum_tree
 from tfrl.trajectories import episodes, trajectory, transitions
-from tfrl.utils import permutations, seeds
+from tfrl.utils.random_numbers import permutations, seeds
 
 GPU = "/device:GPU:0"
 SEED = [3, 8]

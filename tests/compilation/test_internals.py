@@ -22,11 +22,13 @@ from tfrl.compilation import (
 )
 from tfrl.drivers import dynamic_step_driver
 from tfrl.environments import native, suite_gym, tf_py_environment
-from tfrl.networks import q_network, seeding
+from tfrl.networks import q_network
+from tfrl.networks.construction import seeding
 from tfrl.policies import policy_saver, random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import tensor_spec
-from tfrl.utils import nest_utils, optimizers
+from tfrl.utils import nest_utils
+from tfrl.utils.optimization import optimizers
 
 CLASSES = "__class__"
 EVERY = [*internals.NAMES, internals.XLA_FFI_API, "_frameskip", CLASSES]

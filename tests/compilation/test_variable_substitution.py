@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.compilation import variable_substitution
-from tfrl.utils import optimizers
+from tfrl.utils.optimization import optimizers
 
 F32 = np.float32
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
 from tfrl.compilation import vectorized_map_converters
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 PHILOX = 1
 KEYS = np.array([[1], [2**63 + 5], [0]], np.uint64)

@@ -10,7 +10,7 @@ from tfrl.distributions import (
     squash_to_spec,
 )
 from tfrl.specs import bounded_tensor_spec
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 SEED = tf.constant([3, 4], tf.int64)
 PROBS = np.array([0.1, 0.0, 0.6, 0.3])

@@ -16,9 +16,9 @@ from tfrl.environments import (
     tf_environment,
     tf_py_environment,
     tf_wrappers,
-    vector_py_environment,
     wrappers,
 )
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.train.loops import collect_loop
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 import tree
 
 from tfrl import testing
-from tfrl.environments import state_adapters, suite_envpool, tf_py_environment
-from tfrl.environments.gymnasium import envpool_vector_env
+from tfrl.environments import suite_envpool, tf_py_environment
+from tfrl.environments.gymnasium import envpool_vector_env, state_adapters
 from tfrl.specs import array_spec
 
 pytest.importorskip("envpool")

@@ -17,8 +17,8 @@ from tfrl.environments import (
     tf_py_environment,
     tf_wrappers,
     utils,
-    vector_py_environment,
 )
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 

@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from tfrl.environments import (
-    batched_py_environment,
-    py_environment,
-    suite_gym,
-    utils,
-    vector_py_environment,
-)
+from tfrl.environments import batched_py_environment, py_environment, suite_gym, utils
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 

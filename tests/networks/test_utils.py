@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfrl.networks import seeding, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import seeding
 
 
 @pytest.mark.parametrize(

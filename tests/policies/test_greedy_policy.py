@@ -14,7 +14,7 @@ from tfrl.savers import whole_checkpoints
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 OBSERVATION = tf.TensorSpec([3], tf.float32)
 DISCRETE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)

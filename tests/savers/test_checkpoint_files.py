@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.savers import checkpoint_files
-from tfrl.utils import optimizers
+from tfrl.utils.optimization import optimizers
 
 
 @pytest.mark.parametrize(

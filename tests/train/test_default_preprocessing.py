@@ -6,13 +6,10 @@ import pytest
 import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import (
-    native,
-    py_environment,
-    tf_py_environment,
-    vector_py_environment,
-)
-from tfrl.networks import preprocessing, q_network
+from tfrl.environments import native, py_environment, tf_py_environment
+from tfrl.environments.gymnasium import vector_py_environment
+from tfrl.networks import q_network
+from tfrl.networks.layers import preprocessing
 from tfrl.policies import policy_saver
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec, tensor_spec

@@ -22,8 +22,8 @@ from tfrl.environments import (
     suite_gym,
     suite_mujoco,
     tf_py_environment,
-    vector_py_environment,
 )
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.networks import actor_distribution_network, q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.savers import serialization

@@ -15,7 +15,7 @@ from tfrl import policies, train
 from tfrl.environments import native, suite_gym, tf_py_environment
 from tfrl.eval import evaluate
 from tfrl.replay_buffers import TFPrioritizedReplayBuffer, TFUniformReplayBuffer
-from tfrl.utils import ou_process
+from tfrl.utils.random_numbers import ou_process
 
 ITERATIONS = 20
 Setting = collections.namedtuple(

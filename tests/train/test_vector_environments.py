@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
-from tfrl.environments import tf_py_environment, vector_py_environment
+from tfrl.environments import tf_py_environment
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.trajectories import time_step as ts

@@ -18,7 +18,9 @@ from tfrl.agents import (
 )
 from tfrl.policies import tf_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, optimizers, seeds
+from tfrl.utils import common
+from tfrl.utils.optimization import optimizers
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl.agents import actor_critic_networks

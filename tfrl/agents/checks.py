@@ -14,7 +14,8 @@ from tfrl.compilation import context
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import actions, nest_utils, number_checks, optimizers
+from tfrl.utils import actions, nest_utils, number_checks
+from tfrl.utils.optimization import optimizers
 
 # The classes of agents that have warned of actors whose actions leave their bounds.
 _warned: set[type] = set()

@@ -17,7 +17,7 @@ from tfrl import losses
 from tfrl.agents import checks, transitions, updates
 from tfrl.losses import masking
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl.agents.actor_critic import ActorCriticAgent

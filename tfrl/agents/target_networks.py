@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrl.agents import checks
 from tfrl.networks import network as network_lib
-from tfrl.networks import seeding
+from tfrl.networks.construction import seeding
 from tfrl.utils import common
 
 if TYPE_CHECKING:

@@ -17,8 +17,10 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import hooks, optimizers, seeds, summaries, tracking, variables
-from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils import hooks, summaries, tracking, variables
+from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.optimization import optimizers
+from tfrl.utils.random_numbers import seeds
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 from tfrl.utils.variables import VariableList
 

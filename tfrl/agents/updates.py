@@ -16,7 +16,8 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.compilation import replicas, variable_substitution
 from tfrl.typing import types
-from tfrl.utils import common, optimizers, variables
+from tfrl.utils import common, variables
+from tfrl.utils.optimization import optimizers
 
 
 class Batch(NamedTuple):

@@ -23,10 +23,10 @@ _CALL_NOTHING_OF_USERS = (
     "environments.boundary",
     "environments.random_tf_environment",
     "losses",
-    "networks.checks",
+    "networks.construction.checks",
     "networks.network",
     "policies.random_tf_policy",
-    "policies.validation",
+    "policies.acting.validation",
     "replay_buffers.batch_check",
     "replay_buffers.episodic.episodic_reader",
     "replay_buffers.episodic.episodic_store",
@@ -50,7 +50,7 @@ _CALL_NOTHING_OF_USERS = (
     "utils.composite",
     "utils.nests.batching",
     "utils.nests.checks",
-    "utils.seeds",
+    "utils.random_numbers.seeds",
     "utils.variables",
 )
 

@@ -1,8 +1,9 @@
 """Adds converters of operations to `tf.vectorized_map`.
 
 For an operation without a converter, `tf.vectorized_map` loops over the copies.
-`conversions` adds converters for bit casts and for the random numbers of `utils.seeds`,
-and a converter that multiplies many small matrices faster than TensorFlow's own.
+`conversions` adds converters for bit casts and for the random numbers of
+`utils.random_numbers.seeds`, and a converter that multiplies many small matrices faster
+than TensorFlow's own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfrl.compilation import replicas
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 
 def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:

@@ -29,8 +29,8 @@ from tfrl.metrics import tf_metric
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import seeds
 from tfrl.utils.nests import structure
+from tfrl.utils.random_numbers import seeds
 
 
 class LoopDriver(driver.Driver):

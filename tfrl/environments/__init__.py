@@ -2,8 +2,9 @@
 
 A `PyEnvironment` takes and returns NumPy arrays, a `TFEnvironment` tensors;
 `TFPyEnvironment` turns the first into the second. `suite_gym.load` makes one of
-Gymnasium's environments, `vector_py_environment.load` a batch of them. The environments
-in `native` are written in TensorFlow, so that XLA can compile a loop around them.
+Gymnasium's environments, `gymnasium.vector_py_environment.load` a batch of them. The
+environments in `native` are written in TensorFlow, so that XLA can compile a loop
+around them.
 
 >>> from tfrl.environments import suite_gym, tf_py_environment
 >>> environment = suite_gym.load("CartPole-v1")

@@ -2,9 +2,10 @@ from . import atari_preprocessing as atari_preprocessing
 from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
 from . import dm_control_wrapper as dm_control_wrapper
-from . import dm_env_wrapper as dm_env_wrapper
+from . import dm_env as dm_env
 from . import extras as extras
 from . import gym_wrapper as gym_wrapper
+from . import gymnasium as gymnasium
 from . import gymnasium_wrapper as gymnasium_wrapper
 from . import native as native
 from . import parallel_py_environment as parallel_py_environment
@@ -12,7 +13,6 @@ from . import py_environment as py_environment
 from . import py_to_dm_wrapper as py_to_dm_wrapper
 from . import random_py_environment as random_py_environment
 from . import random_tf_environment as random_tf_environment
-from . import state_adapters as state_adapters
 from . import suite_atari as suite_atari
 from . import suite_bsuite as suite_bsuite
 from . import suite_dm_control as suite_dm_control
@@ -27,7 +27,6 @@ from . import tf_py_environment as tf_py_environment
 from . import tf_wrappers as tf_wrappers
 from . import trajectory_replay as trajectory_replay
 from . import utils as utils
-from . import vector_py_environment as vector_py_environment
 from . import wrappers as wrappers
 from .atari_preprocessing import AtariPreprocessing as AtariPreprocessing
 from .atari_wrappers import AtariTimeLimit as AtariTimeLimit
@@ -35,8 +34,9 @@ from .atari_wrappers import FireOnReset as FireOnReset
 from .atari_wrappers import FrameStack4 as FrameStack4
 from .batched_py_environment import BatchedPyEnvironment as BatchedPyEnvironment
 from .dm_control_wrapper import DmControlWrapper as DmControlWrapper
-from .dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
+from .dm_env.dm_env_wrapper import DmEnvWrapper as DmEnvWrapper
 from .gym_wrapper import GymWrapper as GymWrapper
+from .gymnasium.vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
 from .gymnasium.wrapper import GymnasiumWrapper as GymnasiumWrapper
 from .parallel_py_environment import ParallelPyEnvironment as ParallelPyEnvironment
 from .py_environment import PyEnvironment as PyEnvironment
@@ -49,7 +49,6 @@ from .tf_wrappers import TFEnvironmentBaseWrapper as TFEnvironmentBaseWrapper
 from .trajectory_replay import TrajectoryReplay as TrajectoryReplay
 from .utils import get_tf_env as get_tf_env
 from .utils import validate_py_environment as validate_py_environment
-from .vector_py_environment import VectorPyEnvironment as VectorPyEnvironment
 from .workers.process_py_environment import ProcessPyEnvironment as ProcessPyEnvironment
 from .wrappers import ActionClipWrapper as ActionClipWrapper
 from .wrappers import ActionDiscretizeWrapper as ActionDiscretizeWrapper

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.environments import dm_control_state, dm_env_wrapper
+from tfrl.environments.dm_env import dm_control_state, dm_env_wrapper
 from tfrl.trajectories import time_step as ts
 
 _FLOAT32 = {np.dtype(np.float64): np.dtype(np.float32)}

@@ -11,7 +11,8 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, number_checks, seeds
+from tfrl.utils import nest_utils, number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 class RandomTFEnvironment(tf_environment.TFEnvironment):

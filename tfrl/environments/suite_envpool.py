@@ -19,8 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.environments import extras, vector_py_environment
-from tfrl.environments.gymnasium import envpool_trial, envpool_vector_env
+from tfrl.environments import extras
+from tfrl.environments.gymnasium import (
+    envpool_trial,
+    envpool_vector_env,
+    vector_py_environment,
+)
 from tfrl.utils import number_checks
 
 _EXTRA = "pip install 'tfrl[envpool]'"

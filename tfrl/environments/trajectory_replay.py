@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory as trajectory_lib
-from tfrl.utils import common, nest_utils, seeds
+from tfrl.utils import common, nest_utils
+from tfrl.utils.random_numbers import seeds
 
 
 class TrajectoryReplay:

@@ -17,7 +17,8 @@ from tfrl.eval import supervision as supervision_lib
 from tfrl.metrics import episode_sums
 from tfrl.system import interrupts
 from tfrl.typing import types
-from tfrl.utils import call_sizes, number_checks, seeds
+from tfrl.utils import call_sizes, number_checks
+from tfrl.utils.random_numbers import seeds
 
 # The limit of a supervised evaluation, for each episode. The longest episodes that are
 # usual, in Atari games, have 27,000 steps.

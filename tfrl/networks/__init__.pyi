@@ -4,43 +4,31 @@ from . import actor_network as actor_network
 from . import actor_rnn_network as actor_rnn_network
 from . import categorical_projection_network as categorical_projection_network
 from . import categorical_q_network as categorical_q_network
-from . import checks as checks
-from . import continuous as continuous
-from . import cosine_embedding as cosine_embedding
+from . import construction as construction
 from . import critic_ensemble_network as critic_ensemble_network
 from . import critic_network as critic_network
 from . import critic_rnn_network as critic_rnn_network
-from . import dense as dense
-from . import distributional as distributional
 from . import dueling_q_network as dueling_q_network
 from . import encoding_network as encoding_network
 from . import expand_dims_layer as expand_dims_layer
-from . import initializers as initializers
+from . import heads as heads
 from . import layer_utils as layer_utils
+from . import layers as layers
 from . import lstm_encoding_network as lstm_encoding_network
 from . import mask_splitter_network as mask_splitter_network
-from . import multiplexers as multiplexers
 from . import nest_map as nest_map
 from . import network as network
-from . import noisy as noisy
 from . import normal_projection_network as normal_projection_network
 from . import normalized_network as normalized_network
-from . import policy_value as policy_value
-from . import preprocessing as preprocessing
 from . import q_network as q_network
 from . import q_rnn_network as q_rnn_network
 from . import quantile_q_network as quantile_q_network
-from . import recorded_layer as recorded_layer
-from . import recurrence as recurrence
-from . import seeding as seeding
 from . import sequential as sequential
-from . import signatures as signatures
 from . import (
     state_dependent_noise_projection_network as state_dependent_noise_projection_network,  # noqa: E501
 )
 from . import test_utils as test_utils
 from . import utils as utils
-from . import value_head as value_head
 from . import value_network as value_network
 from . import value_rnn_network as value_rnn_network
 from .actor_distribution_network import (
@@ -55,41 +43,43 @@ from .categorical_projection_network import (
     CategoricalProjectionNetwork as CategoricalProjectionNetwork,
 )
 from .categorical_q_network import CategoricalQNetwork as CategoricalQNetwork
-from .continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
-from .continuous import LayerNormMLP as LayerNormMLP
-from .continuous import NearZeroInitializedLinear as NearZeroInitializedLinear
 from .critic_ensemble_network import (
     CriticEnsembleNetwork as CriticEnsembleNetwork,
 )
 from .critic_network import CriticNetwork as CriticNetwork
 from .critic_rnn_network import CriticRnnNetwork as CriticRnnNetwork
-from .distributional import CategoricalHead as CategoricalHead
-from .distributional import DiscreteValuedHead as DiscreteValuedHead
-from .distributional import GaussianMixtureHead as GaussianMixtureHead
-from .distributional import MultivariateGaussianMixture as MultivariateGaussianMixture
-from .distributional import (
-    MultivariateNormalDiagHead as MultivariateNormalDiagHead,
-)
-from .distributional import UnivariateGaussianMixture as UnivariateGaussianMixture
 from .dueling_q_network import DuelingQNetwork as DuelingQNetwork
 from .encoding_network import EncodingNetwork as EncodingNetwork
 from .expand_dims_layer import ExpandDims as ExpandDims
+from .heads.distributional import CategoricalHead as CategoricalHead
+from .heads.distributional import DiscreteValuedHead as DiscreteValuedHead
+from .heads.distributional import GaussianMixtureHead as GaussianMixtureHead
+from .heads.distributional import (
+    MultivariateGaussianMixture as MultivariateGaussianMixture,
+)
+from .heads.distributional import (
+    MultivariateNormalDiagHead as MultivariateNormalDiagHead,
+)
+from .heads.distributional import UnivariateGaussianMixture as UnivariateGaussianMixture
+from .heads.policy_value import PolicyValueHead as PolicyValueHead
+from .layers.continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
+from .layers.continuous import LayerNormMLP as LayerNormMLP
+from .layers.continuous import NearZeroInitializedLinear as NearZeroInitializedLinear
+from .layers.multiplexers import CriticMultiplexer as CriticMultiplexer
+from .layers.noisy import NoisyDense as NoisyDense
+from .layers.preprocessing import default_preprocessing as default_preprocessing
 from .lstm_encoding_network import LSTMEncodingNetwork as LSTMEncodingNetwork
 from .lstm_encoding_network import LstmEncodingNetwork as LstmEncodingNetwork
 from .mask_splitter_network import MaskSplitterNetwork as MaskSplitterNetwork
-from .multiplexers import CriticMultiplexer as CriticMultiplexer
 from .nest_map import NestFlatten as NestFlatten
 from .nest_map import NestMap as NestMap
 from .network import DistributionNetwork as DistributionNetwork
 from .network import Network as Network
 from .network import create_variables as create_variables
-from .noisy import NoisyDense as NoisyDense
 from .normal_projection_network import (
     NormalProjectionNetwork as NormalProjectionNetwork,
 )
 from .normalized_network import NormalizedNetwork as NormalizedNetwork
-from .policy_value import PolicyValueHead as PolicyValueHead
-from .preprocessing import default_preprocessing as default_preprocessing
 from .q_network import QNetwork as QNetwork
 from .q_rnn_network import QRnnNetwork as QRnnNetwork
 from .quantile_q_network import ImplicitQuantileNetwork as ImplicitQuantileNetwork

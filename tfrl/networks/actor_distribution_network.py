@@ -15,9 +15,9 @@ from tfrl.networks import (
     encoding_network,
     network,
     normal_projection_network,
-    seeding,
     utils,
 )
+from tfrl.networks.construction import seeding
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 

@@ -8,16 +8,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import (
-    actor_distribution_network,
-    lstm_encoding_network,
-    seeding,
-    utils,
-)
+from tfrl.networks import actor_distribution_network, lstm_encoding_network, utils
 from tfrl.networks.actor_distribution_network import (
     _categorical_projection_net,
     _normal_projection_net,
 )
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 

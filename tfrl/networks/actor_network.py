@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, seeding, utils
+from tfrl.networks import encoding_network, network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
 from tfrl.utils import actions, nest_utils

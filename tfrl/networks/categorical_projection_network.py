@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.networks import network, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import distribution_spec, sizes, tensor_spec
 from tfrl.typing import types
 

@@ -14,9 +14,9 @@ from tfrl.networks import (
     critic_network,
     encoding_network,
     network,
-    seeding,
     utils,
 )
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 from tfrl.utils import number_checks
 

@@ -8,7 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import actor_network, encoding_network, network, seeding, utils
+from tfrl.networks import actor_network, encoding_network, network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 

@@ -8,13 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import (
-    actor_network,
-    critic_network,
-    lstm_encoding_network,
-    seeding,
-    utils,
-)
+from tfrl.networks import actor_network, critic_network, lstm_encoding_network, utils
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 

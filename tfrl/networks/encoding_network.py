@@ -14,7 +14,8 @@ import keras
 import tensorflow as tf
 import tree
 
-from tfrl.networks import network, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 CONV_TYPE_2D = "2d"

@@ -12,7 +12,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, recurrence, seeding, utils
+from tfrl.networks import encoding_network, network, utils
+from tfrl.networks.construction import recurrence, seeding
 from tfrl.typing import types
 
 # The `implementation` of Keras' LSTM cell with one matrix product for all gates.

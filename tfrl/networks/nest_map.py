@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 import tree
 
-from tfrl.networks import checks, network, seeding
+from tfrl.networks import network
+from tfrl.networks.construction import checks, seeding
 from tfrl.typing import types
 
 

@@ -15,7 +15,8 @@ import tensorflow as tf
 import tree
 
 from tfrl.compilation import internals
-from tfrl.networks import checks, layer_utils, recurrence, seeding, signatures
+from tfrl.networks import layer_utils
+from tfrl.networks.construction import checks, recurrence, seeding, signatures
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
 

@@ -11,7 +11,8 @@ import tensorflow as tf
 from typing_extensions import override
 
 from tfrl.keras_layers import bias_layer
-from tfrl.networks import network, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import seeding
 from tfrl.specs import distribution_spec, sizes
 from tfrl.typing import types
 from tfrl.utils import actions

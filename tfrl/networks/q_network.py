@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl.networks import encoding_network, network, seeding, utils, value_head
+from tfrl.networks import encoding_network, network, utils
+from tfrl.networks.construction import seeding
+from tfrl.networks.heads import value_head
 from tfrl.typing import types
 
 

@@ -8,13 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import (
-    lstm_encoding_network,
-    q_network,
-    seeding,
-    utils,
-    value_head,
-)
+from tfrl.networks import lstm_encoding_network, q_network, utils
+from tfrl.networks.construction import seeding
+from tfrl.networks.heads import value_head
 from tfrl.typing import types
 
 

@@ -8,15 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import (
-    cosine_embedding,
-    encoding_network,
-    network,
-    q_network,
-    seeding,
-    utils,
-    value_head,
-)
+from tfrl.networks import encoding_network, network, q_network, utils
+from tfrl.networks.construction import seeding
+from tfrl.networks.heads import value_head
+from tfrl.networks.layers import cosine_embedding
 from tfrl.typing import types
 from tfrl.utils import number_checks
 

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import checks, network, recurrence, seeding, utils
+from tfrl.networks import network, utils
+from tfrl.networks.construction import checks, recurrence, seeding
 from tfrl.typing import types
 
 

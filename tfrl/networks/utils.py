@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
-from tfrl.networks.seeding import SeedStream, clone_initializer
+from tfrl.networks.construction.seeding import SeedStream, clone_initializer
 
 __all__ = [
     "Activation",

@@ -1,14 +1,14 @@
+from . import acting as acting
 from . import actor_policy as actor_policy
 from . import async_policy_saver as async_policy_saver
+from . import bases as bases
 from . import batched_py_policy as batched_py_policy
 from . import boltzmann_policy as boltzmann_policy
 from . import categorical_q_policy as categorical_q_policy
-from . import deterministic as deterministic
 from . import epsilon_greedy_policy as epsilon_greedy_policy
 from . import fixed_policy as fixed_policy
 from . import gaussian_policy as gaussian_policy
 from . import greedy_policy as greedy_policy
-from . import noise_policy as noise_policy
 from . import ou_noise_policy as ou_noise_policy
 from . import policy_info_updater_wrapper as policy_info_updater_wrapper
 from . import policy_loader as policy_loader
@@ -25,10 +25,7 @@ from . import state_recording_policy as state_recording_policy
 from . import temporal_action_smoothing as temporal_action_smoothing
 from . import tf_policy as tf_policy
 from . import tf_py_policy as tf_py_policy
-from . import traced_action as traced_action
 from . import utils as utils
-from . import validation as validation
-from . import wrapper_policy as wrapper_policy
 from .actor_policy import ActorPolicy as ActorPolicy
 from .async_policy_saver import AsyncPolicySaver as AsyncPolicySaver
 from .batched_py_policy import BatchedPyPolicy as BatchedPyPolicy

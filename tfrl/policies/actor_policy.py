@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.networks import network, normalized_network
-from tfrl.policies import tf_policy, traced_action, utils, validation
+from tfrl.policies import tf_policy, utils
+from tfrl.policies.acting import traced_action, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
@@ -158,7 +159,7 @@ class ActorPolicy(tf_policy.TFPolicy):
 def _as_distribution(action_or_distribution: Any) -> Any:
     if not isinstance(action_or_distribution, tf.Tensor):
         return action_or_distribution
-    from tfrl.policies import deterministic
+    from tfrl.policies.acting import deterministic
 
     return deterministic.DeterministicWithLogProb(loc=action_or_distribution)
 

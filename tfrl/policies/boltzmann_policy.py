@@ -6,11 +6,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils, wrapper_policy
+from tfrl.policies import tf_policy, utils
+from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, schedules
+from tfrl.utils import number_checks
+from tfrl.utils.optimization import schedules
 
 
 class BoltzmannPolicy(wrapper_policy.WrapperPolicy):

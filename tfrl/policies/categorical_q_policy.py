@@ -15,7 +15,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, number_checks, schedules
+from tfrl.utils import common, number_checks
+from tfrl.utils.optimization import schedules
 
 
 class CategoricalQPolicy(q_policy.QPolicy):

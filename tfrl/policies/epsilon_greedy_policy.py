@@ -7,18 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import (
-    greedy_policy,
-    random_tf_policy,
-    tf_policy,
-    utils,
-    wrapper_policy,
-)
+from tfrl.policies import greedy_policy, random_tf_policy, tf_policy, utils
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils, number_checks, schedules, seeds
+from tfrl.utils import nest_utils, number_checks
+from tfrl.utils.optimization import schedules
+from tfrl.utils.random_numbers import seeds
 
 # Below this number of actions, a random float32 in [0, 1) picks every action with the
 # same probability, to a relative error of 2^-7. For more actions integers are drawn.
@@ -53,7 +50,7 @@ class EpsilonGreedyPolicy(wrapper_policy.WrapperPolicy):
           policy: The policy whose greedy action is taken.
           epsilon: A number in [0, 1], a scalar tensor or variable, a callable that
             returns one of these, or a Keras schedule of `step`; see
-            `tfrl.utils.schedules`.
+            `tfrl.utils.optimization.schedules`.
           exploration_mask: Zeros and ones, `[num_actions]`. Exploration takes only
             actions marked 1.
           info_fields_to_inherit_from_greedy: Fields of `info` that are always taken

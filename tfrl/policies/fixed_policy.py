@@ -107,7 +107,7 @@ class FixedPolicy(tf_policy.TFPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        from tfrl.policies import deterministic
+        from tfrl.policies.acting import deterministic
 
         step = self._fixed_step(time_step, policy_state)
         return step._replace(

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfrl.policies import noise_policy, tf_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import noise_policy
 from tfrl.typing import types
-from tfrl.utils import number_checks, schedules, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.optimization import schedules
+from tfrl.utils.random_numbers import seeds
 
 
 class GaussianPolicy(noise_policy.NoisePolicy):

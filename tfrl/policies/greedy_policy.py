@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.policies import tf_policy, wrapper_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -55,7 +56,7 @@ class GreedyPolicy(wrapper_policy.WrapperPolicy):
     def _distribution(
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> policy_step.PolicyStep:
-        from tfrl.policies import deterministic
+        from tfrl.policies.acting import deterministic
 
         step = self._wrapped_policy._greedy_action(time_step, policy_state)
         return step._replace(
@@ -70,7 +71,7 @@ def __getattr__(name: str) -> Any:
     # TF-Agents has this class in this module. It is defined in another module, so that
     # acting greedily does not import TFP.
     if name == "DeterministicWithLogProb":
-        from tfrl.policies import deterministic
+        from tfrl.policies.acting import deterministic
 
         return deterministic.DeterministicWithLogProb
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

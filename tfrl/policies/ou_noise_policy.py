@@ -8,11 +8,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import noise_policy, tf_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import noise_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import ou_process
+from tfrl.utils.random_numbers import ou_process
 
 
 class OUNoisePolicy(noise_policy.NoisePolicy):

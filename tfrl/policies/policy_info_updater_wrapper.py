@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, wrapper_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

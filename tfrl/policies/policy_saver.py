@@ -22,7 +22,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.policies import prediction, tf_policy, validation
+from tfrl.policies import tf_policy
+from tfrl.policies.acting import prediction, validation
 from tfrl.policies.saving import saved_model
 from tfrl.policies.saving.saved_model import (
     POLICY_SPECS_PBTXT,
@@ -35,7 +36,8 @@ from tfrl.system import paths
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, seeds, variables
+from tfrl.utils import number_checks, variables
+from tfrl.utils.random_numbers import seeds
 
 __all__ = [
     "POLICY_SPECS_PBTXT",

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.policies import prediction
+from tfrl.policies.acting import prediction
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.policies import prediction, py_policy, tf_policy
+from tfrl.policies import py_policy, tf_policy
+from tfrl.policies.acting import prediction
 from tfrl.policies.saving import saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, forwarding, nest_utils, seeds
+from tfrl.utils import common, forwarding, nest_utils
+from tfrl.utils.random_numbers import seeds
 
 
 class PyTFEagerPolicyBase(py_policy.PyPolicy):

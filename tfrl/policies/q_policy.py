@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from tfrl.networks import network
 from tfrl.networks import utils as network_utils
-from tfrl.policies import tf_policy, traced_action, utils, validation
+from tfrl.policies import tf_policy, utils
+from tfrl.policies.acting import traced_action, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

@@ -13,7 +13,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 
 class RandomTFPolicy(tf_policy.TFPolicy):

@@ -7,12 +7,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.distributions import sampling
-from tfrl.policies import tf_policy, wrapper_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils, number_checks, seeds
+from tfrl.utils import nest_utils, number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):

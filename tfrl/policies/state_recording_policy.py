@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from tfrl.policies import tf_policy, wrapper_policy
+from tfrl.policies import tf_policy
+from tfrl.policies.bases import wrapper_policy
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types

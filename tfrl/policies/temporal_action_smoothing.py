@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfrl.policies import tf_policy, utils, wrapper_policy
+from tfrl.policies import tf_policy, utils
+from tfrl.policies.bases import wrapper_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

@@ -14,12 +14,14 @@ import tensorflow as tf
 
 from tfrl.compilation import conversion
 from tfrl.distributions import sampling
-from tfrl.policies import prediction, traced_action, utils, validation
+from tfrl.policies import utils
+from tfrl.policies.acting import prediction, traced_action, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, hooks, nest_utils, seeds, tracking, variables
+from tfrl.utils import common, hooks, nest_utils, tracking, variables
+from tfrl.utils.random_numbers import seeds
 
 conversion.spare_modules()
 

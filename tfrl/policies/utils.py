@@ -10,7 +10,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import nest_utils, seeds
+from tfrl.utils import nest_utils
+from tfrl.utils.random_numbers import seeds
 
 
 class InfoFields:

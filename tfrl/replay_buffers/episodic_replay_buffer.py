@@ -14,7 +14,8 @@ from tfrl.replay_buffers.episodic import (
     episodic_store,
 )
 from tfrl.typing import types
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 BufferInfo = replay_buffer.BufferInfo
 

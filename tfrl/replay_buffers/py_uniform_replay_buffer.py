@@ -13,7 +13,8 @@ import tree
 
 from tfrl.replay_buffers import replay_buffer
 from tfrl.typing import types
-from tfrl.utils import number_checks, numpy_storage, seeds
+from tfrl.utils import number_checks, numpy_storage
+from tfrl.utils.random_numbers import seeds
 
 
 class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):

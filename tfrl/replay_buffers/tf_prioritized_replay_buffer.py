@@ -21,7 +21,9 @@ from tfrl.replay_buffers.ring import (
     row_format as row_formats,
 )
 from tfrl.typing import types
-from tfrl.utils import number_checks, schedules, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.optimization import schedules
+from tfrl.utils.random_numbers import seeds
 
 
 class PrioritizedBufferInfo(NamedTuple):

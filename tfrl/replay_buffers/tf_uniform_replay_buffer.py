@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.ring import ring_replay_buffer
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 BufferInfo = replay_buffer.BufferInfo
 

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.compilation import internals, replicas
-from tfrl.utils import common, optimizers, variables
+from tfrl.utils import common, variables
+from tfrl.utils.optimization import optimizers
 
 
 def check_parts(
@@ -56,9 +57,9 @@ def _check_applied_by_adapters(
         if isinstance(part, keras.optimizers.Optimizer) and id(part) not in adapted:
             raise ValueError(
                 f"agent {agent.name!r}: got the optimizer {part.name!r}, which it "
-                "applies by itself, expected a tfrl.utils.optimizers.OptimizerAdapter; "
-                "give it to a part of the update, or to self._apply, which average "
-                "the gradients of replicas."
+                "applies by itself, expected a tfrl.utils.optimization.optimizers."
+                "OptimizerAdapter; give it to a part of the update, or to self._apply, "
+                "which average the gradients of replicas."
             )
 
 

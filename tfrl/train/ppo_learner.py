@@ -35,7 +35,8 @@ import tensorflow as tf
 from tfrl.agents import tf_agent
 from tfrl.train import distribution, learner
 from tfrl.trajectories import episodes, trajectory
-from tfrl.utils import common, number_checks, seeds
+from tfrl.utils import common, number_checks
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl.agents.ppo import ppo_agent

@@ -60,7 +60,7 @@ Int = Union[int, np.int16, np.int32, np.int64, Tensor, Array]
 Bool = Union[bool, np.bool_, Tensor, Array]
 Float = Union[float, np.float16, np.float32, np.float64, Tensor, Array]
 FloatOrReturningFloat = Union[Float, Callable[[], Float]]
-# The values that `tfrl.utils.schedules` reads.
+# The values that `tfrl.utils.optimization.schedules` reads.
 FloatOrSchedule = Union[
     FloatOrReturningFloat, "keras.optimizers.schedules.LearningRateSchedule"
 ]

@@ -7,14 +7,11 @@ from . import example_encoding as example_encoding
 from . import example_encoding_dataset as example_encoding_dataset
 from . import mp4 as mp4
 from . import nest_utils as nest_utils
+from . import normalizers as normalizers
 from . import numpy_storage as numpy_storage
 from . import object_identity as object_identity
-from . import optimizers as optimizers
-from . import ou_process as ou_process
-from . import reward_normalizer as reward_normalizer
-from . import running_moments as running_moments
-from . import schedules as schedules
-from . import seeds as seeds
+from . import optimization as optimization
+from . import random_numbers as random_numbers
 from . import summaries as summaries
 from . import tensor_normalizer as tensor_normalizer
 from . import test_utils as test_utils

@@ -39,7 +39,7 @@ from tfrl.utils.actions import (
     spec_means_and_magnitudes,
 )
 from tfrl.utils.nests.structure import safe_has_state
-from tfrl.utils.ou_process import OUProcess, ornstein_uhlenbeck_process
+from tfrl.utils.random_numbers.ou_process import OUProcess, ornstein_uhlenbeck_process
 from tfrl.utils.summaries import (
     generate_tensor_summaries,
     summarize_scalar_dict,

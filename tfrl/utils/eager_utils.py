@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tfrl.utils import optimizers
+from tfrl.utils.optimization import optimizers
 from tfrl.utils.summaries import add_gradients_summaries, add_variables_summaries
 
 __all__ = [

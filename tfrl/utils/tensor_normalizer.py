@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.utils import nest_utils
-from tfrl.utils.running_moments import (
+from tfrl.utils.normalizers.running_moments import (
     RunningMoments,
     kahan_summation,
     masked_sum,

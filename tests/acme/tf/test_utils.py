@@ -4,7 +4,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl.acme.tf import utils as tf2_utils
-from tfrl.networks import distributional, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
 from tfrl.specs import array_spec
 
 NEST = {"b": tf.constant([[[1, 2], [3, 4]]]), "a": (tf.constant([5]),)}

@@ -12,7 +12,8 @@ from tfrl.distributions import sampling
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import seeds, variables
+from tfrl.utils import variables
+from tfrl.utils.random_numbers import seeds
 
 MID, LAST = 1, 2
 OBSERVATION = tf.TensorSpec([3], tf.float32)

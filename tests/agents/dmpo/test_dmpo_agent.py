@@ -13,7 +13,7 @@ from tfrl.distributions import discrete_valued
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 OBSERVATION = tf.TensorSpec([1], tf.float32)
 ACTION = BoundedTensorSpec([1], tf.float32, -2.0, 2.0)

@@ -11,7 +11,8 @@ from tfrl.agents.mpo import unit_actions
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds, tensor_normalizer
+from tfrl.utils import tensor_normalizer
+from tfrl.utils.random_numbers import seeds
 
 OBSERVATION = tf.TensorSpec([1], tf.float32)
 ACTION = BoundedTensorSpec([1], tf.float32, -1.0, 3.0)

@@ -29,8 +29,8 @@ from tfrl.policies import ou_noise_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import seeds as agent_seeds
 from tfrl.utils import variables
+from tfrl.utils.random_numbers import seeds as agent_seeds
 
 FIRST, MID, LAST = 0, 1, 2
 OBSERVATION = tf.TensorSpec([3], tf.float32)

@@ -11,7 +11,7 @@ from tfrl.policies import gaussian_policy
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import seeds
+from tfrl.utils.random_numbers import seeds
 
 OBSERVATION = tf.TensorSpec([1], tf.float32)
 ACTION = BoundedTensorSpec([1], tf.float32, -5, 5)

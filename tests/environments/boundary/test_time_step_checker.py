@@ -10,10 +10,10 @@ from tfrl.environments import (
     batched_py_environment,
     py_environment,
     suite_gym,
-    vector_py_environment,
     wrappers,
 )
 from tfrl.environments.boundary import time_step_checker
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 

@@ -6,7 +6,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import py_environment, suite_gym, vector_py_environment
+from tfrl.environments import py_environment, suite_gym
+from tfrl.environments.gymnasium import vector_py_environment
 
 ENVIRONMENTS = (
     "Acrobot-v1",

@@ -39,7 +39,7 @@ def test_the_arrays_that_are_derived_are_needed(check_resuming, monkeypatch):
     def forget_derived(env, state):
         set_state(env, {**state, "derived": {}})
 
-    from tfrl.environments import state_adapters
+    from tfrl.environments.gymnasium import state_adapters
 
     key = "gymnasium.envs.mujoco.ant_v5:AntEnv"
     monkeypatch.setitem(

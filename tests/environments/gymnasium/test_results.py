@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tfrl.environments import vector_py_environment
-from tfrl.environments.gymnasium import wrapper
+from tfrl.environments.gymnasium import vector_py_environment, wrapper
 
 OBSERVATION = np.zeros(2, np.float32)
 

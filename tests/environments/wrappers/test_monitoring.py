@@ -5,8 +5,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tfrl.environments import suite_gym, vector_py_environment, wrappers
-from tfrl.environments.gymnasium import wrapper
+from tfrl.environments import suite_gym, wrappers
+from tfrl.environments.gymnasium import vector_py_environment, wrapper
 
 
 def step_types(environment, steps):

@@ -78,7 +78,7 @@ def test_synchronized_statistics_are_those_of_the_whole_batch(results):
         ("statistics", "got a BatchNormalization with several replicas"),
         (
             "by_itself",
-            "which it applies by itself, expected a tfrl.utils.optimizers.",
+            "which it applies by itself, expected a tfrl.utils.optimization.optimizers",
         ),
         (
             "compiled",

@@ -2,7 +2,8 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
-from tfrl.environments import suite_gym, tf_py_environment, vector_py_environment
+from tfrl.environments import suite_gym, tf_py_environment
+from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.policies import random_tf_policy
 from tfrl.train.runs import video
 

@@ -22,7 +22,8 @@ from tfrl import agents, networks
 from tfrl.compilation import replicas
 from tfrl.train import learner, ppo_learner
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import optimizers, seeds
+from tfrl.utils.optimization import optimizers
+from tfrl.utils.random_numbers import seeds
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
 BATCH_SIZE, STEPS = 24, 5

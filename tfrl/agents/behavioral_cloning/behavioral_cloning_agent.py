@@ -44,7 +44,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import actions, nest_utils, optimizers, summaries
+from tfrl.utils import actions, nest_utils, summaries
+from tfrl.utils.optimization import optimizers
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 

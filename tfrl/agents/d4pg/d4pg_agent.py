@@ -33,7 +33,7 @@ from tfrl.agents import (
 from tfrl.policies import gaussian_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import optimizers
+from tfrl.utils.optimization import optimizers
 
 
 class D4pgInfo(NamedTuple):

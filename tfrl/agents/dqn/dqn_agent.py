@@ -32,14 +32,15 @@ from tfrl.agents import (
 from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import exploration
 from tfrl.losses import masking
-from tfrl.networks import noisy
 from tfrl.networks import utils as network_utils
+from tfrl.networks.layers import noisy
 from tfrl.policies import q_policy, tf_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, optimizers, schedules, summaries, variables
-from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils import common, summaries, variables
+from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.optimization import optimizers, schedules
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.qr_dqn import qr_dqn_agent
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 class IqnAgent(qr_dqn_agent.QrDqnAgent):

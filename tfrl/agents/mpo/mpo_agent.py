@@ -40,7 +40,9 @@ from tfrl.agents.mpo import unit_actions
 from tfrl.policies import greedy_policy
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, optimizers, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.optimization import optimizers
+from tfrl.utils.random_numbers import seeds
 
 
 class MpoLossInfo(NamedTuple):

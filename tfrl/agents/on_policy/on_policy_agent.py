@@ -26,7 +26,8 @@ from tfrl.policies import greedy_policy
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import nest_utils, number_checks, optimizers, variables
+from tfrl.utils import nest_utils, number_checks, variables
+from tfrl.utils.optimization import optimizers
 
 if TYPE_CHECKING:
     from tfrl.agents import options

@@ -11,7 +11,8 @@ from tfrl.agents import checks
 from tfrl.agents.on_policy import distribution_params
 from tfrl.networks import network as network_lib
 from tfrl.networks import normalized_network
-from tfrl.policies import actor_policy, traced_action, utils
+from tfrl.policies import actor_policy, utils
+from tfrl.policies.acting import traced_action
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts

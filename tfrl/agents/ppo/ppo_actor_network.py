@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import network, normal_projection_network, seeding, sequential
+from tfrl.networks import network, normal_projection_network, sequential
+from tfrl.networks.construction import seeding
 from tfrl.utils import actions
 
 if TYPE_CHECKING:

@@ -34,8 +34,9 @@ from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import number_checks, schedules, variables
-from tfrl.utils.reward_normalizer import RewardNormalizer
+from tfrl.utils import number_checks, variables
+from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
+from tfrl.utils.optimization import schedules
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormalizer
 
 
@@ -162,8 +163,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           value_net: A `Network` (or Keras layer) that maps observations to values
             `[B]`. It may share layers with the actor.
           importance_ratio_clipping: The range `epsilon` of the clipped objective, such
-            as 0.2: a number, or a schedule as in `utils.schedules`; Keras schedules
-            follow the train step. 0 does not clip.
+            as 0.2: a number, or a schedule as in `utils.optimization.schedules`;
+            Keras schedules follow the train step. 0 does not clip.
           policy_l2_reg: The weight of the squares of the actor's kernels.
           value_function_l2_reg: The weight of the squares of the critic's kernels.
           shared_vars_l2_reg: The weight of the squares of kernels of both networks.

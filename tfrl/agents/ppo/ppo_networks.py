@@ -16,11 +16,11 @@ from tfrl.networks import (
     categorical_projection_network,
     network,
     normal_projection_network,
-    preprocessing,
-    seeding,
     value_network,
     value_rnn_network,
 )
+from tfrl.networks.construction import seeding
+from tfrl.networks.layers import preprocessing
 from tfrl.typing import types
 
 
@@ -49,7 +49,7 @@ def create_networks(
 
     Args:
       observation_spec: The nest of specs of the networks' observations, which
-        `networks.preprocessing.default_preprocessing` preprocesses.
+        `networks.layers.preprocessing.default_preprocessing` preprocesses.
       action_spec: The nest of bounded action specs.
       fc_layer_params: The units of each dense layer.
       conv_layer_params: `(filters, kernel_size, strides)` of each convolution, for

@@ -33,7 +33,8 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
-from tfrl.utils import number_checks, optimizers, schedules, summaries
+from tfrl.utils import number_checks, summaries
+from tfrl.utils.optimization import optimizers, schedules
 
 
 class PqnLossInfo(NamedTuple):

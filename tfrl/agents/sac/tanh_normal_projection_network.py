@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.networks import network, normal_projection_network, seeding, utils
+from tfrl.networks import network, normal_projection_network, utils
+from tfrl.networks.construction import seeding
 from tfrl.typing import types
 
 

@@ -132,7 +132,7 @@ def read_all(names: Sequence[str], wrapper: Any) -> dict[str, Any]:
         raise NotImplementedError(
             f"{type(wrapper).__qualname__}.get_state: {error}; this release of "
             "Gymnasium keeps the state elsewhere. Say how it is read and set with "
-            "tfrl.environments.state_adapters.register."
+            "tfrl.environments.gymnasium.state_adapters.register."
         ) from None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from tfrl.environments import py_environment, state_adapters
+from tfrl.environments import py_environment
 from tfrl.environments.boundary import action_arrays, copies, time_step_checker
-from tfrl.environments.gymnasium import results, rewards
+from tfrl.environments.gymnasium import results, rewards, state_adapters
 from tfrl.savers import serialization
 from tfrl.specs import array_spec
 from tfrl.specs.gym_spaces import spec_from_gym_space

@@ -14,7 +14,8 @@ from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import nest_utils, number_checks, seeds, tracking
+from tfrl.utils import nest_utils, number_checks, tracking
+from tfrl.utils.random_numbers import seeds
 
 _FIRST, _LAST = int(ts.StepType.FIRST), int(ts.StepType.LAST)
 # The step type of a time step that was not returned yet. `step` then resets, as after

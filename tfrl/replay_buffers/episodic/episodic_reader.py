@@ -10,7 +10,8 @@ from tfrl.compilation import trace_counts
 from tfrl.replay_buffers import replay_buffer
 from tfrl.replay_buffers.episodic import episodic_store
 from tfrl.typing import types
-from tfrl.utils import seeds, tracking
+from tfrl.utils import tracking
+from tfrl.utils.random_numbers import seeds
 
 BufferInfo = replay_buffer.BufferInfo
 

@@ -11,7 +11,8 @@ from tfrl.compilation import accelerators, host_calls
 from tfrl.replay_buffers.ring import relabelers, row_format
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 # A search for an episode's end divides the remaining range by this number at each
 # round.

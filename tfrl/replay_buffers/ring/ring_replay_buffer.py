@@ -25,7 +25,8 @@ from tfrl.compilation import accelerators, fast_function, host_calls, trace_coun
 from tfrl.replay_buffers import batch_check, replay_buffer
 from tfrl.replay_buffers.ring import packed_table
 from tfrl.replay_buffers.ring import row_format as row_formats
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types

@@ -13,7 +13,8 @@ from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
-from tfrl.utils import number_checks, permutations
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import permutations
 
 if TYPE_CHECKING:
     from tfrl.typing import types

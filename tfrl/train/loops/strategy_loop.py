@@ -30,7 +30,8 @@ from tfrl.agents import tf_agent
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.train import distribution, worker_group
 from tfrl.train.loops import dataset_loop, loop_checks, replay_updates
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 _Result = TypeVar("_Result")
 

@@ -20,7 +20,8 @@ from tfrl.environments.boundary import running_steps
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.system import interrupts
 from tfrl.train.loops import iteration_transform, loop_checks, lost_weights, placement
-from tfrl.utils import call_sizes, seeds
+from tfrl.utils import call_sizes
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl.typing import types

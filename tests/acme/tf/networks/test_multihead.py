@@ -4,7 +4,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl.acme.tf.networks import multihead
-from tfrl.networks import distributional, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
 
 
 def test_outputs_are_stacked_along_a_last_axis():

@@ -6,7 +6,8 @@ import tensorflow_probability as tfp
 
 from tfrl.acme.tf.networks import rescaling, stochastic
 from tfrl.distributions import sampling
-from tfrl.networks import distributional, sequential
+from tfrl.networks import sequential
+from tfrl.networks.heads import distributional
 from tfrl.specs import array_spec
 
 LOG_NORMAL = tfp.distributions.LogNormal([0.0, 1.0], [1.0, 0.5])

@@ -17,7 +17,8 @@ from tfrl.distributions import sampling
 from tfrl.networks import network
 from tfrl.policies import py_policy, py_tf_eager_policy, tf_policy
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import common, nest_utils, seeds
+from tfrl.utils import common, nest_utils
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     import dm_env

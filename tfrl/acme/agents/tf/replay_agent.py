@@ -16,7 +16,8 @@ from tfrl.networks import sequential
 from tfrl.specs import environment_spec as environment_spec_lib
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
-from tfrl.utils import number_checks, seeds
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 if TYPE_CHECKING:
     from tfrl import loggers

@@ -11,7 +11,8 @@ import tensorflow as tf
 from tfrl import absent
 from tfrl.acme.tf.networks import duelling, embedding, vision
 from tfrl.acme.tf.networks.vision import AtariTorso as AtariTorso
-from tfrl.networks import network, policy_value, sequential
+from tfrl.networks import network, sequential
+from tfrl.networks.heads import policy_value
 
 __getattr__, __path__ = absent.explained(__name__)
 

@@ -1,9 +1,11 @@
 """Torsos for continuous control."""
 
 from tfrl import absent
-from tfrl.networks.continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
-from tfrl.networks.continuous import LayerNormMLP as LayerNormMLP
-from tfrl.networks.continuous import (
+from tfrl.networks.layers.continuous import (
+    LayerNormAndResidualMLP as LayerNormAndResidualMLP,
+)
+from tfrl.networks.layers.continuous import LayerNormMLP as LayerNormMLP
+from tfrl.networks.layers.continuous import (
     NearZeroInitializedLinear as NearZeroInitializedLinear,
 )
 

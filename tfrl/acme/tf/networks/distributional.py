@@ -3,16 +3,18 @@
 from typing import Any
 
 from tfrl.acme.tf.networks.stochastic import ApproximateMode as ApproximateMode
-from tfrl.networks.distributional import CategoricalHead as CategoricalHead
-from tfrl.networks.distributional import DiscreteValuedHead as DiscreteValuedHead
-from tfrl.networks.distributional import GaussianMixtureHead as GaussianMixtureHead
-from tfrl.networks.distributional import (
+from tfrl.networks.heads.distributional import CategoricalHead as CategoricalHead
+from tfrl.networks.heads.distributional import DiscreteValuedHead as DiscreteValuedHead
+from tfrl.networks.heads.distributional import (
+    GaussianMixtureHead as GaussianMixtureHead,
+)
+from tfrl.networks.heads.distributional import (
     MultivariateGaussianMixture as MultivariateGaussianMixture,
 )
-from tfrl.networks.distributional import (
+from tfrl.networks.heads.distributional import (
     MultivariateNormalDiagHead as MultivariateNormalDiagHead,
 )
-from tfrl.networks.distributional import (
+from tfrl.networks.heads.distributional import (
     UnivariateGaussianMixture as UnivariateGaussianMixture,
 )
 

@@ -8,7 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import dense, recorded_layer
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import dense
 
 
 @keras.saving.register_keras_serializable("tfrl")

@@ -7,7 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
 
 
 @keras.saving.register_keras_serializable("tfrl")

@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from tfrl.compilation import context
 from tfrl.distributions import sampling
-from tfrl.networks import network, recorded_layer, sequential, utils
-from tfrl.utils import schedules
+from tfrl.networks import network, sequential, utils
+from tfrl.networks.construction import recorded_layer
+from tfrl.utils.optimization import schedules
 
 # Finite, since minus infinity would make the gradients of losses NaN.
 _ILLEGAL = -1e9

@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfrl import absent
-from tfrl.networks import recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
 
 __getattr__, __path__ = absent.explained(__name__)
 

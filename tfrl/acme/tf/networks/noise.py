@@ -7,8 +7,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.networks import recorded_layer
-from tfrl.utils import number_checks, seeds
+from tfrl.networks.construction import recorded_layer
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
 
 
 @keras.saving.register_keras_serializable("tfrl")

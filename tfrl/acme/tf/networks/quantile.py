@@ -9,8 +9,9 @@ import keras
 import tensorflow as tf
 
 from tfrl import absent
-from tfrl.networks import cosine_embedding, dense, recorded_layer
-from tfrl.utils import seeds
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import cosine_embedding, dense
+from tfrl.utils.random_numbers import seeds
 
 __getattr__, __path__ = absent.explained(__name__)
 

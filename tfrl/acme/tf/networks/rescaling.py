@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.acme.tf.networks import stochastic
-from tfrl.networks import recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
 from tfrl.specs import tensor_spec
 from tfrl.utils import actions
 

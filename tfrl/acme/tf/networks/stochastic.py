@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from tfrl.acme.tf import utils as tf2_utils
 from tfrl.distributions import sampling
-from tfrl.networks import recorded_layer, utils
-from tfrl.utils import seeds
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
+from tfrl.utils.random_numbers import seeds
 
 
 class DistributionLayer(recorded_layer.RecordedLayer):

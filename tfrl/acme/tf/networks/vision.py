@@ -13,7 +13,9 @@ import keras
 import tensorflow as tf
 
 from tfrl import absent
-from tfrl.networks import dense, initializers, recorded_layer, utils
+from tfrl.networks import utils
+from tfrl.networks.construction import recorded_layer
+from tfrl.networks.layers import dense, initializers
 
 __getattr__, __path__ = absent.explained(__name__)
 

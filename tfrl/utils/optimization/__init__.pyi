@@ -1,0 +1,2 @@
+from . import optimizers as optimizers
+from . import schedules as schedules

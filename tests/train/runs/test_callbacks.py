@@ -60,33 +60,39 @@ def iterations(path):
         return [int(row["iteration"]) for row in csv.DictReader(file)]
 
 
+class Keep(train.Callback):
+    """Keeps the evaluations, and the user's metrics."""
+
+    def __init__(self):
+        self.evaluations, self.metrics = [], []
+
+    def on_evaluation(self, result):
+        self.evaluations.append((result.iteration, result.environment_steps))
+
+    def on_log(self, row):
+        self.metrics.append({name: row.get(name) for name in ("twice", "never")})
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def kept():
+    """What a callback of `whole` has kept."""
+    return Keep()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, kept):
     """The folder of a run of 6 iterations, its weights, and its callback's events."""
     path = tmp_path_factory.mktemp("whole")
     diary = Diary()
     metrics = {"twice": lambda: tf.constant(2.5), "never": lambda: float("nan")}
-    run = make_run(path, callbacks=[diary, Keep()], metrics=metrics)
+    run = make_run(path, callbacks=[diary, kept], metrics=metrics)
     run.run()
     return path, weights(run), diary.events
 
 
-EVALUATIONS, METRICS = [], []
-
-
-class Keep(train.Callback):
-    """Keeps what `whole` has seen of evaluations, and of its user's metrics."""
-
-    def on_evaluation(self, result):
-        EVALUATIONS.append((result.iteration, result.environment_steps))
-
-    def on_log(self, row):
-        METRICS.append({name: row.get(name) for name in ("twice", "never")})
-
-
-def test_an_evaluation_says_at_which_iteration_it_was(whole):
+def test_an_evaluation_says_at_which_iteration_it_was(whole, kept):
     """Three steps and a boundary take four iterations, after eight initial ones."""
-    seen = EVALUATIONS
+    seen = kept.evaluations
     with open(whole[0] / "metrics.csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["evaluation_return"]]
     logged = [(int(row["iteration"]), int(row["environment_steps"])) for row in rows]
@@ -116,8 +122,9 @@ def test_a_run_that_is_stopped_before_it_begins_leaves_a_policy(tmp_path):
     assert (tmp_path / "policy" / "saved_model.pb").exists()
 
 
-def test_metrics_of_ones_own_are_logged_where_they_are_measured(whole):
-    assert METRICS == [{"twice": 2.5, "never": None}] * 4
+@pytest.mark.usefixtures("whole")
+def test_metrics_of_ones_own_are_logged_where_they_are_measured(kept):
+    assert kept.metrics == [{"twice": 2.5, "never": None}] * 4
 
 
 @pytest.mark.parametrize(

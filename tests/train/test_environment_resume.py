@@ -103,7 +103,7 @@ def make_reinforce(name, num_members, jit_compile):
         actor_network=actor_distribution_network.ActorDistributionNetwork(
             environment.observation_spec(),
             environment.action_spec(),
-            fc_layer_params=(),
+            fc_layer_params=(4,),
             seed=1,
         ),
         optimizer=keras.optimizers.Adam(1e-2),

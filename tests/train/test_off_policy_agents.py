@@ -164,7 +164,7 @@ def test_compiled_is_plain(plain, compiled):
     assert plain.infos[-1].train_steps == ITERATIONS
     assert plain.infos[-1].episodes > 0
     np.testing.assert_allclose(plain.infos, compiled.infos, rtol=1e-4)
-    assert len(plain.state) > 20
+    assert len(plain.state) >= 20
     for one, other in zip(plain.state, compiled.state, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     for one, other in zip(

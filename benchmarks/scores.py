@@ -375,6 +375,8 @@ def verdict(
     On the same kind of processor and the same versions, the returns and the final
     weights must be equal. Elsewhere a run is another draw: its return must lie within
     three standard deviations (at least 1 % of the mean) of the mean of the row's runs.
+    One run has no deviation, so another draw cannot be compared with it, and the row
+    counts as not verified.
 
     Args:
       row: The row of the table.
@@ -391,17 +393,15 @@ def verdict(
         is_same = all(row[field] == new[field] for field in ("return", "checksum"))
         words = "the same" if is_same else "not the same"
         return is_same, f"{name}: {both}; the final weights and the return are {words}."
+    elsewhere = f"{name}: {both}, on another processor or with other versions"
+    if len(rows) == 1:
+        return False, f"{elsewhere}; the row's one run has no deviation to compare by."
     returns = [float(other["return"]) for other in rows]
     mean = float(np.mean(returns))
-    reach = max(
-        3 * float(np.std(returns, ddof=min(1, len(returns) - 1))), abs(mean) / 100
-    )
+    reach = max(3 * float(np.std(returns, ddof=1)), abs(mean) / 100)
     is_within = abs(float(new["return"]) - mean) <= reach
     side = "within" if is_within else "outside"
-    return is_within, (
-        f"{name}: {both}, on another processor or with other versions; {side} "
-        f"{mean - reach:.1f} to {mean + reach:.1f}."
-    )
+    return is_within, f"{elsewhere}; {side} {mean - reach:.1f} to {mean + reach:.1f}."
 
 
 def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:

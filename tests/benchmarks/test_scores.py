@@ -124,6 +124,13 @@ def test_a_verified_run_is_the_same_here_and_near_its_row_elsewhere(now, is_good
     assert text.startswith("SAC on Pendulum-v1, seed 1: -150 in the table")
 
 
+def test_another_draw_cannot_be_compared_with_a_single_run():
+    row = row_of(scores.Run(SAC, 0), -150)
+    found, text = scores.verdict(row, {**row, "processor": "another"}, [row])
+    assert not found
+    assert text.endswith("; the row's one run has no deviation to compare by.")
+
+
 def test_the_page_says_which_settings_were_chosen_on_the_seeds_of_the_row():
     seen = dataclasses.replace(SAC, note="chosen on seeds 0 to 2")
     assert score_table.notes([SAC, seen])[-1:] == [

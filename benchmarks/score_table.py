@@ -180,9 +180,7 @@ def write(
             old.append(f"![{title}](scores/{picture.name})")
         film = entry.folder(int(own[0]["seed"]), logs) / "agent.mp4"
         if film.exists():
-            score_pictures.save_strip(
-                film, docs / "scores" / f"strip_{environment}.png"
-            )
+            score_pictures.save_strip(film, _strip_of(environment, docs))
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
     text = [_HEAD, *notes(entries), ""]
     for family, its in lines.items():
@@ -205,7 +203,7 @@ def _pictures(
         path = docs / "scores" / f"{_file_name(environment)}.png"
         path.parent.mkdir(exist_ok=True)
         score_pictures.draw_environment(environment, runs).savefig(path, dpi=100)
-        strip = path.with_name(f"strip_{path.name}")
+        strip = _strip_of(environment, docs)
         lines += [
             f"![Returns on {environment}](scores/{path.name})",
             *(
@@ -216,6 +214,10 @@ def _pictures(
             "",
         ]
     return lines
+
+
+def _strip_of(environment: str, docs: pathlib.Path) -> pathlib.Path:
+    return docs / "scores" / f"strip_{_file_name(environment)}.png"
 
 
 def _file_name(environment: str) -> str:

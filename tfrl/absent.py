@@ -303,9 +303,7 @@ def attach_stub(
     load, names, public = lazy_loader.attach_stub(package, filename)
 
     def attribute(name: str) -> Any:
-        explanation = NAMES.get(f"{package}.{name}")
-        if explanation is not None:
-            raise AttributeError(f"{package}.{name}: {explanation}")
+        _refuse_absent(package, name)
         return load(name)
 
     return attribute, names, public
@@ -322,12 +320,16 @@ def explained(module: str) -> tuple[Callable[[str], Any], list[str]]:
     """
 
     def attribute(name: str) -> Any:
-        explanation = NAMES.get(f"{module}.{name}")
-        if explanation is not None:
-            raise AttributeError(f"{module}.{name}: {explanation}")
+        _refuse_absent(module, name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return attribute, []
+
+
+def _refuse_absent(module: str, name: str) -> None:
+    explanation = NAMES.get(f"{module}.{name}")
+    if explanation is not None:
+        raise AttributeError(f"{module}.{name}: {explanation}")
 
 
 class _Finder(importlib.abc.MetaPathFinder):

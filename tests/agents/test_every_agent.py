@@ -273,7 +273,9 @@ def explained(agent):
     for record in RECORDS:
         if f"`{record.__name__}`" in text:
             names |= {field.name for field in dataclasses.fields(record)}
-    if f"`{agent.__mro__[1].__name__}`" in text:
+    base = agent.__mro__[1].__name__
+    says_so = rf"`{base}`(; see its constructor for|.* explain) the arguments"
+    if re.search(says_so, text, re.DOTALL):
         names |= inspect.signature(agent.__mro__[1]).parameters.keys()
     return names
 

@@ -1,4 +1,4 @@
-"""What an observer of an `EnvironmentLoop` is."""
+"""The interface of observers of an `EnvironmentLoop`."""
 
 from __future__ import annotations
 

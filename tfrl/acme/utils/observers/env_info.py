@@ -1,4 +1,4 @@
-"""`EnvInfoObserver`: statistics of the environment's `info`."""
+"""`EnvInfoObserver`: sums of the numbers in an environment's info."""
 
 from __future__ import annotations
 

@@ -18,9 +18,10 @@ import time
 
 from ml_collections import ConfigDict
 
+import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from configs import r2d2
-from examples import dqn, off_policy
 from tfrl import environments
+from tfrl.algorithms import registry
 
 _ITERATIONS = 2_500  # Between two lines.
 
@@ -60,8 +61,7 @@ def train(experiment: str, seed: int, folder: str) -> bool:
         environments.suite_bsuite.load(experiment, save_path=folder)
     )
     config = make_config(sweep.SETTINGS[experiment]["memory_length"], seed)
-    agent = dqn.make_agent(config, environment)
-    loop = off_policy.make_loop(config, environment, agent)
+    loop = registry.algorithm_of(config, environment).build()
     started, episodes = time.perf_counter(), 0
     while episodes < analysis.NUM_EPISODES:
         loop.run(_ITERATIONS)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import hashlib
-import importlib.util
 import itertools
 import json
 import pathlib
+import runpy
 from collections.abc import Mapping
+from typing import Any
 
-from examples import settings
+from tfrl.algorithms import registry
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "logs" / "scores"
-_NOTHING = object()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,30 +44,26 @@ class Entry:
     note: str = ""
 
     def settings(self) -> dict:
-        """Returns the values of the configuration, with the fields that flags set."""
-        path = ROOT / self.config
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        settings = module.get_config().to_dict()
+        """Returns the environment, the algorithm and its settings."""
+        values = runpy.run_path(str(ROOT / self.config))["get_config"]().to_dict()
         for flag in self.flags:
-            name, _, value = flag.removeprefix("--").partition("=")
-            settings[name.removeprefix("config.")] = value
-        return settings
+            name, _, text = flag.removeprefix("--").partition("=")
+            values[name.removeprefix("config.")] = _value_of(text)
+        chosen = registry.find(values["agent"]).Settings.of(values)
+        return {"env": values["env"], "agent": values["agent"], **chosen.to_dict()}
 
     def hash(self) -> str:
-        """Returns a hash of the configuration, without the seed and the device.
+        """Returns a hash of the settings, without the seed and the device.
 
-        A field that later versions have added does not count, as long as it means what
-        the versions before it did.
+        Settings at their defaults do not count, so that new ones change no hash.
         """
+        values = self.settings()
+        defaults = registry.find(values["agent"]).Settings.default_values()
         kept = {
             name: value
-            for name, value in self.settings().items()
+            for name, value in values.items()
             if name not in ("seed", "device")
-            and settings.LATER_FIELDS.get(name, _NOTHING) != value
+            and not (name in defaults and value == defaults[name])
         }
         text = json.dumps(kept, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -97,6 +94,14 @@ class Entry:
     def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
         """Returns where the outputs of the run with a seed are."""
         return logs / f"{self.name}_{self.hash()}_{seed}"
+
+
+def _value_of(text: str) -> Any:
+    """Returns the value that the text of a flag stands for."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 # The replay of a SAC that has seen 50,000 steps, and learned from few of them.

@@ -47,7 +47,7 @@ from benchmarks.score_entries import (
     ROOT,
     Entry,
 )
-from examples import cli
+from tfrl.algorithms import worlds
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -218,8 +218,8 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         environment = native.load(name, episodes, seed=123_456)
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
-        own = cli.environment_settings(run.entry.settings())
-        environment = cli.make_environment(name, episodes, 123_456, **own)
+        own = worlds.own_settings(run.entry.settings())
+        environment = worlds.make_environment(name, episodes, 123_456, **own)
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))
     result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()

@@ -2,11 +2,9 @@
 
 from ml_collections import ConfigDict
 
-from configs import c51
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = c51.get_config()
-    config.env = "MountainCar-v0"
-    return config
+    return registry.config_of("c51_mountain_car")

@@ -2,15 +2,9 @@
 
 from ml_collections import ConfigDict
 
-from configs import d4pg
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = d4pg.get_config()
-    config.env = "dm_control/cartpole-balance"  # Rewards in [0, 1].
-    config.gamma = 0.99  # Discount of a step.
-    config.vmin = 0.0  # The least return.
-    config.vmax = 100.0  # The greatest reward, 1, divided by 1 - gamma.
-    config.eval_interval = 5_000  # Iterations between evaluations.
-    return config
+    return registry.config_of("d4pg_cartpole")

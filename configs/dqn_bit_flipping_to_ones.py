@@ -9,23 +9,9 @@ steps.
 
 from ml_collections import ConfigDict
 
-from configs import dqn_bit_flipping
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = dqn_bit_flipping.get_config()
-    config.env = "BitFlippingToOnes10-v0"
-    config.num_iterations = 740  # 2 steps and 2 updates each: 1,500 steps.
-    config.goals_per_step = 5
-    config.batch_size = 32
-    config.learning_rate = 2e-3
-    config.final_learning_rate = 2e-3
-    config.gamma = 0.99
-    config.target_update_tau = 0.02
-    config.target_update_period = 1
-    config.epsilon_decay_iterations = 74
-    config.eval_interval = 74
-    config.log_interval = 74
-    config.checkpoint_interval = 740
-    return config
+    return registry.config_of("dqn_bit_flipping_to_ones")

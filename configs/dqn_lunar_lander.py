@@ -2,11 +2,9 @@
 
 from ml_collections import ConfigDict
 
-from configs import dqn_acrobot
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = dqn_acrobot.get_config()
-    config.env = "LunarLander-v3"
-    return config
+    return registry.config_of("dqn_lunar_lander")

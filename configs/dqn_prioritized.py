@@ -6,12 +6,9 @@ evaluation of 475 comes after 6,000 steps (median), with configs/dqn.py after 11
 
 from ml_collections import ConfigDict
 
-from configs import dqn
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = dqn.get_config()
-    config.replay = "prioritized"
-    config.learning_rate = 4e-3
-    return config
+    return registry.config_of("dqn_prioritized")

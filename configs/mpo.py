@@ -2,11 +2,9 @@
 
 from ml_collections import ConfigDict
 
-from configs import dmpo
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = dmpo.get_config()
-    config.agent = "mpo"
-    return config
+    return registry.config_of("mpo")

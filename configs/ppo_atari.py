@@ -9,27 +9,9 @@ but actor and critic share no layers.
 
 from ml_collections import ConfigDict
 
-from configs import ppo
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = ppo.get_config()
-    config.env = "PongNoFrameskip-v4"
-    config.emulator = "ale-py"  # Of Atari games; or envpool.
-    config.jit_compile = False  # On a CPU, XLA's convolutions are slower.
-    config.num_iterations = 9_765
-    config.collect_steps_per_iteration = 128
-    config.num_epochs = 4
-    config.conv_layer_params = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-    config.fc_layer_params = (512,)
-    config.activation = "relu"
-    config.learning_rate = 2.5e-4
-    config.clip_range = 0.1
-    config.gamma = 0.99
-    config.gae_lambda = 0.95
-    config.entropy_regularization = 0.01
-    config.eval_interval = 200
-    config.log_interval = 10
-    config.checkpoint_interval = 200
-    return config
+    return registry.config_of("ppo_atari")

@@ -5,23 +5,9 @@ A minibatch is one sequence of 64 steps.
 
 from ml_collections import ConfigDict
 
-from configs import ppo_pendulum
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = ppo_pendulum.get_config()
-    config.env = "PendulumNoVel-v1"
-    config.num_envs = 16
-    config.num_iterations = 97
-    config.collect_steps_per_iteration = 64
-    config.fc_layer_params = (64,)
-    config.lstm_size = 64
-    config.output_fc_layer_params = (64,)
-    config.normalize_rewards = True
-    config.normalize_advantages = False
-    config.anneal_learning_rate = True
-    config.eval_interval = 14
-    config.log_interval = 2
-    config.checkpoint_interval = 28
-    return config
+    return registry.config_of("ppo_pendulum_memory")

@@ -2,12 +2,9 @@
 
 from ml_collections import ConfigDict
 
-from configs import pqn
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = pqn.get_config()
-    config.env = "Acrobot-v1"
-    config.gamma = 0.99
-    return config
+    return registry.config_of("pqn_acrobot")

@@ -10,27 +10,9 @@ configs/dqn_atari.py.
 
 from ml_collections import ConfigDict
 
-from configs import dqn_atari
+from tfrl.algorithms import registry
 
 
 def get_config() -> ConfigDict:
     """Returns the settings, which flags of the scripts may override."""
-    config = dqn_atari.get_config()
-    config.agent = "rainbow"
-    config.num_iterations = 12_495_000
-    config.initial_collect_steps = 20_000
-    config.replay = "prioritized"
-    config.priority_exponent = 0.5
-    config.dueling = True
-    config.noisy_stddev = 0.5
-    config.n_step_update = 3
-    config.double_q = True
-    config.min_q_value = -10.0
-    config.max_q_value = 10.0
-    config.learning_rate = 6.25e-5
-    config.final_learning_rate = 6.25e-5
-    config.adam_epsilon = 1.5e-4
-    config.target_update_period = 2_000  # Updates: 8,000 steps.
-    config.initial_epsilon = 0.0
-    config.final_epsilon = 0.0
-    return config
+    return registry.config_of("rainbow_atari")

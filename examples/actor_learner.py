@@ -15,7 +15,6 @@ Watch it with `tensorboard --logdir=logs`.
 
 from __future__ import annotations
 
-from examples import checks, cli, sac
 from tfrl import (
     agents,
     environments,
@@ -25,6 +24,8 @@ from tfrl import (
     specs,
     train,
 )
+from tfrl.algorithms import registry
+from tfrl.command import cli
 
 CONFIG = cli.define_config("sac")
 _EVAL_DIR = "eval"
@@ -33,7 +34,7 @@ _EVAL_DIR = "eval"
 def main() -> None:
     """Builds actor, learner and replay, and lets actor and learner take turns."""
     config = cli.read_config(CONFIG, replay="service")
-    checks.check_at_most(config, "batch_size", "replay_capacity")
+    cli.check_at_most(config, "batch_size", "replay_capacity")
     cli.prepare("actor_learner", config)
     directory = cli.make_directory(
         "actor_learner",
@@ -47,8 +48,7 @@ def main() -> None:
     )
     environment = make_environment(config.env, config.seed)
     on_tensors = environments.TFPyEnvironment(environment)
-    cli.check_continuous_actions(config.env, on_tensors.action_spec(), "SAC")
-    agent = sac.make_agent(config, on_tensors)
+    agent = registry.algorithm_of(config, on_tensors).make_agent()
     train_step = agent.train_step_counter
 
     replay_buffer = make_replay_buffer(config, agent, directory)

@@ -26,11 +26,14 @@ import time
 import numpy as np
 from absl import flags
 
-from examples import checks, cli, dqn, off_policy, sweep_processes
+from examples import sweep_processes
 from tfrl import environments, train
+from tfrl.algorithms import action_kinds, registry, worlds
+from tfrl.command import cli
 from tfrl.system import quiet
 
-_CONFIG = cli.define_config("sweep_dqn")
+_CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+_CONFIG = cli.define_config("sweep_dqn", os.path.relpath(_CONFIGS) + os.sep)
 _NUM_SEEDS = flags.DEFINE_integer(
     "num_seeds", 8, "Runs with each learning rate.", lower_bound=1
 )
@@ -46,7 +49,7 @@ _PROCESSES = flags.DEFINE_integer(
 def main() -> None:
     """Runs the sweep and writes its curves."""
     config = cli.read_config(_CONFIG)
-    rates = checks.learning_rates(_LEARNING_RATES.value)
+    rates = sweep_processes.learning_rates(_LEARNING_RATES.value)
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
@@ -86,7 +89,7 @@ def train_in_one_program(
 ) -> train.SweepResult:
     """Trains all runs together; saves the configuration and the policy of each."""
 
-    def make(seed: int, learning_rate: float) -> train.OffPolicyLoop:
+    def make(seed: int, learning_rate: float) -> train.TrainingLoop:
         own = sweep_processes.run_config(config, learning_rate, seed)
         return make_loop(own, make_environment(config, seed))
 
@@ -125,26 +128,25 @@ def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironmen
     bins = config.num_action_bins
     environment: environments.TFEnvironment
     if config.env not in environments.native.names():
-        environment = cli.make_environment(config.env, config.num_envs, seed, bins)
+        environment = worlds.make_environment(config.env, config.num_envs, seed, bins)
     else:
-        environment = cli.make_native_environment(
+        environment = worlds.make_native_environment(
             config.env, config.num_envs, seed, bins
         )
-    cli.check_discrete_actions(config.env, environment.action_spec())
+    action_kinds.check_discrete(environment.action_spec(), "DQN", config.env)
     return environment
 
 
 def make_loop(
     config: cli.Config, environment: environments.TFEnvironment
-) -> train.OffPolicyLoop:
+) -> train.TrainingLoop:
     """Makes one run, as if it were trained alone.
 
     Args:
       config: The run's configuration; see `sweep_processes.run_config`.
       environment: The environment.
     """
-    agent = dqn.make_agent(config, environment)
-    return off_policy.make_loop(config, environment, agent)
+    return registry.algorithm_of(config, environment).build()
 
 
 class Progress:

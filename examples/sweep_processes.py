@@ -12,12 +12,35 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from examples import cli
 from tfrl import train
+from tfrl.algorithms import registry
+from tfrl.algorithms import settings as settings_lib
+from tfrl.command import cli
 from tfrl.system import interrupts, jobs
 
 # The rate, the seed and the folder of a run.
 Run = tuple[float, int, pathlib.Path]
+
+
+def learning_rates(words: Sequence[str]) -> list[float]:
+    """Returns the learning rates of the sweep, whose names of folders differ.
+
+    Raises:
+      ValueError: A word is no number that a learning rate can be, or two are the same.
+    """
+    remedy = "set --learning_rates=3e-4,1e-3, say"
+    try:
+        rates = [float(word) for word in words]
+    except ValueError:
+        rates = []
+    if not rates or len({f"{rate:g}" for rate in rates}) < len(rates):
+        raise ValueError(
+            f"learning_rates: expected different numbers, with commas, got "
+            f"{','.join(words)!r}; {remedy}."
+        )
+    for rate in rates:
+        settings_lib.FROM_0("learning_rates", rate, remedy=remedy)
+    return rates
 
 
 def train_all(
@@ -76,7 +99,7 @@ def train_dqn_flags(config: cli.Config, run: Run) -> list[str]:
 
 def run_config(config: cli.Config, rate: float, seed: int) -> cli.Config:
     """Returns the configuration with which train_dqn.py trains one run of the sweep."""
-    own = cli.default_config("dqn")
+    own = registry.config_for("dqn")
     own.update(_fields(config, rate, seed))
     return own
 

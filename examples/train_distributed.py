@@ -19,14 +19,18 @@ process is often faster: see docs/distributed.md.
 
 from __future__ import annotations
 
+import os
+import pathlib
 from typing import Any
 
 from absl import flags
 
-from examples import cli, distributed, runs
 from tfrl import distribute
+from tfrl.algorithms import distributed, worlds
+from tfrl.command import cli, runs
 
-CONFIG = cli.define_config("distributed_dqn")
+_SETTINGS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "distributed_"
+CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS))
 _NUM_ACTORS = flags.DEFINE_integer(
     "num_actors", 2, "Processes that collect.", lower_bound=1
 )
@@ -64,7 +68,7 @@ def main() -> None:
     config = cli.read_config(CONFIG)
     cli.refuse_environment_steps(config)
     cli.refuse_initial_run(config)
-    cli.refuse_games(config.env)
+    worlds.refuse_games(config.env)
     with config.unlocked():  # A run that is resumed has the same ones.
         config.num_shards = _NUM_SHARDS.value
         config.schedule = _SCHEDULE.value
@@ -112,7 +116,7 @@ def _make_launcher(settings: dict[str, Any]) -> distribute.Launcher:
             "give the address of this host for the others, such as 10.0.0.5:9000."
         )
     return distribute.CommandLauncher(
-        "examples.distributed:make_experiment",
+        "tfrl.algorithms.distributed:make_experiment",
         settings,
         host=host,
         port=int(port) or None,

@@ -7,24 +7,24 @@
     python -m examples.train_dqn --replay=prioritized
     python -m examples.train_dqn --config=configs/dqn_atari.py --env=ALE/Breakout-v5
 
-The settings are in configs/dqn.py, or in c51.py, qr_dqn.py and so on, and dqn.py makes
-the agent. To resume a run that was interrupted or killed, run the same command again.
-Watch it with `tensorboard --logdir=logs`, and play the best policy with
+`tfrl.algorithms` makes the agent, with the settings for the environment. To resume a
+run that was interrupted or killed, run the same command again. Watch it with
+`tensorboard --logdir=logs`, and play the best policy with
 `python -m examples.play --logdir=logs/dqn_CartPole-v1_0`.
 train_dqn_service.py does the same training with replay in a server.
 """
 
 from __future__ import annotations
 
-from examples import cli, dqn, off_policy, runs
+from tfrl.command import cli, runs
 
-CONFIG = cli.define_config("dqn")
+CONFIG = runs.define_config("dqn")
+NAMES = ("dqn", "c51", "qr_dqn", "iqn", "rainbow", "r2d2")
 
 
 def main() -> None:
-    """Trains the agent that the configuration names."""
-    config = cli.read_config(CONFIG)
-    runs.run(config, dqn.ALGORITHMS, dqn.make_agent, off_policy.make_loop)
+    """Trains the algorithm that the configuration names."""
+    runs.run(cli.read_config(CONFIG), NAMES)
 
 
 if __name__ == "__main__":

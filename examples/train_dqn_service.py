@@ -10,33 +10,35 @@ run the same command again; this also resumes a run that an earlier version star
 
 from __future__ import annotations
 
-from examples import checks, cli, dqn, runs, train_dqn, training
+from examples import train_dqn
 from tfrl import agents, environments, replay_buffers, replay_service, specs, train
+from tfrl.algorithms import registry
+from tfrl.command import cli, runs
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_dqn.CONFIG, replay="service")
-    checks.check_at_most(config, "batch_size", "replay_capacity")
-    name = cli.agent_name(config, dqn.ALGORITHMS)
+    cli.check_at_most(config, "batch_size", "replay_capacity")
+    name = cli.agent_name(config, train_dqn.NAMES)
     cli.prepare(name, config)
-    environment = training.make_environment(config)
+    algorithm = registry.algorithm_of(config)
     with train.device_scope(config.device):
-        agent = dqn.make_agent(config, environment)
+        agent = algorithm.make_agent()
         agent.initialize()
         runs.load_initial_weights(name, config, agent)
     directory = cli.make_directory(name, config)
     loop = train.OffPolicyLoop(
-        environment,
+        algorithm.environment,
         agent,
-        make_replay_buffer(config, environment, agent, directory),
+        make_replay_buffer(config, algorithm.environment, agent, directory),
         collect_steps_per_iteration=config.collect_steps_per_iteration,
         train_steps_per_iteration=config.train_steps_per_iteration,
         initial_collect_steps=config.initial_collect_steps,
         sample_batch_size=config.batch_size,
         seed=config.seed,
     )
-    runs.run_loop(config, loop, directory, dqn.ALGORITHMS[name])
+    runs.run_loop(config, loop, directory)
 
 
 def make_replay_buffer(

@@ -13,21 +13,20 @@ was interrupted or killed, run the same command again. Watch it with
 
 from __future__ import annotations
 
-import functools
+from tfrl.algorithms import distributed
+from tfrl.command import actors, cli, runs
 
-from examples import actors, cli, distributed, impala, runs
-from tfrl import agents, environments, train
-
-CONFIG = cli.define_config("impala")
+CONFIG = runs.define_config("impala")
+NUM_ACTORS = actors.define_flag()
 
 
 def main() -> None:
     """Trains IMPALA, in one process or with actors."""
     config = cli.read_config(CONFIG)
-    if actors.NUM_ACTORS.value:
+    if NUM_ACTORS.value:
         train_with_actors(config)
         return
-    runs.run(config, {"impala": "IMPALA"}, impala.make_agent, make_loop)
+    runs.run(config, ("impala",))
 
 
 def train_with_actors(config: cli.Config) -> None:
@@ -35,33 +34,12 @@ def train_with_actors(config: cli.Config) -> None:
     period = config.collect_update_period
     actors.train_with_actors(
         config,
-        "impala",
-        functools.partial(
-            distributed.of_queue,
+        lambda **flag_values: distributed.of_queue(
             config,
-            "IMPALA",
-            # Old weights are those that an actor has pulled.
-            lambda environment: impala.make_agent(
-                config, environment, collect_update_period=1
-            ),
             push_period=period,
             pull_period=period * config.sequence_length,
+            **flag_values,
         ),
-    )
-
-
-def make_loop(
-    config: cli.Config,
-    environment: environments.TFPyEnvironment,
-    agent: agents.ImpalaAgent,
-) -> train.OnPolicyLoop:
-    """Makes the loop."""
-    return train.OnPolicyLoop(
-        environment,
-        agent,
-        collect_steps_per_iteration=config.sequence_length,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
     )
 
 

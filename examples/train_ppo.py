@@ -16,33 +16,14 @@ resume a run that was interrupted or killed, run the same command again. Watch i
 
 from __future__ import annotations
 
-from examples import cli, ppo, runs
-from tfrl import agents, environments, train
+from tfrl.command import cli, runs
 
-CONFIG = cli.define_config("ppo")
+CONFIG = runs.define_config("ppo")
 
 
 def main() -> None:
-    """Trains the agent that the configuration names."""
-    runs.run(cli.read_config(CONFIG), ppo.ALGORITHMS, ppo.make_agent, make_loop)
-
-
-def make_loop(
-    config: cli.Config,
-    environment: environments.TFPyEnvironment,
-    agent: agents.PPOClipAgent | agents.A2CAgent,
-) -> train.OnPolicyLoop:
-    """Makes the loop."""
-    return train.OnPolicyLoop(
-        environment,
-        agent,
-        collect_steps_per_iteration=config.collect_steps_per_iteration,
-        num_epochs=config.num_epochs,
-        minibatch_size=config.minibatch_size or None,
-        target_kl=config.target_kl or None,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
+    """Trains the algorithm that the configuration names."""
+    runs.run(cli.read_config(CONFIG), ("ppo", "a2c"))
 
 
 if __name__ == "__main__":

@@ -12,70 +12,14 @@ resume a run that was interrupted or killed, run the same command again. Watch i
 
 from __future__ import annotations
 
-from examples import cli, runs, training
-from tfrl import agents, environments, networks, train
+from tfrl.command import cli, runs
 
-CONFIG = cli.define_config("pqn")
+CONFIG = runs.define_config("pqn")
 
 
 def main() -> None:
-    """Trains PQN."""
-    runs.run(cli.read_config(CONFIG), {"pqn": "PQN"}, make_agent, make_loop)
-
-
-def make_agent(
-    config: cli.Config, environment: environments.TFEnvironment
-) -> agents.PqnAgent:
-    """Makes the agent, whose network has layer normalization."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
-    action_spec = environment.action_spec()
-    cli.check_discrete_actions(config.env, action_spec, "PQN")
-    network = networks.QNetwork(
-        environment.observation_spec(),
-        action_spec,
-        fc_layer_params=tuple(config.fc_layer_params),
-        layer_norm=True,
-        seed=config.seed,
-        **training.network_arguments(config, environment),
-    )
-    epsilon = keras.optimizers.schedules.PolynomialDecay(
-        config.initial_epsilon,
-        config.epsilon_decay_iterations * training.updates_per_rollout(config),
-        config.final_epsilon,
-    )
-    rate = training.follow_progress(
-        config, config.learning_rate, is_annealed=config.anneal_learning_rate
-    )
-    return agents.PqnAgent(
-        environment.time_step_spec(),
-        action_spec,
-        network,
-        keras.optimizers.Adam(rate),
-        epsilon_greedy=epsilon,
-        gamma=config.gamma,
-        lambda_value=config.lambda_value,
-        gradient_clipping=config.gradient_clipping,
-        seed=config.seed,
-        observation_normalizer=cli.make_observation_normalizer(config, environment),
-    )
-
-
-def make_loop(
-    config: cli.Config,
-    environment: environments.TFEnvironment,
-    agent: agents.PqnAgent,
-) -> train.OnPolicyLoop:
-    """Makes the loop."""
-    return train.OnPolicyLoop(
-        environment,
-        agent,
-        collect_steps_per_iteration=config.collect_steps_per_iteration,
-        num_epochs=config.num_epochs,
-        minibatch_size=config.minibatch_size or None,
-        seed=config.seed,
-        jit_compile="auto" if config.jit_compile else False,
-    )
+    """Trains the algorithm that the configuration names."""
+    runs.run(cli.read_config(CONFIG), ("pqn",))
 
 
 if __name__ == "__main__":

@@ -11,33 +11,34 @@ checkpoints do not include it.
 
 from __future__ import annotations
 
-from examples import checks, cli, runs, train_reinforce, training
+from examples import train_reinforce
 from tfrl import agents, replay_buffers, replay_service, specs, train
+from tfrl.algorithms import registry
+from tfrl.command import cli, runs
 
 
 def main() -> None:
     """Builds the agent, the server's buffer and the loop, and runs it."""
     config = cli.read_config(train_reinforce.CONFIG, replay="service")
     # The queue holds all episodes of an iteration.
-    checks.check_at_most(config, "collect_episodes_per_iteration", "replay_capacity")
+    cli.check_at_most(config, "collect_episodes_per_iteration", "replay_capacity")
     if config.num_envs != 1:
         # The queue does not record which environment an episode is from.
         raise ValueError(f"num_envs: got {config.num_envs}, expected 1 with a queue.")
     cli.prepare("reinforce", config)
-    environment = training.make_environment(config)
+    algorithm = registry.algorithm_of(config)
     with train.device_scope(config.device):
-        agent = train_reinforce.make_agent(config, environment)
+        agent = algorithm.make_agent()
         agent.initialize()
         runs.load_initial_weights("reinforce", config, agent)
     loop = train.EpisodicLoop(
-        environment,
+        algorithm.environment,
         agent,
         make_replay_buffer(config, agent),
         collect_episodes_per_iteration=config.collect_episodes_per_iteration,
         seed=config.seed,
     )
-    directory = cli.make_directory("reinforce", config)
-    runs.run_loop(config, loop, directory, "REINFORCE")
+    runs.run_loop(config, loop, cli.make_directory("reinforce", config))
 
 
 def make_replay_buffer(

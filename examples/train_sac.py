@@ -15,15 +15,14 @@ with `python -m examples.play --logdir=logs/sac_Pendulum-v1_0`.
 
 from __future__ import annotations
 
-from examples import cli, off_policy, runs, sac
+from tfrl.command import cli, runs
 
-CONFIG = cli.define_config("sac")
+CONFIG = runs.define_config("sac")
 
 
 def main() -> None:
-    """Trains the agent that the configuration names."""
-    config = cli.read_config(CONFIG)
-    runs.run(config, sac.ALGORITHMS, sac.make_agent, off_policy.make_loop)
+    """Trains the algorithm that the configuration names."""
+    runs.run(cli.read_config(CONFIG), ("sac", "tqc", "discrete_sac"))
 
 
 if __name__ == "__main__":

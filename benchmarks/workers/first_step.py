@@ -23,8 +23,10 @@ def main() -> None:
     import tensorflow  # noqa: F401
 
     tensorflow_imported = _clock()
-    from examples import cli, dqn, off_policy, train_dqn
+    from examples import train_dqn
     from tfrl import train
+    from tfrl.algorithms import algorithm, off_policy, worlds
+    from tfrl.command import cli
     from tfrl.eval import evaluate
     from tfrl.policies import policy_saver
     from tfrl.train.loops import collecting_loop
@@ -44,8 +46,8 @@ def main() -> None:
 
         setattr(owner, name, call)
 
-    timed(cli, "make_environment", "environments")
-    timed(dqn, "make_agent", "agent")
+    timed(worlds, "make_environment", "environments")
+    timed(algorithm.Algorithm, "make_agent", "agent")
     timed(off_policy, "make_replay_buffer", "replay buffer")
     timed(train.OffPolicyLoop, "__init__", "loop")
     timed(evaluate.Evaluator, "run", "first evaluation")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import processors
-from benchmarks.workers import example_agents, serving
-from examples import cli, off_policy
+from benchmarks.workers import serving
 from tfrl import agents, environments, networks, replay_buffers, train
+from tfrl.algorithms import off_policy, registry, worlds
 from tfrl.environments import native as native_environments
 from tfrl.specs import array_spec
 
@@ -28,7 +27,10 @@ def off_policy_example(
     """Makes the loop of an example that learns from replay; see `_example`."""
     config, environment, agent = _example(algorithm, device, **settings)
     with train.device_scope(device):
-        buffer = off_policy.make_replay_buffer(config, environment, agent)
+        s = registry.find(config.agent).Settings.of(config)
+        buffer = off_policy.make_replay_buffer(
+            s, environment, agent, config.num_iterations
+        )
     return _task(
         train.OffPolicyLoop(
             environment,
@@ -111,10 +113,8 @@ def images(
 
 def _example(
     algorithm: str, device: str, native: bool = False, **settings: Any
-) -> tuple[cli.Config, Any, Any]:
+) -> tuple[Any, Any, Any]:
     """Makes an example's agent on a device.
-
-    The import of an example defines flags, so a worker has one algorithm.
 
     Args:
       algorithm: The name of the example and of its configuration.
@@ -125,15 +125,16 @@ def _example(
     Returns:
       The configuration, the environment and the agent.
     """
-    config = importlib.import_module(f"configs.{algorithm}").get_config()
+    config = registry.config_for(algorithm)
     config.update(settings)
     with train.device_scope(device):
         environment: Any = (
             native_environments.load(config.env, config.num_envs, seed=0)
             if native
-            else cli.make_environment(config.env, config.num_envs, 0)
+            else worlds.make_environment(config.env, config.num_envs, 0)
         )
-        agent = example_agents.make_agent(algorithm, config, environment)
+        agent = registry.algorithm_of(config, environment).make_agent()
+        agent.initialize()
     return config, environment, agent
 
 

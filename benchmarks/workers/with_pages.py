@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from benchmarks.workers import example_agents, serving
-from examples import off_policy
+from benchmarks.workers import serving
+from tfrl.algorithms import registry
 from tfrl.environments import native
 
 
@@ -22,7 +22,7 @@ def dqn_page(**settings: Any) -> serving.Task:
 
 def dqn_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_dqn` on a native environment."""
-    return _loop("dqn", settings, _dqn_fields, off_policy.make_loop)
+    return _loop("dqn", settings, _dqn_fields)
 
 
 def sac_page(**settings: Any) -> serving.Task:
@@ -32,7 +32,7 @@ def sac_page(**settings: Any) -> serving.Task:
 
 def sac_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_sac` on a native environment."""
-    return _loop("sac", settings, _sac_fields, off_policy.make_loop)
+    return _loop("sac", settings, _sac_fields)
 
 
 def ppo_page(**settings: Any) -> serving.Task:
@@ -44,9 +44,7 @@ def ppo_page(**settings: Any) -> serving.Task:
 
 def ppo_loop(**settings: Any) -> serving.Task:
     """Makes the loop of `examples.train_ppo` on a native environment."""
-    from examples import train_ppo  # It defines flags.
-
-    return _loop("ppo", settings, _ppo_fields, train_ppo.make_loop)
+    return _loop("ppo", settings, _ppo_fields)
 
 
 def _off_policy_page(name: str, settings: dict[str, Any]) -> serving.Task:
@@ -63,20 +61,16 @@ def _page(name: str, settings: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _loop(
-    name: str,
-    settings: dict[str, Any],
-    fields: Callable[[Any], dict[str, Any]],
-    make_loop: Callable[..., Any],
+    name: str, settings: dict[str, Any], fields: Callable[[Any], dict[str, Any]]
 ) -> serving.Task:
-    """Makes a loop; each needs a process, because the examples define flags."""
+    """Makes a loop."""
     _, chosen = _page(name, settings)
-    config = importlib.import_module(f"configs.{name}").get_config()
+    config = registry.config_for(name)
     # Most fields of the page's settings have the configuration's names.
     config.update({k: v for k, v in dataclasses.asdict(chosen).items() if k in config})
     config.update({"env": chosen.environment, **fields(chosen)})
     environment = native.load(config.env, config.num_envs, config.seed)
-    agent = example_agents.make_agent(name, config, environment)
-    return _task(make_loop(config, environment, agent).run)
+    return _task(registry.algorithm_of(config, environment).build().run)
 
 
 def _dqn_fields(settings: Any) -> dict[str, Any]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 from typing import Any
 
 import keras
 
 from benchmarks.workers import (
-    example_agents,
     pendulum_settings,
     ppo_settings,
     pqn_settings,
     same_code,
     serving,
 )
-from examples import cli, off_policy
 from tfrl import agents, networks, train
+from tfrl.algorithms import registry, worlds
 from tfrl.drivers import dynamic_step_driver
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import (
@@ -78,20 +76,9 @@ def tutorial(calls: str) -> serving.Task:
 def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
     """Makes REINFORCE with the settings of `examples.train_reinforce`."""
     config = _config("reinforce")
+    config.jit_compile = jit_compile
     environment = _environment(config.env, native)
-    agent = example_agents.make_agent("reinforce", config, environment)
-    buffer = _Buffer(
-        agent.collect_data_spec, batch_size=1, max_length=config.replay_capacity
-    )
-    loop = train.EpisodicLoop(
-        environment,
-        agent,
-        buffer,
-        collect_episodes_per_iteration=config.collect_episodes_per_iteration,
-        seed=0,
-        jit_compile=jit_compile,
-    )
-    return _loop_task(loop)
+    return _loop_task(registry.algorithm_of(config, environment).build())
 
 
 def actor_critic(
@@ -115,8 +102,7 @@ def actor_critic(
         }
     )
     environment = _environment(config.env, native)
-    agent = example_agents.make_agent(algorithm, config, environment)
-    return _loop_task(off_policy.make_loop(config, environment, agent))
+    return _loop_task(registry.algorithm_of(config, environment).build())
 
 
 def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
@@ -131,7 +117,7 @@ def ppo_sweep(envs: int, steps: int, runs: int) -> serving.Task:
 
 def _ppo_loop(
     envs: int, steps: int, native: bool, jit_compile: bool, seed: int = 0
-) -> train.OnPolicyLoop:
+) -> train.TrainingLoop:
     config = _config("ppo")
     config.update(
         {
@@ -156,8 +142,7 @@ def _ppo_loop(
         }
     )
     environment = _environment(config.env, native, envs, seed)
-    agent = example_agents.make_agent("ppo", config, environment)
-    return _make_loop("ppo")(config, environment, agent)
+    return registry.algorithm_of(config, environment).build()
 
 
 def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
@@ -182,8 +167,7 @@ def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
         }
     )
     environment = _environment(config.env, native, envs)
-    agent = example_agents.make_agent("pqn", config, environment)
-    return _loop_task(_make_loop("pqn")(config, environment, agent))
+    return _loop_task(registry.algorithm_of(config, environment).build())
 
 
 def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
@@ -195,16 +179,8 @@ def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
 
 
 def _config(name: str) -> Any:
-    """Returns the settings of an example."""
-    return importlib.import_module(f"configs.{name}").get_config()
-
-
-def _make_loop(name: str) -> Any:
-    """Returns the function of an example that makes its loop.
-
-    The import of its script defines flags, so a worker imports no second one.
-    """
-    return importlib.import_module(f"examples.train_{name}").make_loop
+    """Returns the usual settings of an algorithm."""
+    return registry.config_for(name)
 
 
 def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:
@@ -212,7 +188,7 @@ def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:
         from tfrl.environments import native as native_environments
 
         return native_environments.load(name, batch_size=envs, seed=seed)
-    return cli.make_environment(name, envs, seed)
+    return worlds.make_environment(name, envs, seed)
 
 
 def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task:

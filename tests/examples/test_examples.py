@@ -417,7 +417,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         (
             "train_dqn",
             ["--env=Pendulum-v1"],
-            "set --config.num_action_bins=11, for example, or train SAC: python -m ",
+            "--config.num_action_bins=11, for example, or train SAC: tfrl train sac",
         ),
         (
             "train_dqn",
@@ -427,7 +427,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         (
             "train_dqn",
             ["--config=configs/c51.py", "--env=ALE/Pong-v5"],
-            "train_dqn --config=configs/dqn_atari.py",
+            "or train DQN: tfrl train dqn --env=ALE/Pong-v5",
         ),
         ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer in"),
@@ -447,11 +447,11 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
         ("train_dqn", ["--config.device=GPU:9"], "device: got 'GPU:9', expected one"),
         ("train_dqn", ["--replay=magic"], "got 'magic', expected 'uniform' or 'prior"),
-        ("train_dqn", ["--replay=service"], "python -m examples.train_dqn_service"),
+        ("train_dqn", ["--replay=service"], "take the example train_dqn_service"),
         (
             "train_reinforce",
             ["--replay=service"],
-            "python -m examples.train_reinforce_service",
+            "take the example train_reinforce_service",
         ),
         ("train_dqn_service", ["--replay=uniform"], "expected 'service'"),
         ("train_reinforce_service", ["--config.num_envs=2"], "expected 1"),
@@ -549,11 +549,11 @@ def test_train_sac_trains_its_other_agents(run, arguments, tmp_path):
     [
         (
             ["--env=CartPole-v1"],
-            "SAC chooses continuous ones; train DQN: python -m examples.train_dqn",
+            "SAC chooses continuous ones; train DQN: tfrl train dqn --env=CartPole-v1",
         ),
         (
             ["--env=Pendulum-v1", "--config.agent=discrete_sac"],
-            "Discrete SAC chooses among discrete ones; train SAC: python -m examples",
+            "Discrete SAC chooses among discrete ones; train SAC: tfrl train sac",
         ),
         (["--config.agent=ppo"], "agent: got 'ppo', expected one of 'sac', 'tqc', "),
     ],
@@ -692,7 +692,7 @@ def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
 def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
     code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
     assert code == 2
-    assert "TD3 chooses continuous ones; train DQN: python -m examples" in errors
+    assert "TD3 chooses continuous ones; train DQN: tfrl train dqn" in errors
 
 
 SMALL_OFFLINE = (
@@ -824,7 +824,7 @@ def test_train_offline_says_how_to_make_the_data(run, tmp_path):
     )
     assert code == 2
     assert f"data: got {str(path)!r}, where there is no file or folder" in errors
-    assert "python -m examples.record" in errors
+    assert "which tfrl record makes" in errors
     assert "`minari download NAME` fetches one to ~/.minari/datasets/NAME" in errors
 
 
@@ -1016,7 +1016,7 @@ def test_a_lack_of_memory_says_what_to_lower(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import tensorflow as tf\n"
-        "from examples import cli\n"
+        "from tfrl.command import cli\n"
         "def main():\n"
         "    raise tf.errors.ResourceExhaustedError(None, None, 'a\\nallocating 9')\n"
         "cli.start(main)\n"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from examples import sweep_processes
 from tfrl.environments import native
 
 SMALL = (
@@ -114,3 +115,18 @@ def test_wrong_settings_are_refused_before_anything_is_made(forks, tmp_path):
     assert code == 2
     assert "error: " in errors
     assert not logdir.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a"], "different numbers, with commas, got 'a'; set --learning_rates="),
+        ([], "different numbers, with commas, got ''; set --learning_rates="),
+        (["1", "2", "1.0"], "different numbers, with commas, got '1,2,1.0'; set"),
+        (["1e-3", "-1"], "a finite number of at least 0, got -1.0; set --learn"),
+        (["nan"], "a finite number of at least 0, got nan; set --learning_rates"),
+    ],
+)
+def test_wrong_learning_rates_are_refused(words, message):
+    with pytest.raises(ValueError, match=f"^learning_rates: expected {message}"):
+        sweep_processes.learning_rates(words)

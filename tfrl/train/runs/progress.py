@@ -6,12 +6,14 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import tqdm
 
-from tfrl.train.loops import training_loop
 from tfrl.train.runs import run_length
+
+if TYPE_CHECKING:
+    from tfrl.train.loops import training_loop
 
 # The speed is measured here, because tqdm's speed includes evaluations.
 _BAR = "{l_bar}{bar}| {n:,}/{total:,} [{elapsed}{postfix}]"

@@ -249,6 +249,23 @@ class Run:
             self._callbacks.call(on_end=result)
             return result
 
+    def save(self) -> str:
+        """Saves a checkpoint and the policy as they are now, without training.
+
+        Returns the path of the checkpoint. The directory is then free for others.
+
+        Raises:
+          CheckpointError: The weights are not finite.
+          FullDiskError: There is no space left.
+          RunDirectoryError: Another process uses the directory.
+        """
+        self._directory.lock()
+        with full_disk.explaining():
+            path = self._checkpointer.save(self._loop.iteration)
+            self._save_last_policy()
+        self._directory.unlock()
+        return path
+
     def _how_to_go_on(self) -> str:
         """Returns advice on continuing after an error, for its notes."""
         path = tf.train.latest_checkpoint(str(self._directory.checkpoints))

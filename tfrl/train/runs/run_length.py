@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
-from tfrl.train.loops import training_loop
 from tfrl.utils import number_checks
+
+if TYPE_CHECKING:
+    from tfrl.train.loops import training_loop
 
 
 @dataclasses.dataclass(frozen=True)

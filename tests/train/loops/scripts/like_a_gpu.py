@@ -8,10 +8,8 @@ and an operation without a kernel for its device runs on the CPU. The first argu
 
 import ast
 import functools
-import importlib
 import json
 import os
-import pathlib
 import runpy
 import sys
 import warnings
@@ -21,11 +19,11 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
-from examples import cli, settings, training
 from tests import int32_handles
 from tests.train import test_hindsight_training
 from tests.train.loops.scripts import two_devices
 from tfrl import environments, train
+from tfrl.algorithms import offline, registry, worlds
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
 
@@ -121,12 +119,13 @@ def configuration(name, device):
         for key, value in given.items()
         if key != "config"
     }
-    path = pathlib.Path(
-        given.get("config", f"configs/{module.removeprefix('train_')}.py")
-    )
-    if "config" not in given:
-        path = settings.find(path, given.get("env"), fields.get("agent"))
-    config = runpy.run_path(str(path))["get_config"]()
+    if "config" in given:
+        config = runpy.run_path(given["config"])["get_config"]()
+    else:
+        usual = {"train_offline": "iql"}.get(module, module.removeprefix("train_"))
+        # As `train_sac --env=FetchReach-v4`, which takes TQC.
+        agent = "tqc" if name == "tqc_hindsight" else fields.get("agent", usual)
+        config = registry.config_for(agent, given.get("env", ""))
     config.update({"device": device, **fields})
     tiny = dict(TINY)
     if config.get("trace_length"):
@@ -153,14 +152,6 @@ def parsed(text):
         return text
 
 
-@functools.cache
-def example(name):
-    """The module of an agent's example."""
-    # Each of them defines the same flags.
-    with mock.patch.object(cli, "define_config"):
-        return importlib.import_module(f"examples.{AGENTS[name].split()[0]}")
-
-
 def make_environment(config, kind):
     """The environment of a configuration.
 
@@ -174,7 +165,8 @@ def make_environment(config, kind):
     if config.env.startswith("Fetch"):
         # The extra `robotics` is not among those of the tests.
         return environments.TFPyEnvironment(test_hindsight_training.Reach())
-    return training.make_environment(config)
+    s = registry.find(config.agent).Settings.of(config)
+    return worlds.World(config.env, s).make_training()
 
 
 def make_loop(name, kind, device, jit_compile, seed=0):
@@ -189,12 +181,7 @@ def make_loop(name, kind, device, jit_compile, seed=0):
     """
     config = configuration(name, device)
     config.seed = seed
-    module = example(name)
-    environment = make_environment(config, kind)
-    with train.device_scope(device):
-        agent = makers(module).make_agent(config, environment)
-        agent.initialize()
-    make = getattr(module, "make_loop", None) or module.off_policy.make_loop
+    algorithm = registry.algorithm_of(config, make_environment(config, kind))
     patches = [
         mock.patch.object(train, kind.__name__, given(kind, jit_compile))
         for kind in (
@@ -205,7 +192,7 @@ def make_loop(name, kind, device, jit_compile, seed=0):
         )
     ]
     if name in ("iql", "cql", "bc"):
-        patches.append(mock.patch.object(module, "load", random_frames))
+        patches.append(mock.patch.object(offline, "load", random_frames))
     if kind == "native":
         # The example's environment fills its buffer on the CPU.
         there = functools.partial(at, train.device_scope, device)
@@ -213,21 +200,10 @@ def make_loop(name, kind, device, jit_compile, seed=0):
     for patch in patches:
         patch.start()
     try:
-        return make(config, environment, agent)
+        return algorithm.build()
     finally:
         for patch in patches:
             patch.stop()
-
-
-def makers(module):
-    """The module that makes the agents of an example."""
-    if hasattr(module, "make_agent"):
-        return module
-    return next(
-        value
-        for key in ("dqn", "ppo", "sac", "impala")
-        if hasattr(value := getattr(module, key, None), "make_agent")
-    )
 
 
 def at(device_scope, device, _):

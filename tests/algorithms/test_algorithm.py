@@ -1,0 +1,287 @@
+"""The algorithms as classes: trained, asked, saved, loaded, and made of own parts."""
+
+import dataclasses
+
+import gymnasium
+import numpy as np
+import pytest
+
+import tfrl
+from tfrl import agents, environments, networks, policies, replay_buffers, train
+from tfrl.algorithms import registry
+
+# Small and traced only: these tests are about what surrounds the agents.
+SMALL = {"jit_compile": False, "seed": 3, "num_eval_episodes": 2}
+REPLAY = {**SMALL, "initial_collect_steps": 20, "replay_capacity": 500}
+ROLLOUTS = {
+    **SMALL,
+    "num_envs": 2,
+    "collect_steps_per_iteration": 8,
+    "minibatch_size": 8,
+    "num_epochs": 2,
+    "fc_layer_params": (4,),
+}
+
+
+def make_dqn(environment="CartPole-v1", **arguments):
+    settings = {"fc_layer_params": (8,), "train_steps_per_iteration": 1, **REPLAY}
+    return tfrl.DQN(environment, **{**settings, **arguments})
+
+
+def make_ppo(environment="CartPole-v1", **arguments):
+    return tfrl.PPO(environment, **{**ROLLOUTS, **arguments})
+
+
+def weights(algorithm):
+    return [variable.numpy() for variable in algorithm.agent.variables()]
+
+
+def assert_same(one, other):
+    for a, b in zip(weights(one), weights(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(scope="module")
+def ppo():
+    return make_ppo().learn(100, progress=False)
+
+
+@pytest.mark.parametrize("make", [make_dqn, make_ppo])
+def test_two_calls_do_what_one_call_does(make):
+    """Learning rate, epsilon and clipping fall over the total."""
+    whole = make().learn(160, progress=False)
+    halves = make().learn(60, total=160, progress=False)
+    assert 60 <= halves.loop.info().environment_steps < 160
+    halves.learn(100, progress=False)
+    assert halves.loop.info()[:4] == whole.loop.info()[:4]
+    assert_same(halves, whole)
+
+
+def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
+    ppo.save(tmp_path / "ppo")
+    loaded = tfrl.load(tmp_path / "ppo")
+    assert type(loaded) is tfrl.PPO
+    lengths = loaded.num_iterations, ppo.num_iterations
+    assert lengths == (7, 7)
+    assert dataclasses.replace(ppo.settings, num_iterations=7) == loaded.settings
+    assert_same(loaded, ppo)
+    original = make_ppo().learn(100, progress=False).learn(50, progress=False)
+    loaded.learn(50, progress=False)
+    assert loaded.loop.info()[:4] == original.loop.info()[:4]
+    assert_same(loaded, original)
+    assert (tmp_path / "ppo" / "final_policy" / "saved_model.pb").exists()
+
+
+def test_saving_again_replaces_what_was_saved(ppo, tmp_path):
+    make_ppo(seed=4).learn(20, progress=False).save(tmp_path)
+    ppo.save(tmp_path)
+    assert_same(tfrl.load(tmp_path), ppo)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no config\.json; give the"):
+        tfrl.load(tmp_path)
+
+
+def test_actions_are_predicted_for_an_observation_and_for_a_batch(ppo):
+    observation = np.zeros(4, np.float32)
+    action, state = ppo.predict(observation)
+    assert (np.shape(action), action.dtype, state) == ((), np.int64, ())
+    batch, _ = ppo.predict([observation] * 3)
+    np.testing.assert_array_equal(batch, [action] * 3)
+    sampled = {int(ppo.predict(observation, greedy=False)[0]) for _ in range(40)}
+    assert sampled == {0, 1}
+    with pytest.raises(ValueError, match=r"^observation: expected the shape \[4\], or"):
+        ppo.predict(np.zeros(3))
+
+
+def test_an_evaluation_repeats_from_its_seed(ppo):
+    one, other = ppo.evaluate(3, seed=5), ppo.evaluate(3, seed=5)
+    np.testing.assert_array_equal(one.returns, other.returns)
+    assert len(one.returns) == 3
+    assert not np.array_equal(ppo.evaluate(3, seed=6).returns, one.returns)
+
+
+def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
+    def make():
+        return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)
+
+    made = make().learn(60)
+    for name in ("metrics.csv", "config.json", "policy", "agent.mp4", "finished.json"):
+        assert (tmp_path / name).exists(), name
+    again = make().learn(60)
+    assert_same(again, made)
+    longer = make()
+    longer.learn(100)
+    assert longer.loop.info().environment_steps >= 100
+    loaded = tfrl.load(tmp_path)
+    assert_same(loaded, longer)
+
+
+def test_callbacks_see_evaluations_and_stop_the_training():
+    class Stop(train.Callback):
+        seen = ()
+
+        def on_evaluation(self, result):
+            self.seen += (result.iteration,)
+            if result.iteration >= 4:
+                self.stop("enough")
+
+    stop = Stop()
+    made = make_ppo(eval_interval=2).learn(1_000, callbacks=[stop], progress=False)
+    assert stop.seen == (2, 4)
+    assert made.loop.iteration == 4
+    made.learn(16, progress=False)  # From where it stopped.
+    assert made.loop.iteration in (5, 6)
+
+
+def test_own_parts_are_arguments():
+    class Agent(agents.DqnAgent):
+        pass
+
+    def make_network(observation_spec, action_spec):
+        return networks.QNetwork(
+            observation_spec, action_spec, fc_layer_params=(5,), seed=1
+        )
+
+    def make_buffer(data_spec, batch_size):
+        return replay_buffers.TFUniformReplayBuffer(data_spec, batch_size, 50)
+
+    made = make_dqn(
+        network=make_network,
+        replay_buffer=make_buffer,
+        agent=Agent,
+        agent_arguments={"gamma": 0.5},
+    )
+    assert type(made.agent) is Agent
+    assert made.agent._q_network.trainable_variables[0].shape == [4, 5]
+    assert made.replay_buffer.capacity == 50
+    made.learn(40, progress=False)
+
+
+def test_an_agent_with_several_networks_takes_a_dict_of_them():
+    def make_actor(observation_spec, action_spec):
+        return networks.ActorNetwork(observation_spec, action_spec, (3,), seed=0)
+
+    made = tfrl.TD3(
+        "Pendulum-v1", network={"actor_network": make_actor}, fc_layer_params=(4,)
+    )
+    assert made.make_networks()["actor_network"] is not None
+    agent = made.make_agent()
+    agent.initialize()
+    assert agent._actor_network.trainable_variables[0].shape == [3, 3]
+    for wrong, message in (
+        (make_actor, "several; give a dict with some of actor_network, critic_network"),
+        ({"actor": make_actor}, "got 'actor', expected some of actor_network, critic"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tfrl.TD3("Pendulum-v1", network=wrong).make_agent()
+
+
+def test_sac_explores_by_a_function():
+    def explore(policy):
+        return policies.OUNoisePolicy(policy, seed=0)
+
+    made = tfrl.SAC("Pendulum-v1", exploration=explore, **REPLAY)
+    assert isinstance(made.agent.collect_policy, policies.OUNoisePolicy)
+
+
+class RandomEnvironment(gymnasium.Env):
+    """An environment that is not registered."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, [2], np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+
+def make_cart_pole():
+    return gymnasium.make("CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        make_cart_pole,
+        lambda: environments.suite_gym.load("CartPole-v1"),
+        pytest.param("instance", id="instance"),
+        pytest.param("vector", id="vector"),
+    ],
+)
+def test_it_trains_in_every_kind_of_environment(environment):
+    num_envs = 2
+    if environment == "instance":
+        environment, num_envs = make_cart_pole(), 1
+    elif environment == "vector":
+        environment = gymnasium.make_vec("CartPole-v1", 2)
+    made = make_ppo(environment, num_envs=num_envs).learn(20, progress=False)
+    assert made.environment.batch_size == num_envs
+    assert len(made.evaluate(2).returns) == 2
+
+
+def test_what_cannot_be_an_environment_is_refused():
+    with pytest.raises(TypeError, match="environment: got a int, expected the name of"):
+        tfrl.PPO(7)
+    made = make_ppo(RandomEnvironment(), num_envs=1)
+    with pytest.raises(ValueError, match="evaluation_environment: got none, and the"):
+        made.evaluate(2)
+    with pytest.raises(TypeError, match="unknown setting 'gama'; did you mean gamma"):
+        make_dqn(gama=0.9)
+    with pytest.raises(ValueError, match=r"^gamma: expected a number in \[0, 1\], got"):
+        make_dqn(gamma=2.0)
+    with pytest.raises(ValueError, match="got one, but PPO learns from rollouts, with"):
+        make_ppo(replay_buffer=object()).build()
+    with pytest.raises(ValueError, match="SAC chooses continuous ones; train DQN: "):
+        tfrl.SAC("CartPole-v1").build()
+
+
+def test_the_settings_are_those_of_the_environment(capsys):
+    made = tfrl.PPO("Hopper-v5", gamma=0.5)
+    assert "settings 'ppo_mujoco' (Tianshou" in capsys.readouterr().err
+    assert (made.settings.gamma, made.settings.minibatch_size) == (0.5, 64)
+    assert tfrl.DQN("CartPole-v1").settings.double_q is False
+    assert tfrl.DDQN("Acrobot-v1").settings.double_q is True
+    variant = tfrl.DDQN("CartPole-v1", preset="dqn_prioritized")
+    assert variant.settings.replay == "prioritized"
+
+
+TINY = {
+    "fc_layer_params": (4,),
+    "actor_fc_layer_params": (4,),
+    "critic_fc_layer_params": (4,),
+    "num_envs": 2,
+    "initial_collect_steps": 20,
+    "replay_capacity": 600,
+    "batch_size": 4,
+    "collect_steps_per_iteration": 4,
+    "minibatch_size": 8,
+    "num_epochs": 1,
+    "train_steps_per_iteration": 1,
+    "num_quantiles": 3,
+    "num_dropped_quantiles": 1,
+    "num_atoms": 5,
+    "num_samples": 2,
+    "lstm_size": 3,
+    "burn_in_length": 2,
+    "trace_length": 3,
+    "collect_episodes_per_iteration": 2,
+}
+ONLINE = [name for name in registry.CLASSES if name not in ("iql", "cql", "bc")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ONLINE)
+def test_every_algorithm_trains_evaluates_and_goes_on_after_loading(name, tmp_path):
+    kind = registry.find(name)
+    tiny = {key: x for key, x in TINY.items() if key in kind.Settings.texts()}
+    if name in ("a2c", "ppo"):
+        del tiny["lstm_size"]
+    if name == "a2c":
+        tiny["minibatch_size"] = 0
+    made = kind(**{**SMALL, **tiny}).learn(60, progress=False)
+    assert len(made.evaluate(2).returns) == 2
+    observation = made.environment.current_time_step().observation[0]
+    action, _ = made.predict(observation)
+    assert np.shape(action) == tuple(made.environment.action_spec().shape)
+    made.save(tmp_path)
+    loaded = tfrl.load(tmp_path)
+    assert_same(loaded, made)
+    assert_same(loaded.learn(20, progress=False), made.learn(20, progress=False))

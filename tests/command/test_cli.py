@@ -1,0 +1,250 @@
+"""What `--help` and wrong flags of the examples show, without TensorFlow."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.forks import REPOSITORY, Forks
+from tfrl.algorithms import registry
+
+CONFIGS = {
+    "play": None,
+    "sweep_dqn": "sweep_dqn",
+    "train_dqn": "dqn",
+    "train_dqn_service": "dqn",
+    "train_reinforce": "reinforce",
+    "train_reinforce_service": "reinforce",
+}
+# Runs an example and then prints whether it has imported TensorFlow.
+RUN = """
+import runpy, sys
+module = sys.argv.pop(1)
+try:
+    runpy.run_module(f"examples.{module}", run_name="__main__", alter_sys=True)
+finally:
+    print("tensorflow" in sys.modules, "keras" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Gives the status, output and errors of an example that needs no TensorFlow."""
+    folder = tmp_path_factory.mktemp("forks")
+    script = folder / "script.py"
+    script.write_text(RUN)
+    forks = Forks(folder, "import ml_collections, numpy\n")
+
+    def run_example(module, *arguments):
+        code, printed, errors = forks.run(str(script), module, *arguments)
+        output, _, imported = printed.rstrip().rpartition("\n")
+        assert imported == "False False"
+        return code, output, errors
+
+    yield run_example
+    forks.close()
+
+
+def get_config(name):
+    path = REPOSITORY / "configs" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.get_config()
+
+
+@pytest.mark.parametrize("module", CONFIGS)
+def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
+    code, output, errors = run(module, "--help")
+    assert (code, errors) == (0, "")
+    _, listed = output.split("\nFlags:\n")
+    rows = dict(re.findall(r"^  (--\S+(?: [^ ]+)?)  +(\S.*)$", listed, re.MULTILINE))
+    expected = {"--env", "--seed", "--logdir", "--traceback"}
+    if CONFIGS[module]:
+        config = get_config(CONFIGS[module])
+        expected |= {f"--config.{name}={value}" for name, value in config.items()}
+        expected |= {"--num_iterations", "--config", "--preset"}
+    if module.startswith("train_"):
+        expected |= {"--replay", "--overwrite", "--num_environment_steps"}
+        expected |= {"--film", "--evaluate_untrained", "--initial_run"}
+    if module == "play":
+        expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
+        expected |= {"--video", "--video_episodes=1"}
+    if module == "sweep_dqn":
+        expected |= {"--num_seeds=8", "--learning_rates=1e-3", "--overwrite"}
+        expected.add(f"--processes={os.cpu_count()}")
+    assert set(rows) == expected
+    assert max(map(len, output.splitlines())) <= 88
+
+
+READ = """
+import os, sys
+from absl import flags
+from examples import train_dqn
+from tfrl.command import cli
+flags.FLAGS(sys.argv)
+cli.read_config(train_dqn.CONFIG)
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "expected"),
+    [
+        ("dqn", {}, "0"),
+        ("dqn_atari", {}, "1"),
+        ("dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0"),
+    ],
+)
+def test_convolutions_take_onednns_kernels(config, given, expected):
+    environment = {**os.environ}
+    environment.pop("TF_ENABLE_ONEDNN_OPTS", None)
+    result = subprocess.run(
+        [sys.executable, "-c", READ, f"--config=configs/{config}.py"],
+        cwd=REPOSITORY,
+        env=environment | given,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stdout == f"{expected}\n"
+
+
+def test_every_example_that_trains_has_a_precision():
+    paths = [*(REPOSITORY / "configs").glob("*.py")]
+    assert {get_config(path.stem).dtype for path in paths} == {"float32"}
+
+
+def test_a_reader_may_close_the_pipe_before_the_help_has_ended():
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "examples.train_dqn", "--help"],
+            cwd=REPOSITORY,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        os.close(writing)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_help_begins_with_the_scripts_docstring_and_explains_each_field(run):
+    _, output, _ = run("train_dqn", "-h")
+    assert output.startswith("Trains DQN, C51, QR-DQN, IQN, Rainbow or R2D2 on an")
+    rows = output.partition("\nFields of the settings, dqn for its usual env")[2]
+    fields = re.findall(r"^  --config\.(\w+)=.*?  +\S", rows, re.MULTILINE)
+    assert fields == ["env", "agent", *registry.find("dqn").Settings.texts()]
+
+
+def test_help_shows_the_settings_of_the_agent_and_the_environment(run):
+    _, output, errors = run("train_dqn", "-h", "--config.agent=c51", "--env=Acrobot-v1")
+    rows = output.partition("\nFields of the settings, c51 for Acrobot-v1:\n")[2]
+    assert re.search(r"--config.env=Acrobot-v1 +Gymnasium environment\.", rows)
+    assert re.search(r"--config.num_atoms=101 +Atoms of the distribution\.", rows)
+    assert "--replay=" in output or "--replay " in output
+    assert errors == ""
+
+
+def test_settings_made_for_the_environment_are_named(run):
+    _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
+    assert errors.startswith(
+        "Settings: sac_fetch_reach, made for TQC on FetchReach-v4 (rl-zoo3).\n"
+    )
+
+
+def test_a_row_of_settings_is_taken_by_its_name(run):
+    _, output, _ = run("train_dqn", "-h", "--preset=dqn_prioritized")
+    assert "--config.replay=prioritized " in output
+    _, _, errors = run("train_dqn", "--preset=dqn_prio")
+    assert errors.startswith("error: preset: got 'dqn_prio', expected one of ")
+
+
+def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import runpy\n"
+        "def get_config():\n"
+        "    path = 'configs/dqn.py'\n"
+        "    config = runpy.run_path(path)['get_config']()\n"
+        "    config.gamma = 0.5  # Half.\n"
+        "    config.tau = 'a # b'  # A new one.\n"
+        "    return config\n"
+    )
+    code, output, _ = run("train_dqn", "--help", f"--config={mine}", "--seed=x")
+    assert code == 0
+    listed = output.partition(f"\nFields of the settings, {mine}:\n")[2]
+    assert re.search(r"  --config.gamma=0.5  +Half.\n", listed)
+    assert re.search(r"  --config.tau=a # b  +A new one\.$", listed)
+    assert re.search(r"  --config.batch_size=64  +Frames in an update.\n", listed)
+
+
+@pytest.mark.parametrize(
+    ("module", "argument", "message"),
+    [
+        ("train_dqn", "--sed=3", "--sed: unknown flag; did you mean --seed?"),
+        (
+            "train_dqn",
+            "--overwite",
+            "--overwite: unknown flag; did you mean --overwrite?",
+        ),
+        ("sweep_dqn", "--num_seds=3", "did you mean --num_seeds?"),
+        ("play", "--num_episode=3", "did you mean --num_episodes?"),
+        ("play", "--overwrite", "--overwrite: unknown flag\n"),
+        ("train_dqn", "--gamma=1", "did you mean --config.gamma?"),
+        ("train_dqn", "--config.gama=1", "did you mean --config.gamma?"),
+        (
+            "train_reinforce",
+            "--config.use_baselin",
+            "did you mean --config.use_baseline?",
+        ),
+        (
+            "train_dqn",
+            "--config.num_iteration=1",
+            "did you mean --config.num_iterations?",
+        ),
+        ("train_dqn", "--xyzzyx=1", "error: --xyzzyx: unknown flag\n"),
+        ("train_dqn", "--seed=three", "--seed: expected an integer, got 'three'; wri"),
+        ("train_dqn", "--config.gamma=None", "--config.gamma: expected a number, got"),
+        ("train_dqn", "--film=7", "--film: expected true or false, got '7'; write --f"),
+        ("train_dqn", "--config.final_epsilon=2.5", "final_epsilon: expected a number"),
+        ("train_dqn_service", "--config.batch_size=50001", "at most replay_capacity"),
+        (
+            "train_reinforce_service",
+            "--config.collect_episodes_per_iteration=2001",
+            "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
+        ),
+        ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
+        ("train_dqn", "--config=nowhere.py", "nowhere.py"),
+        (
+            "train_dqn",
+            "seed=3",
+            "got 'seed=3', expected flags only; write --name=value",
+        ),
+        ("train_dqn", "--seed=-1", "seed: expected an integer in [0, 46116860184273"),
+        ("play", "--logdir=/nowhere", "saved_model.pb"),
+    ],
+)
+def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, message):
+    code, output, errors = run(module, argument)
+    assert (code, output) == (2, "")
+    assert message in errors
+    assert errors.startswith("error: ")
+    assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):
+    _, _, errors = run("train_dqn", "--num_environment_steps=9", "--config.num_envs=0")
+    assert errors.startswith("error: num_envs: expected an integer in [1, ")
+
+
+def test_an_unknown_field_of_a_given_file_gets_that_files_near_field(run):
+    _, _, errors = run(
+        "train_dqn", "--config=configs/reinforce.py", "--config.use_base=1"
+    )
+    assert "did you mean --config.use_baseline?" in errors

@@ -1,0 +1,55 @@
+"""Checks that an algorithm chooses the actions of an environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def check(action_spec: Any, algorithm: Any, name: str = "") -> None:
+    """Raises an error if an algorithm does not choose actions of this spec.
+
+    Args:
+      action_spec: The nest of bounded specs of an action.
+      algorithm: The algorithm, with its `actions` and its `title`.
+      name: The environment's name, for the error.
+
+    Raises:
+      ValueError: The actions are of another kind, or continuous without bounds.
+    """
+    if algorithm.actions == "discrete":
+        check_discrete(action_spec, algorithm.title, name)
+    elif algorithm.actions == "continuous":
+        check_continuous(action_spec, algorithm.title, name)
+
+
+def check_discrete(action_spec: Any, title: str, name: str) -> None:
+    """Raises a ValueError if actions are continuous; see `check`."""
+    import tensorflow as tf
+
+    from tfrl.specs import tensor_spec
+
+    specs = tf.nest.flatten(action_spec)
+    if any(map(tensor_spec.is_continuous, specs)):
+        has_one = len(specs) == 1 and specs[0].shape.num_elements() == 1
+        bins = "set --config.num_action_bins=11, for example, or "
+        raise ValueError(
+            f"env: got {name!r}, whose actions are continuous, but {title} chooses "
+            f"among discrete ones; {bins if title == 'DQN' and has_one else ''}"
+            f"train SAC: tfrl train sac --env={name}"
+        )
+
+
+def check_continuous(action_spec: Any, title: str, name: str) -> None:
+    """Raises a ValueError unless actions are floats with bounds; see `check`."""
+    import tensorflow as tf
+
+    from tfrl.agents import checks
+    from tfrl.specs import tensor_spec
+
+    specs = tf.nest.flatten(action_spec)
+    if not all(map(tensor_spec.is_continuous, specs)):
+        raise ValueError(
+            f"env: got {name!r}, whose actions are discrete, but {title} chooses "
+            f"continuous ones; train DQN: tfrl train dqn --env={name}"
+        )
+    checks.as_continuous_action_spec(action_spec, title)

@@ -1,0 +1,442 @@
+"""The base of the algorithms: an agent with its networks, replay, loop and settings.
+
+A class of this package is an algorithm on a page. Python programs use it as `tfrl.PPO`;
+scripts, score tables, sweeps and distributed runs make the same parts by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import pathlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from tfrl import agents, environments, train
+from tfrl import eval as evaluation
+from tfrl.algorithms import action_kinds, learning, presets, registry, worlds
+from tfrl.train.runs import run_length
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnParts:
+    """The parts of an algorithm that a program makes itself.
+
+    Attributes:
+      networks: Networks by the agent's arguments, such as `q_network`, or the only one;
+        each may be a function of the observation spec and the action spec.
+      agent: A subclass of the algorithm's agent, or a function with its arguments.
+      arguments: Further arguments of the agent, such as `exploration`.
+      replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and the
+        number of environments that makes one.
+    """
+
+    networks: Any = None
+    agent: Callable[..., agents.TFAgent] | None = None
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    replay_buffer: Any = None
+
+
+class Algorithm:
+    """An algorithm with its settings, which trains an agent in an environment.
+
+    ```python
+    ppo = tfrl.PPO("CartPole-v1", seed=0).learn(50_000)
+    ppo.evaluate(20).mean
+    action, state = ppo.predict(observation)
+    ppo.save("cart_pole")
+    ppo = tfrl.load("cart_pole").learn(50_000)
+    ```
+
+    Attributes:
+      Settings: The class of its settings.
+      name: Its name on the command line and in the names of folders.
+      title: Its name for readers.
+      agent_name: The name of its agent's class in `tfrl.agents`.
+      environment_name: The environment that it trains in by default.
+      relative: The algorithm whose settings for an environment it takes, too.
+      actions: The kind of actions that it chooses: "discrete", for one discrete action,
+        "continuous" or "any".
+      overrides: Settings of the class that hold for every environment.
+      settings: The settings, an instance of `Settings`.
+    """
+
+    Settings: ClassVar[Any]
+    name: ClassVar[str]
+    title: ClassVar[str]
+    agent_name: ClassVar[str]
+    environment_name: ClassVar[str] = "CartPole-v1"
+    relative: ClassVar[str | None] = None
+    actions: ClassVar[str] = "any"
+    overrides: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(
+        self,
+        environment: Any = None,
+        *,
+        evaluation_environment: Any = None,
+        logdir: str | pathlib.Path | None = None,
+        network: Any = None,
+        exploration: Callable[..., Any] | None = None,
+        replay_buffer: Any = None,
+        agent: Callable[..., agents.TFAgent] | None = None,
+        agent_arguments: Mapping[str, Any] | None = None,
+        environment_name: str = "",
+        preset: str = "",
+        settings: Any = None,
+        **values: Any,
+    ) -> None:
+        """Creates the algorithm; the first use of a part makes the parts.
+
+        Args:
+          environment: Where to train: the name of an environment, a function that makes
+            one, or an environment; see `worlds.World`. None for `environment_name`.
+          evaluation_environment: The same, to evaluate and film in.
+          logdir: The folder of the run: `learn` writes all outputs there, and resumes.
+            None writes no file.
+          network: A network, or a function of the observation spec and the action spec
+            that makes one. For an agent with several, a dict of them by the agent's
+            arguments; the others are the algorithm's own.
+          exploration: A function that turns the agent's policy into the one that
+            collects, for agents that take `exploration`.
+          replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and
+            the number of environments that makes one.
+          agent: A subclass of the algorithm's agent, or a function with its arguments.
+          agent_arguments: Further arguments of the agent.
+          environment_name: The environment's name, if `environment` is not a name.
+          preset: The name of a row of settings; empty for the one that is made for the
+            environment, if there is one. `tfrl list settings` lists them.
+          settings: All settings; None for those of the row, with `values` in their
+            places.
+          **values: Settings, see `Settings`.
+
+        Raises:
+          TypeError: There is no such setting, or the environment is no environment.
+          ValueError: A setting is out of its range.
+        """
+        if environment is None:
+            environment = self.environment_name
+        if settings is None:
+            name = environment if isinstance(environment, str) else environment_name
+            settings = self._settings_for(name, preset, values)
+        self.settings = settings
+        self.world = worlds.World(
+            environment, settings, evaluation_environment, environment_name
+        )
+        self.logdir = None if logdir is None else pathlib.Path(logdir)
+        arguments = dict(agent_arguments or {})
+        if exploration is not None:
+            arguments["exploration"] = exploration
+        self.own = OwnParts(network, agent, arguments, replay_buffer)
+        self.num_iterations: int = settings.num_iterations
+        self._environment: environments.TFEnvironment | None = None
+        self._loop: train.TrainingLoop | None = None
+        # The length that the calls of `learn` so far have together.
+        self.reached: run_length.RunLength | None = None
+
+    @classmethod
+    def _settings_for(
+        cls, environment: str, preset_name: str, values: Mapping[str, Any]
+    ) -> Any:
+        """Returns the settings for an environment, and says where they are from."""
+        known = cls.Settings.texts()
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise TypeError(
+                    f"{cls.__name__}: got an unknown setting {name!r}"
+                    + (f"; did you mean {near[0]}?" if near else ".")
+                )
+        preset = (
+            presets.named(preset_name)
+            if preset_name
+            else registry.find_preset(cls, environment)
+        )
+        if preset is not None:
+            print(
+                f"{cls.title} on {environment}: settings {preset.name!r} "
+                f"({preset.source}).",
+                file=sys.stderr,
+            )
+        made = {} if preset is None else preset.settings
+        return cls.Settings.of({**made, **cls.overrides, **values})
+
+    # What a subclass says.
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the networks, by the agent's arguments."""
+        raise NotImplementedError
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments beside its specs and networks."""
+        raise NotImplementedError
+
+    def make_loop(self, agent: Any) -> train.TrainingLoop:
+        """Makes the loop that trains the agent, with its buffer."""
+        raise NotImplementedError
+
+    def agent_class(self) -> Callable[..., agents.TFAgent]:
+        """Returns the agent's class."""
+        made: Callable[..., agents.TFAgent] = getattr(agents, self.agent_name)
+        return made
+
+    # The parts.
+
+    @property
+    def environment(self) -> environments.TFEnvironment:
+        """The environment to train in."""
+        if self._environment is None:
+            self._environment = self.world.make_training()
+        return self._environment
+
+    @property
+    def loop(self) -> train.TrainingLoop:
+        """The training loop."""
+        if self._loop is None:
+            self.build()
+        assert self._loop is not None
+        return self._loop
+
+    @property
+    def agent(self) -> Any:
+        """The agent."""
+        return self.loop.agent
+
+    @property
+    def policy(self) -> Any:
+        """The greedy policy."""
+        return self.agent.policy
+
+    @property
+    def replay_buffer(self) -> Any:
+        """The replay buffer; None if the algorithm has none."""
+        return self.loop.checkpoint_items().get("replay_buffer")
+
+    @functools.cached_property
+    def action_functions(self) -> dict[bool, Any]:
+        """The traced `action` of the policy that collects, and of the greedy one."""
+        import tensorflow as tf
+
+        policies = {True: self.policy, False: self.agent.collect_policy}
+        return {
+            greedy: tf.function(policy.action, autograph=False)
+            for greedy, policy in policies.items()
+        }
+
+    def make_agent(self) -> Any:
+        """Makes an agent.
+
+        Raises:
+          ValueError: The algorithm does not choose the environment's actions, or a
+            network of the program belongs to no argument of the agent.
+        """
+        environment, own = self.environment, self.own
+        specs = environment.observation_spec(), environment.action_spec()
+        action_kinds.check(specs[1], type(self), self.world.name)
+        networks = self.make_networks()
+        for name, network in self._own_networks(networks).items():
+            networks[name] = network(*specs) if _is_function(network) else network
+        return (own.agent or self.agent_class())(
+            environment.time_step_spec(),
+            specs[1],
+            **networks,
+            **{**self.agent_arguments(), **own.arguments},
+        )
+
+    def _own_networks(self, networks: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the program's networks by the agent's arguments."""
+        given = self.own.networks
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping) and len(networks) == 1:
+            return dict.fromkeys(networks, given)
+        names = ", ".join(networks)
+        if not isinstance(given, Mapping):
+            raise ValueError(
+                f"network: got a {type(given).__name__}, but {self.title} has several; "
+                f"give a dict with some of {names}."
+            )
+        unknown = sorted(given.keys() - networks.keys())
+        if unknown:
+            raise ValueError(
+                f"network: got {unknown[0]!r}, expected some of {names}, the networks "
+                f"of {self.title}."
+            )
+        return dict(given)
+
+    def build(
+        self,
+        num_environment_steps: int | None = None,
+        prepare: Callable[[Any], None] | None = None,
+    ) -> train.TrainingLoop:
+        """Makes the agent, with its weights, and the loop that trains it.
+
+        The first `learn` does this. A program calls it to use the parts before.
+
+        Args:
+          num_environment_steps: The steps in all, which schedules span; None for the
+            settings' `num_iterations`.
+          prepare: Called with the agent when it has its weights, such as to load
+            others.
+
+        Raises:
+          RuntimeError: The parts are made already.
+        """
+        if self._loop is not None:
+            raise RuntimeError(
+                f"{self.title}: its parts are made already; make another "
+                f"{type(self).__name__} for a run of another length."
+            )
+        if num_environment_steps is not None:
+            self.num_iterations = self._iterations_for(num_environment_steps)
+        with train.device_scope(self.settings.device):
+            agent = self.make_agent()
+            agent.initialize()
+            if prepare is not None:
+                prepare(agent)
+        self._loop = self.make_loop(agent)
+        return self._loop
+
+    def _iterations_for(self, num_environment_steps: int) -> int:
+        return least_iterations(self.settings.to_dict(), num_environment_steps)
+
+    def refuse_replay(self) -> None:
+        """Raises a ValueError if an algorithm without replay gets a buffer."""
+        if self.own.replay_buffer is not None:
+            raise ValueError(
+                f"replay_buffer: got one, but {self.title} learns from rollouts, "
+                "without replay; leave it out."
+            )
+
+    def own_buffer(self, agent: agents.TFAgent) -> Any:
+        """Returns the buffer that the program has made itself, if it has."""
+        buffer = self.own.replay_buffer
+        if buffer is not None and not hasattr(buffer, "add_batch"):
+            return buffer(agent.collect_data_spec, self.environment.batch_size)
+        return buffer
+
+    # Training and after.
+
+    def learn(
+        self,
+        num_environment_steps: int | None = None,
+        *,
+        total: int | None = None,
+        callbacks: Sequence[train.Callback] = (),
+        progress: bool = True,
+    ) -> Self:
+        """Trains for so many more steps; a second call goes on.
+
+        Schedules, such as a learning rate that falls, span the first call, or `total`;
+        later calls keep their last values. `learn(a, total=a + b)` and then `learn(b)`
+        does the same as `learn(a + b)`.
+
+        Args:
+          num_environment_steps: Steps of the environments, summed over all; updates for
+            an algorithm that learns from recorded data. None for the length that the
+            settings give.
+          total: The steps of all calls together.
+          callbacks: `train.Callback`s. They see evaluations, too.
+          progress: Whether to show the progress.
+
+        Raises:
+          ValueError: A length is not positive.
+          Exception: What the environment or a callback raises.
+        """
+        if self._loop is None:
+            self.build(total or num_environment_steps)
+        self.reached = self._longer(num_environment_steps)
+        if self.logdir is None:
+            learning.without_files(
+                self, self.reached, callbacks, shows_progress=progress
+            )
+        else:
+            learning.with_files(self, self.logdir, self.reached, callbacks).run()
+        return self
+
+    def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:
+        """Returns the length that all calls of `learn` reach together."""
+        info = self.loop.info()
+        before = self.reached
+        if before is None or not before.is_reached(info):
+            before = run_length.RunLength(info.iteration, info.environment_steps)
+        steps = num_environment_steps
+        if steps is None or self.loop.most_steps_per_iteration == 0:
+            more = steps or self.settings.num_iterations
+            first = before.num_iterations
+            length = run_length.RunLength(
+                (info.iteration if first is None else first) + more, None
+            )
+        else:
+            first = before.num_environment_steps
+            length = run_length.RunLength(
+                None, (info.environment_steps if first is None else first) + steps
+            )
+        length.check(self.loop)
+        return length
+
+    def evaluate(
+        self, num_episodes: int = 10, *, greedy: bool = True, seed: int = 0
+    ) -> evaluation.EvaluationResult:
+        """Plays episodes and returns their returns and lengths.
+
+        Args:
+          num_episodes: The number of episodes, which run side by side.
+          greedy: Whether to take the most probable actions, or sampled ones.
+          seed: The seed of the episodes.
+
+        Raises:
+          ValueError: There is no environment to evaluate in; see `worlds.World`.
+        """
+        environment = self.world.make_evaluation(num_episodes, seed)
+        policy = self.policy if greedy else self.agent.collect_policy
+        return evaluation.Evaluator(environment, policy, num_episodes, seed).run()
+
+    def predict(
+        self, observation: Any, state: Any = None, *, greedy: bool = True
+    ) -> tuple[Any, Any]:
+        """Returns the action for an observation, and the policy's next state.
+
+        Args:
+          observation: An observation, or a batch `[B, ...]` of them.
+          state: The state that the call before returned; None at the beginning of an
+            episode. Policies without memory return `()`.
+          greedy: Whether to take the most probable action, or a sampled one.
+        """
+        return learning.predict(self, observation, state, greedy=greedy)
+
+    def save(self, folder: str | pathlib.Path) -> None:
+        """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.
+
+        Args:
+          folder: The folder; the outputs of another run in it are replaced.
+        """
+        path = pathlib.Path(folder)
+        overwrite = self.logdir is None or path.resolve() != self.logdir.resolve()
+        length = self.reached or run_length.RunLength(self.num_iterations, None)
+        learning.with_files(self, path, length, films=False, overwrite=overwrite).save()
+
+
+def _is_function(network: Any) -> bool:
+    from tfrl.networks import network as network_lib
+
+    return callable(network) and not isinstance(network, network_lib.Network)
+
+
+def least_iterations(values: Mapping[str, Any], num_environment_steps: int) -> int:
+    """Returns the least number of iterations that take the steps of a run.
+
+    A learning rate that decays until the end depends on this number.
+
+    Args:
+      values: The settings.
+      num_environment_steps: The steps.
+    """
+    each = values.get("collect_steps_per_iteration") or values.get("sequence_length")
+    if not each:
+        return int(values["num_iterations"])
+    each *= values.get("num_envs", 1)
+    left = num_environment_steps - values.get("initial_collect_steps", 0)
+    return max(-(-left // each), 1)

@@ -1,0 +1,470 @@
+"""DQN and the algorithms after it, which learn the values of discrete actions.
+
+`DQN` (Mnih et al., 2015), `DDQN` (van Hasselt et al., 2016), `C51` (Bellemare et al.,
+2017), `QRDQN` and `IQN` (Dabney et al., 2018), `Rainbow` (Hessel et al., 2018) and
+`R2D2` (Kapturowski et al., 2019). The equations are in `tfrl.agents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from tfrl import agents, environments, networks, utils
+from tfrl.algorithms import off_policy, parts
+from tfrl.algorithms.settings import (
+    ABOVE_0,
+    COUNT,
+    FINITE,
+    FRACTION,
+    FROM_0,
+    SIZE,
+    SIZE_OR_0,
+    check_convolutions,
+    check_layers,
+    field,
+    integer,
+    one_of,
+)
+
+
+class ValueSettings(off_policy.ReplaySettings):
+    """The settings of all algorithms of this module."""
+
+    defaults: ClassVar = {
+        "num_iterations": 12_250,
+        "collect_steps_per_iteration": 4,
+        "train_steps_per_iteration": 4,
+        "replay_capacity": 50_000,
+        "gamma": 0.995,
+        "n_step_update": 3,
+        "target_update_tau": 0.02,
+        "eval_interval": 500,
+        "log_interval": 125,
+        "checkpoint_interval": 2_500,
+    }
+
+    num_action_bins: int = field(
+        0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
+    )
+    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
+        (), "For images; none for other observations.", check_convolutions
+    )
+    fc_layer_params: tuple[int, ...] = field(
+        (100, 100), "Units of the hidden layers.", check_layers
+    )
+    learning_rate: float = field(2e-3, "First rate of Adam; falls linearly.", FROM_0)
+    final_learning_rate: float = field(1e-5, "Last rate of Adam.", FROM_0)
+    adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
+    max_gradient_norm: float = field(
+        0.0, "Of all gradients together; 0: unlimited.", FROM_0
+    )
+    target_update_period: int = field(1, "Updates between such steps.", COUNT)
+    double_q: bool = field(True, "The online network chooses the next action.")
+    dueling: bool = field(False, "Stacks of their own for values and advantages.")
+    noisy_stddev: float = field(
+        0.0, "First noise of the last layers; 0.5 is usual.", FROM_0
+    )
+    initial_epsilon: float = field(
+        1.0, "First probability of a random action.", FRACTION
+    )
+    final_epsilon: float = field(0.05, "Last probability of a random action.", FRACTION)
+    epsilon_decay_iterations: int = field(
+        2_000, "Iterations from the first to the last.", COUNT
+    )
+
+
+class Munchausen(ValueSettings):
+    """Settings of algorithms that Munchausen's reward may be added to."""
+
+    munchausen: bool = field(False, "Munchausen; not with double_q or n steps.")
+
+    @classmethod
+    def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
+        """Checks that the options go with Munchausen's reward."""
+        super().check_together(values, remedy_for)
+        wanted = {"double_q": False, "n_step_update": 1}
+        given = {name: values[name] for name in wanted}
+        if values["munchausen"] and given != wanted:
+            raise ValueError(
+                f"munchausen: expected {wanted} with it, got {given}; "
+                f"{remedy_for('munchausen')}, or set these."
+            )
+
+
+class DQNSettings(Munchausen):
+    """The settings of DQN and DDQN."""
+
+    loss: str = field("squared", "Or huber, of the errors.", one_of("squared", "huber"))
+
+
+class AtomSettings(ValueSettings):
+    """The settings of algorithms whose returns have a distribution on fixed atoms."""
+
+    num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
+    min_q_value: float = field(0.0, "Lowest atom.", FINITE)
+    max_q_value: float = field(200.0, "Highest atom.", FINITE)
+
+    @classmethod
+    def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
+        """Checks the atoms."""
+        super().check_together(values, remedy_for)
+        if not values["min_q_value"] < values["max_q_value"]:
+            raise ValueError(
+                "max_q_value: expected more than min_q_value, "
+                f"{values['min_q_value']}, got {values['max_q_value']}; "
+                f"{remedy_for('max_q_value')}."
+            )
+
+
+class C51Settings(AtomSettings):
+    """The settings of C51, by default CleanRL's for CartPole-v1."""
+
+    defaults: ClassVar = {
+        "num_iterations": 49_000,
+        "initial_collect_steps": 10_000,
+        "collect_steps_per_iteration": 10,
+        "train_steps_per_iteration": 1,
+        "replay_capacity": 10_000,
+        "fc_layer_params": (120, 84),
+        "batch_size": 128,
+        "learning_rate": 2.5e-4,
+        "final_learning_rate": 2.5e-4,
+        "adam_epsilon": 0.01 / 128,
+        "gamma": 0.99,
+        "n_step_update": 1,
+        "double_q": False,
+        "num_atoms": 101,
+        "min_q_value": -100.0,
+        "max_q_value": 100.0,
+        "target_update_tau": 1.0,
+        "target_update_period": 50,
+        "epsilon_decay_iterations": 25_000,
+        "eval_interval": 2_450,
+        "log_interval": 490,
+        "checkpoint_interval": 9_800,
+    }
+
+
+class RainbowSettings(AtomSettings):
+    """The settings of Rainbow."""
+
+    defaults: ClassVar = {
+        "num_iterations": 24_750,
+        "train_steps_per_iteration": 2,
+        "replay": "prioritized",
+        "priority_exponent": 0.5,
+        "learning_rate": 1e-3,
+        "dueling": True,
+        "noisy_stddev": 0.5,
+        "initial_epsilon": 0.0,
+        "final_epsilon": 0.0,
+    }
+
+
+class QuantileSettings(Munchausen):
+    """The settings of algorithms that learn quantiles of the return."""
+
+    num_quantiles: int = field(32, "Quantiles of the return.", SIZE)
+
+
+class QRDQNSettings(QuantileSettings):
+    """The settings of QR-DQN, by default rl-zoo3's for CartPole-v1."""
+
+    defaults: ClassVar = {
+        "num_iterations": 192,
+        "collect_steps_per_iteration": 256,
+        "train_steps_per_iteration": 128,
+        "replay_capacity": 100_000,
+        "fc_layer_params": (256, 256),
+        "learning_rate": 2.3e-3,
+        "final_learning_rate": 2.3e-3,
+        "adam_epsilon": 0.01 / 64,
+        "gamma": 0.99,
+        "n_step_update": 1,
+        "double_q": False,
+        "num_quantiles": 10,
+        "target_update_tau": 1.0,
+        "target_update_period": 128,
+        "epsilon_decay_iterations": 31,
+        "final_epsilon": 0.04,
+        "eval_interval": 8,
+        "log_interval": 2,
+        "checkpoint_interval": 48,
+    }
+
+
+class IQNSettings(QuantileSettings):
+    """The settings of IQN."""
+
+    defaults: ClassVar = {
+        "num_iterations": 24_750,
+        "train_steps_per_iteration": 2,
+        "learning_rate": 1e-3,
+        "num_quantiles": 8,
+    }
+
+
+class R2D2Settings(DQNSettings):
+    """The settings of R2D2, by default for CartPole-v1 without velocities."""
+
+    defaults: ClassVar = {
+        "num_iterations": 49_750,
+        "train_steps_per_iteration": 1,
+        "replay": "prioritized",
+        "replay_capacity": 100_000,
+        "priority_exponent": 0.9,
+        "importance_exponent": 0.6,
+        "final_importance_exponent": 0.6,
+        "fc_layer_params": (64,),
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "n_step_update": 5,
+        "epsilon_decay_iterations": 5_000,
+        "eval_interval": 2_000,
+        "log_interval": 500,
+        "checkpoint_interval": 10_000,
+    }
+
+    lstm_size: int = field(64, "Units of the LSTM, after the hidden layers.", SIZE)
+    burn_in_length: int = field(
+        10, "Steps that bring the LSTM's state up to date.", SIZE_OR_0
+    )
+    trace_length: int = field(20, "Steps after these to learn from.", SIZE)
+    priority_eta: float = field(
+        0.9, "Share of a sequence's largest error; the rest: mean.", FRACTION
+    )
+
+    @classmethod
+    def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
+        """Checks that the online network chooses the next actions."""
+        super().check_together(values, remedy_for)
+        if not values["double_q"]:
+            raise ValueError(
+                "double_q: expected True for R2D2, got False; "
+                f"{remedy_for('double_q')}."
+            )
+
+
+class ValueBased(off_policy.OffPolicy):
+    """The base of the algorithms of this module."""
+
+    actions = "discrete"
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`.
+
+        If the learning rate ends where it begins, the optimizer gets it as a number.
+        """
+        import keras  # Not at the top: --help does not wait for TensorFlow.
+
+        s = self.settings
+        updates = s.train_steps_per_iteration
+        rate: Any = s.learning_rate
+        # A sweep sets a number for each run; all would share one schedule.
+        if s.final_learning_rate != rate:
+            rate = parts.decay(
+                rate, self.num_iterations * updates, s.final_learning_rate
+            )
+        arguments = {
+            "optimizer": keras.optimizers.Adam(
+                rate,
+                epsilon=s.adam_epsilon,
+                global_clipnorm=s.max_gradient_norm or None,
+            ),
+            "epsilon_greedy": parts.decay(
+                s.initial_epsilon, s.epsilon_decay_iterations * updates, s.final_epsilon
+            ),
+            "n_step_update": s.n_step_update,
+            "target_update_tau": s.target_update_tau,
+            "target_update_period": s.target_update_period,
+            "gamma": s.gamma,
+            "seed": s.seed,
+            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            **self.own_arguments(),
+        }
+        if getattr(s, "munchausen", False):
+            arguments["munchausen"] = agents.dqn.Munchausen()
+        return arguments
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Returns the arguments that only this algorithm's agent has."""
+        return {"double_q": self.settings.double_q}
+
+
+class DQN(ValueBased):
+    """DQN: Q-learning with replay and a target network (Mnih et al., 2015).
+
+    Its settings allow the parts of Rainbow beside it, each alone.
+    """
+
+    Settings = DQNSettings
+    name = "dqn"
+    title = "DQN"
+    overrides: ClassVar = {"double_q": False}
+
+    def agent_class(self) -> Callable[..., agents.DqnAgent]:
+        """Returns the agent's class, by the choice of the next action."""
+        return agents.DdqnAgent if self.settings.double_q else agents.DqnAgent
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the Q-network; see `Algorithm.make_networks`."""
+        s = self.settings
+        return {"q_network": _make_network(networks.QNetwork, s, self.environment)}
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Returns the arguments that only this algorithm's agent has."""
+        return {"td_errors_loss_fn": _loss_fn(self.settings)}
+
+
+class DDQN(DQN):
+    """Double DQN: the online network chooses the next action (van Hasselt, 2016)."""
+
+    name = "ddqn"
+    relative = "dqn"
+    title = "DDQN"
+    overrides: ClassVar = {"double_q": True}
+
+
+class C51(ValueBased):
+    """C51: a distribution of the return on fixed atoms (Bellemare et al., 2017)."""
+
+    Settings: ClassVar[Any] = C51Settings
+    name = "c51"
+    title = "C51"
+    agent_name = "CategoricalDqnAgent"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the network of distributions; see `Algorithm.make_networks`."""
+        s = self.settings
+        network = _make_network(
+            networks.CategoricalQNetwork, s, self.environment, num_atoms=s.num_atoms
+        )
+        return {"categorical_q_network": network}
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Returns the arguments that only this algorithm's agent has."""
+        s = self.settings
+        return {
+            **super().own_arguments(),
+            "min_q_value": s.min_q_value,
+            "max_q_value": s.max_q_value,
+        }
+
+
+class Rainbow(C51):
+    """Rainbow: C51 with all parts that improve DQN (Hessel et al., 2018)."""
+
+    Settings = RainbowSettings
+    name = "rainbow"
+    title = "Rainbow"
+
+
+class QRDQN(ValueBased):
+    """QR-DQN: quantiles of the return (Dabney et al., 2018)."""
+
+    Settings = QRDQNSettings
+    name = "qr_dqn"
+    title = "QR-DQN"
+    agent_name = "QrDqnAgent"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the network of quantiles; see `Algorithm.make_networks`."""
+        s = self.settings
+        network = _make_network(
+            networks.QuantileQNetwork,
+            s,
+            self.environment,
+            num_quantiles=s.num_quantiles,
+        )
+        return {"q_network": network}
+
+
+class IQN(ValueBased):
+    """IQN: quantiles at sampled fractions (Dabney et al., 2018, arXiv:1806.06923)."""
+
+    Settings = IQNSettings
+    name = "iqn"
+    title = "IQN"
+    agent_name = "IqnAgent"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the network of quantiles; see `Algorithm.make_networks`."""
+        s = self.settings
+        network = _make_network(
+            networks.ImplicitQuantileNetwork,
+            s,
+            self.environment,
+            num_quantiles=s.num_quantiles,
+        )
+        return {"q_network": network}
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Returns the arguments that only this algorithm's agent has."""
+        s = self.settings
+        return {
+            **super().own_arguments(),
+            "num_quantiles": s.num_quantiles,
+            "num_target_quantiles": s.num_quantiles,
+        }
+
+
+class R2D2(ValueBased):
+    """R2D2: double DQN with memory, on sequences (Kapturowski et al., 2019)."""
+
+    Settings = R2D2Settings
+    name = "r2d2"
+    title = "R2D2"
+    agent_name = "R2d2Agent"
+    environment_name = "CartPoleNoVel-v1"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the Q-network, with an LSTM after the hidden layers."""
+        s = self.settings
+        network = networks.QRnnNetwork(
+            self.environment.observation_spec(),
+            self.environment.action_spec(),
+            input_fc_layer_params=s.fc_layer_params,
+            lstm_size=(s.lstm_size,),
+            output_fc_layer_params=None,
+            dueling_layer_params=s.fc_layer_params[-1:] if s.dueling else None,
+            noisy_stddev=s.noisy_stddev or None,
+            seed=s.seed,
+            **parts.network_arguments(s, self.environment),
+        )
+        return {"q_network": network}
+
+    def own_arguments(self) -> dict[str, Any]:
+        """Returns the arguments that only this algorithm's agent has."""
+        s = self.settings
+        return {"td_errors_loss_fn": _loss_fn(s), "burn_in_length": s.burn_in_length}
+
+
+def _loss_fn(s: Any) -> Callable[..., Any]:
+    losses: dict[str, Any] = {
+        "squared": utils.common.element_wise_squared_loss,
+        "huber": utils.common.element_wise_huber_loss,
+    }
+    loss_fn: Callable[..., Any] = losses[s.loss]
+    return loss_fn
+
+
+def _make_network(
+    kind: Any, s: Any, environment: environments.TFEnvironment, **numbers: int
+) -> networks.Network:
+    """Makes a network without memory.
+
+    A dueling network has the last hidden layer twice, for values and for advantages.
+    """
+    units = s.fc_layer_params
+    network: networks.Network = kind(
+        environment.observation_spec(),
+        environment.action_spec(),
+        fc_layer_params=units[:-1] if s.dueling else units,
+        dueling_layer_params=units[-1:] if s.dueling else None,
+        noisy_stddev=s.noisy_stddev or None,
+        seed=s.seed,
+        **numbers,
+        **parts.network_arguments(s, environment),
+    )
+    return network

@@ -1,0 +1,247 @@
+"""Trains, saves and loads algorithms, and asks them for actions."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tree
+
+from tfrl import train
+from tfrl.algorithms import registry, run_folders, run_settings
+from tfrl.environments.boundary import running_steps
+from tfrl.system import interrupts
+from tfrl.train.runs import callbacks as callbacks_lib
+from tfrl.train.runs import progress as progress_lib
+from tfrl.train.runs import run_config, run_length, run_result
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
+
+
+def with_files(
+    algorithm: Algorithm,
+    folder: pathlib.Path,
+    length: run_length.RunLength,
+    callbacks: Sequence[train.Callback] = (),
+    *,
+    films: bool = True,
+    overwrite: bool = False,
+) -> train.Run:
+    """Returns the run of an algorithm that writes its outputs to a folder.
+
+    Args:
+      algorithm: The algorithm, with its parts.
+      folder: The folder.
+      length: The length of the run.
+      callbacks: The callbacks.
+      films: Whether to film the best policy at the end.
+      overwrite: Whether to remove the outputs of an earlier run first.
+    """
+    s = algorithm.settings
+    fields = {
+        "algorithm": algorithm.name,
+        "env": algorithm.world.name,
+        "agent": algorithm.name,
+        **s.to_dict(),
+        "num_iterations": length.num_iterations or algorithm.num_iterations,
+    }
+    if length.num_environment_steps is not None:
+        fields["num_environment_steps"] = length.num_environment_steps
+    elif length.num_iterations != algorithm.num_iterations:
+        fields["schedule_iterations"] = algorithm.num_iterations
+    directory = run_folders.open_folder(
+        folder, fields, s.default_values(), overwrite=overwrite
+    )
+    return train.Run(
+        algorithm.loop,
+        directory,
+        num_iterations=length.num_iterations,
+        num_environment_steps=length.num_environment_steps,
+        callbacks=callbacks,
+        **run_settings.make(
+            algorithm.world,
+            s,
+            algorithm.agent,
+            algorithm.title,
+            films=films,
+            evaluates_untrained=True,
+        ),
+    )
+
+
+def without_files(
+    algorithm: Algorithm,
+    length: run_length.RunLength,
+    callbacks: Sequence[train.Callback],
+    *,
+    shows_progress: bool,
+) -> None:
+    """Trains to a length and writes no file.
+
+    The policy is evaluated at the usual intervals if there are callbacks to see it.
+
+    Args:
+      algorithm: The algorithm, with its parts.
+      length: The length of the run.
+      callbacks: The callbacks.
+      shows_progress: Whether to show the progress.
+    """
+    loop, s = algorithm.loop, algorithm.settings
+    called = callbacks_lib.CallbackList(callbacks)
+    evaluate = None
+    if callbacks:
+        made = run_settings.make(
+            algorithm.world,
+            s,
+            algorithm.agent,
+            algorithm.title,
+            films=False,
+            evaluates_untrained=False,
+        )
+        evaluate = made["evaluate"]
+    intervals = (s.eval_interval, s.log_interval, *called.intervals)
+    info, best, mean = loop.info(), None, None
+    called.start(info.iteration)
+    with contextlib.ExitStack() as stack:
+        stream = None if shows_progress else stack.enter_context(open(os.devnull, "w"))
+        bar = progress_lib.Progress(info, length, stream)
+        stack.callback(bar.close)
+        is_requested = stack.enter_context(interrupts.deferred(running_steps.describe))
+        while not (length.is_reached(info) or called.stopped_by or is_requested()):
+            before = info.iteration
+            left = length.iterations_left(info, loop.most_steps_per_iteration)
+            stop = min(
+                before + left, *((before // each + 1) * each for each in intervals)
+            )
+            bar.begin(loop.activity)
+            started = time.monotonic()
+            info = loop.run_call(stop - before)
+            bar.update(info, time.monotonic() - started)
+            if info.iteration == before:
+                continue
+            called.reached(info.iteration)
+            at_end, result = length.is_reached(info), None
+            if evaluate and (at_end or info.iteration % s.eval_interval == 0):
+                result = dataclasses.replace(
+                    evaluate(info.iteration),
+                    iteration=info.iteration,
+                    environment_steps=info.environment_steps,
+                )
+                mean = result.mean
+                best = mean if best is None else max(best, mean)
+                bar.evaluated(mean, best)
+            is_logged = at_end or info.iteration % s.log_interval == 0
+            called.call(
+                on_log=info._asdict() if is_logged else None, on_evaluation=result
+            )
+        speed = bar.iterations_per_second
+    finished = length.is_reached(info)
+    called.call(
+        on_end=run_result.RunResult(
+            iteration=info.iteration,
+            finished=finished,
+            resumed_at=None,
+            best_return=best,
+            last_return=mean,
+            iterations_per_second=speed,
+            stopped_by=None if finished else called.stopped_by,
+        )
+    )
+
+
+def predict(
+    algorithm: Algorithm, observation: Any, state: Any, *, greedy: bool
+) -> tuple[Any, Any]:
+    """Returns an action; see `Algorithm.predict`."""
+    import tensorflow as tf
+
+    from tfrl.trajectories import time_step
+
+    spec = algorithm.environment.observation_spec()
+    try:
+        arrays = tree.map_structure_up_to(
+            spec,
+            lambda each, x: np.asarray(x, each.dtype.as_numpy_dtype),
+            spec,
+            observation,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"observation: expected a value of {spec}, or a batch of these: {error}"
+        ) from None
+    first, first_spec = tf.nest.flatten(arrays)[0], tf.nest.flatten(spec)[0]
+    is_batch = first.ndim == first_spec.shape.rank + 1
+    if not is_batch:
+        arrays = tf.nest.map_structure(lambda x: x[np.newaxis], arrays)
+    for each, x in zip(tf.nest.flatten(spec), tf.nest.flatten(arrays), strict=True):
+        if x.shape[1:] != tuple(each.shape):
+            raise ValueError(
+                f"observation: expected the shape {list(each.shape)}, or a batch of "
+                f"these, got {list(np.shape(x)[1 - is_batch :])}."
+            )
+    size = len(tf.nest.flatten(arrays)[0])
+    policy = algorithm.policy if greedy else algorithm.agent.collect_policy
+    if state is None:
+        state = policy.get_initial_state(size)
+    step = algorithm.action_functions[greedy](
+        time_step.restart(tf.nest.map_structure(tf.constant, arrays), size), state
+    )
+    action = tf.nest.map_structure(
+        lambda x: x.numpy() if is_batch else x.numpy()[0], step.action
+    )
+    return action, step.state
+
+
+def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:
+    """Loads an algorithm from the folder of a run, or from one that it was saved to.
+
+    Args:
+      folder: The folder.
+      environment: The environment, see `Algorithm`; None for the one of the name that
+        the folder holds.
+      **arguments: Own parts, as they were given when the run began: see `Algorithm`.
+
+    Raises:
+      FileNotFoundError: There is no run in the folder.
+      ValueError: The run is of no single algorithm, or its environment has no name.
+      CheckpointError: No checkpoint can be used.
+    """
+    path = pathlib.Path(folder)
+    if not (path / "config.json").exists():
+        raise FileNotFoundError(
+            f"folder: {str(path)!r} holds no config.json; give the logdir of a run, or "
+            "a folder that an algorithm was saved to."
+        )
+    config = run_config.read(path / "config.json")
+    name = config.get("agent", config.get("algorithm", ""))
+    kind = registry.find(name)
+    environment = environment or config.get("env")
+    if not environment:
+        raise ValueError(
+            "environment: got none, and the run trained in one without a name; give "
+            "the environment."
+        )
+    algorithm = kind(environment, settings=kind.Settings.of(config), **arguments)
+    algorithm.num_iterations = config.get(
+        "schedule_iterations", config["num_iterations"]
+    )
+    algorithm.build()
+    steps = config.get("num_environment_steps")
+    length = run_length.RunLength(None if steps else config["num_iterations"], steps)
+    directory = train.RunDirectory(path, config)
+    train.Run(
+        algorithm.loop,
+        directory,
+        num_iterations=length.num_iterations,
+        num_environment_steps=length.num_environment_steps,
+    )
+    directory.unlock()
+    algorithm.reached = length
+    return algorithm

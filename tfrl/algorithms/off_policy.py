@@ -1,0 +1,167 @@
+"""Algorithms that learn from a replay buffer: their settings, buffers and loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tfrl import agents, environments, losses, replay_buffers, train
+from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms.settings import (
+    ENVIRONMENTS,
+    FRACTION,
+    FROM_0,
+    SIZE,
+    SIZE_OR_0,
+    Settings,
+    field,
+)
+
+
+class ReplaySettings(Settings):
+    """The settings of an algorithm that learns from replay."""
+
+    num_envs: int = field(1, "Environments stepped together.", ENVIRONMENTS)
+    initial_collect_steps: int = field(
+        1_000, "Random steps before the first iteration.", SIZE
+    )
+    collect_steps_per_iteration: int = field(1, "Steps of each environment.", SIZE)
+    train_steps_per_iteration: int = field(1, "Updates of the weights.", SIZE)
+    replay: str = field("uniform", "Or prioritized, with its exponents.")
+    replay_capacity: int = field(200_000, "Frames in the buffer.", SIZE)
+    frame_stack: int = field(
+        0, "Frames of an observation, to store each once; 0: whole.", SIZE_OR_0
+    )
+    priority_exponent: float = field(0.6, "0 samples uniformly.", FROM_0)
+    importance_exponent: float = field(
+        0.4, "First one; changes linearly over the run.", FROM_0
+    )
+    final_importance_exponent: float = field(1.0, "Last exponent.", FROM_0)
+    goals_per_step: int = field(
+        0, "Goals in hindsight for each step; 0: none.", SIZE_OR_0
+    )
+    normalize_observations: bool = field(False, "By their running mean and variance.")
+    batch_size: int = field(64, "Frames in an update.", SIZE)
+    gamma: float = field(0.99, "Discount of a step.", FRACTION)
+    n_step_update: int = field(1, "Steps in a return.", SIZE)
+    target_update_tau: float = field(
+        0.005, "Step of the targets to the networks; 1 copies.", FRACTION
+    )
+
+    @classmethod
+    def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
+        """Checks that the buffer has room for a sample, and how it stores frames."""
+        each = values["n_step_update"] + 1
+        least = each * values["num_envs"]
+        if values["replay_capacity"] < least:
+            raise ValueError(
+                f"replay_capacity: expected at least {least:,}, {each:,} frames of "
+                f"each environment (num_envs, n_step_update), got "
+                f"{values['replay_capacity']}; {remedy_for('replay_capacity')}."
+            )
+        given = [name for name in ("frame_stack", "goals_per_step") if values[name]]
+        if given and values["replay"] == "service":
+            raise ValueError(
+                f"{given[0]}: expected 0 with replay in a server, which stores whole "
+                f"observations and relabels no goals, got {values[given[0]]}; set "
+                f"--config.{given[0]}=0, or run train_dqn."
+            )
+        if len(given) == 2:
+            raise ValueError(
+                "frame_stack: expected 0 with goals_per_step, since replay stores "
+                "frames once or relabels goals, got "
+                f"{values['frame_stack']}; set one of them to 0."
+            )
+
+
+class OffPolicy(algorithm.Algorithm):
+    """An algorithm that learns from replay."""
+
+    def make_loop(self, agent: agents.TFAgent) -> train.OffPolicyLoop:
+        """Makes the loop, with its buffer; see `Algorithm.make_loop`."""
+        s = self.settings
+        with train.device_scope(s.device):
+            buffer = self.own_buffer(agent)
+            if buffer is None:
+                buffer = make_replay_buffer(
+                    s, self.environment, agent, self.num_iterations
+                )
+        return train.OffPolicyLoop(
+            self.environment,
+            agent,
+            buffer,
+            collect_steps_per_iteration=s.collect_steps_per_iteration,
+            train_steps_per_iteration=s.train_steps_per_iteration,
+            initial_collect_steps=s.initial_collect_steps,
+            sample_batch_size=s.batch_size,
+            sequence_length=sequence_length(s),
+            seed=s.seed,
+            jit_compile="auto" if s.jit_compile else False,
+            priority_fn=priority_fn(s),
+        )
+
+
+def make_replay_buffer(
+    s: Any,
+    environment: environments.TFEnvironment,
+    agent: agents.TFAgent,
+    num_iterations: int,
+) -> replay_buffers.TFUniformReplayBuffer | replay_buffers.TFPrioritizedReplayBuffer:
+    """Makes the buffer, which samples uniformly or by the TD errors.
+
+    Raises:
+      ValueError: The settings name another kind of replay.
+    """
+    arguments = {
+        "data_spec": agent.collect_data_spec,
+        "batch_size": environment.batch_size,
+        "max_length": s.replay_capacity // environment.batch_size,
+        "seed": s.seed,
+        "row_format": row_format(s, environment),
+    }
+    if s.replay == "uniform":
+        return replay_buffers.TFUniformReplayBuffer(**arguments)
+    if s.replay != "prioritized":
+        raise ValueError(
+            f"replay: got {s.replay!r}, expected 'uniform' or 'prioritized'; set "
+            "--replay. For 'service', replay in a server, take the example "
+            "train_dqn_service."
+        )
+    return replay_buffers.TFPrioritizedReplayBuffer(
+        **arguments,
+        priority_exponent=s.priority_exponent,
+        importance_exponent=parts.decay(
+            s.importance_exponent,
+            num_iterations * s.train_steps_per_iteration,
+            s.final_importance_exponent,
+        ),
+        step=agent.train_step_counter,
+    )
+
+
+def row_format(
+    s: Any, environment: environments.TFEnvironment
+) -> replay_buffers.RowFormat | None:
+    """Returns the form in which the buffer stores frames; None for unchanged frames.
+
+    With `frame_stack`, it stores each frame of a stacked observation once; with
+    `goals_per_step`, it relabels goals.
+    """
+    if s.frame_stack:
+        return replay_buffers.FrameStacking(s.frame_stack)
+    goals = s.goals_per_step
+    return replay_buffers.Hindsight.of(environment, goals) if goals else None
+
+
+def sequence_length(s: Any) -> int | None:
+    """Returns the number of frames in a sequence; None without a `trace_length`."""
+    trace = getattr(s, "trace_length", 0)
+    return s.burn_in_length + trace + 1 if trace else None
+
+
+def priority_fn(s: Any) -> Callable[[Any], Any]:
+    """Returns the function that turns TD errors into priorities."""
+    return functools.partial(
+        losses.sequence_priorities, eta=getattr(s, "priority_eta", 1.0)
+    )

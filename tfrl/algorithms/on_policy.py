@@ -1,0 +1,117 @@
+"""Algorithms that learn from rollouts: their settings and loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrl import agents, train
+from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms.settings import (
+    ENVIRONMENTS,
+    FRACTION,
+    FROM_0,
+    SIZE,
+    SIZE_OR_0,
+    Settings,
+    check_convolutions,
+    check_layers,
+    field,
+    number,
+)
+
+
+class RolloutSettings(Settings):
+    """The settings of an algorithm that learns from rollouts."""
+
+    num_envs: int = field(8, "Environments stepped together.", ENVIRONMENTS)
+    collect_steps_per_iteration: int = field(128, "Steps of each environment.", SIZE)
+    num_epochs: int = field(1, "How often a rollout is trained on.", SIZE)
+    minibatch_size: int = field(
+        0, "Frames in an update; 0 takes a whole rollout.", SIZE_OR_0
+    )
+    fc_layer_params: tuple[int, ...] = field(
+        (64, 64), "Units of the hidden layers of each network.", check_layers
+    )
+    normalize_observations: bool = field(False, "By their running mean and variance.")
+    learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
+    gamma: float = field(0.99, "Discount of a step.", FRACTION)
+    gradient_clipping: float | None = field(
+        0.5,
+        "Largest norm of all gradients together.",
+        number(low=0.0, excludes_low=True, optional=True),
+    )
+
+
+class ActorCriticSettings(RolloutSettings):
+    """The settings of PPO and A2C."""
+
+    target_kl: float = field(
+        0.0, "KL divergence that ends a rollout's updates; 0: none.", FROM_0
+    )
+    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
+        (),
+        "For images: filters, kernel size and stride of each.",
+        check_convolutions,
+    )
+    lstm_size: int = field(
+        0, "Units of an LSTM after these layers; 0: none.", SIZE_OR_0
+    )
+    output_fc_layer_params: tuple[int, ...] = field(
+        (), "Units of the hidden layers after the LSTM.", check_layers
+    )
+    activation: str = field(
+        "tanh", "Of the hidden layers, such as relu.", parts.check_activation
+    )
+    initial_log_stddev: float = field(
+        0.0, "Logarithm of a continuous action's deviation.", number()
+    )
+    normalize_rewards: bool = field(False, "By the running deviation of their returns.")
+    gae_lambda: float = field(0.95, "1 takes returns, 0 one-step targets.", FRACTION)
+    entropy_regularization: float = field(
+        0.0, "Weight of the policy's entropy in the loss.", FROM_0
+    )
+    value_loss_weight: float = field(
+        0.5, "Weight of the squared error of the values.", FROM_0
+    )
+    normalize_advantages: bool = field(True, "In each minibatch.")
+
+
+class OnPolicy(algorithm.Algorithm):
+    """An algorithm that learns from rollouts."""
+
+    def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
+        """Makes the loop; see `Algorithm.make_loop`.
+
+        Raises:
+          ValueError: There is a replay buffer.
+        """
+        s = self.settings
+        self.refuse_replay()
+        return train.OnPolicyLoop(
+            self.environment,
+            agent,
+            collect_steps_per_iteration=s.collect_steps_per_iteration,
+            num_epochs=s.num_epochs,
+            minibatch_size=s.minibatch_size or None,
+            target_kl=getattr(s, "target_kl", 0.0) or None,
+            seed=s.seed,
+            jit_compile="auto" if s.jit_compile else False,
+        )
+
+
+def updates_per_rollout(s: Any) -> int:
+    """Returns the number of updates in an iteration that collects a rollout."""
+    minibatches = 1
+    if s.minibatch_size:
+        num_frames = s.collect_steps_per_iteration * s.num_envs
+        # The loop refuses minibatches that are larger than a rollout.
+        minibatches = max(num_frames // s.minibatch_size, 1)
+    return int(s.num_epochs * minibatches)
+
+
+def annealed(value: float, s: Any, num_iterations: int, *, is_annealed: bool) -> Any:
+    """Returns a number, or its schedule if it falls linearly to 0 over the run."""
+    if not is_annealed:
+        return value
+    return parts.decay(value, num_iterations * updates_per_rollout(s), 0.0)

@@ -1,0 +1,86 @@
+"""Settings made for environments: rows of data in the JSON files of this folder.
+
+A row has a `name`, an `algorithm`, an `environment`, the `source` of its settings, and
+the `settings` that are not the algorithm's defaults. The `family` of a row is a pattern
+of further environments that it serves; a `variant` serves only by its name.
+
+>>> from tfrl.algorithms import presets
+>>> presets.find("ppo", "Hopper-v5").name
+'ppo_mujoco'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """Settings of an algorithm for an environment.
+
+    Attributes:
+      name: The row's name.
+      algorithm: The algorithm's name.
+      environment: The environment's name.
+      source: Where the settings are from.
+      settings: The settings that are not the algorithm's defaults, by name.
+      family: A pattern of further environments that the settings are for.
+      variant: Whether another row is the usual one of its environment.
+    """
+
+    name: str
+    algorithm: str
+    environment: str
+    source: str
+    settings: Mapping[str, Any]
+    family: str | None = None
+    variant: bool = False
+
+
+@functools.cache
+def every() -> tuple[Preset, ...]:
+    """Returns all rows."""
+    folder = pathlib.Path(__file__).parent
+    return tuple(
+        Preset(**row)
+        for path in sorted(folder.glob("*.json"))
+        for row in json.loads(path.read_text(encoding="utf-8"))
+    )
+
+
+def named(name: str) -> Preset:
+    """Returns the row with a name.
+
+    Raises:
+      ValueError: There is none.
+    """
+    for preset in every():
+        if preset.name == name:
+            return preset
+    names = ", ".join(preset.name for preset in every())
+    raise ValueError(f"preset: got {name!r}, expected one of {names}.")
+
+
+def find(algorithm: str, environment: str) -> Preset | None:
+    """Returns the row of an algorithm for an environment, or for its family, or None.
+
+    Args:
+      algorithm: The algorithm's name.
+      environment: The environment's name.
+    """
+    rows = [
+        each for each in every() if each.algorithm == algorithm and not each.variant
+    ]
+    for preset in rows:
+        if preset.environment == environment:
+            return preset
+    for preset in rows:
+        if preset.family and re.fullmatch(preset.family, environment):
+            return preset
+    return None

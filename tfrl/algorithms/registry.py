@@ -1,0 +1,127 @@
+"""The algorithms by their names, and their settings for an environment."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import ml_collections
+
+from tfrl.algorithms import presets
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
+
+# The module and the class of each algorithm, by the algorithm's name.
+CLASSES = {
+    "dqn": ("dqn", "DQN"),
+    "ddqn": ("dqn", "DDQN"),
+    "c51": ("dqn", "C51"),
+    "qr_dqn": ("dqn", "QRDQN"),
+    "iqn": ("dqn", "IQN"),
+    "rainbow": ("dqn", "Rainbow"),
+    "r2d2": ("dqn", "R2D2"),
+    "reinforce": ("reinforce", "REINFORCE"),
+    "ppo": ("ppo", "PPO"),
+    "a2c": ("ppo", "A2C"),
+    "pqn": ("pqn", "PQN"),
+    "impala": ("impala", "IMPALA"),
+    "ddpg": ("td3", "DDPG"),
+    "d4pg": ("td3", "D4PG"),
+    "td3": ("td3", "TD3"),
+    "sac": ("sac", "SAC"),
+    "redq": ("sac", "REDQ"),
+    "tqc": ("sac", "TQC"),
+    "discrete_sac": ("sac", "DiscreteSAC"),
+    "mpo": ("mpo", "MPO"),
+    "dmpo": ("mpo", "DMPO"),
+    "iql": ("offline", "IQL"),
+    "cql": ("offline", "CQL"),
+    "bc": ("offline", "BC"),
+}
+
+
+def find(name: str) -> type[Algorithm]:
+    """Returns the algorithm of a name, such as "qr_dqn".
+
+    Raises:
+      ValueError: There is none.
+    """
+    if name not in CLASSES:
+        raise ValueError(
+            f"agent: got {name!r}, expected one of {', '.join(map(repr, CLASSES))}."
+        )
+    module, class_name = CLASSES[name]
+    found: type[Algorithm] = getattr(
+        importlib.import_module(f"tfrl.algorithms.{module}"), class_name
+    )
+    return found
+
+
+def find_preset(algorithm: type[Algorithm], environment: str) -> presets.Preset | None:
+    """Returns the row of settings that an algorithm takes for an environment, or None.
+
+    An algorithm without a row of its own takes that of `algorithm.relative`.
+    """
+    found = presets.find(algorithm.name, environment)
+    if found is None and algorithm.relative is not None:
+        found = presets.find(algorithm.relative, environment)
+    return found
+
+
+def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
+    """Returns the settings of an algorithm for an environment; see `config_of`.
+
+    Args:
+      name: The algorithm's name, with a `+` after it for the settings of its class,
+        such as `tfrl.DQN`.
+      environment: The environment's name; empty for the algorithm's usual one.
+    """
+    name, plus = name.removesuffix("+"), name.endswith("+")
+    algorithm = find(name)
+    environment = environment or algorithm.environment_name
+    preset = find_preset(algorithm, environment)
+    values = {} if preset is None else preset.settings
+    overrides = algorithm.overrides if plus else {}
+    return make_config(name, environment, {**values, **overrides})
+
+
+def config_of(preset_name: str) -> ml_collections.ConfigDict:
+    """Returns the settings of a row as fields that flags of the scripts override.
+
+    Args:
+      preset_name: The name of the row.
+    """
+    preset = presets.named(preset_name)
+    return make_config(preset.algorithm, preset.environment, preset.settings)
+
+
+def make_config(
+    name: str, environment: str, values: Mapping[str, Any]
+) -> ml_collections.ConfigDict:
+    """Returns settings of an algorithm as fields that flags of the scripts override.
+
+    Args:
+      name: The algorithm's name.
+      environment: The environment's name.
+      values: The settings that are not the defaults.
+    """
+    settings = find(name).Settings.of(values)
+    fields = {"env": environment, "agent": name, **settings.to_dict()}
+    return ml_collections.ConfigDict(fields)
+
+
+def algorithm_of(config: Mapping[str, Any], environment: Any = None) -> Algorithm:
+    """Returns the algorithm of a configuration.
+
+    Args:
+      config: Its fields; `agent` is the algorithm's name, and `env` the environment's.
+      environment: The environment to train in; None for the one that `env` names.
+    """
+    kind = find(config["agent"])
+    return kind(
+        config["env"] if environment is None else environment,
+        settings=kind.Settings.of(config),
+        environment_name=config["env"],
+    )

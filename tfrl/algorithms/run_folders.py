@@ -1,0 +1,66 @@
+"""The folders of runs, and the configurations of runs that earlier versions began."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from tfrl import train
+from tfrl.algorithms import registry
+from tfrl.train.runs import run_config
+
+
+def open_folder(
+    folder: pathlib.Path,
+    fields: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    **options: Any,
+) -> train.RunDirectory:
+    """Returns the folder of a run.
+
+    An earlier version may have begun the run there, with other fields: new fields at
+    their defaults may be missing, and fields of other algorithms may be there.
+
+    Args:
+      folder: The folder.
+      fields: The run's configuration.
+      defaults: The defaults of the algorithm's settings.
+      overwrite: Whether to remove the outputs of an earlier run first.
+      **options: Further arguments of `train.RunDirectory`.
+
+    Raises:
+      RunDirectoryError: The folder belongs to another run.
+    """
+    fields = dict(fields)
+    config = folder / "config.json"
+    if not overwrite and config.exists():
+        begun = run_config.read(config)
+        defaults = {**defaults, "agent": fields.get("algorithm")}
+        fields = {
+            name: value
+            for name, value in fields.items()
+            if name in begun or value != defaults.get(name, _NOTHING)
+        }
+        foreign = _all_fields() - defaults.keys() - fields.keys()
+        fields |= {name: x for name, x in begun.items() if name in foreign}
+    # A run may resume on another device.
+    return train.RunDirectory(
+        folder, fields, overwrite=overwrite, may_change=["device"], **options
+    )
+
+
+_NOTHING = object()
+
+
+@functools.cache
+def _all_fields() -> frozenset[str]:
+    """Returns the names of the settings of all algorithms."""
+    return frozenset(
+        field
+        for name in registry.CLASSES
+        for field in registry.find(name).Settings.texts()
+    )

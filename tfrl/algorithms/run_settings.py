@@ -1,0 +1,50 @@
+"""What a run of an algorithm evaluates, logs, saves and films."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrl import agents
+from tfrl import eval as evaluation
+from tfrl.algorithms import settings as settings_lib
+from tfrl.algorithms import worlds
+
+
+def make(
+    world: worlds.World,
+    s: settings_lib.Settings,
+    agent: agents.TFAgent,
+    title: str,
+    *,
+    films: bool,
+    evaluates_untrained: bool,
+) -> dict[str, Any]:
+    """Returns the arguments of `train.Run` beside its loop, directory and length.
+
+    Args:
+      world: Where the policy is evaluated and filmed.
+      s: The settings.
+      agent: The agent.
+      title: The algorithm's name for readers.
+      films: Whether the best policy is filmed at the end.
+      evaluates_untrained: Whether the policy is evaluated before the first iteration.
+    """
+    # All episodes of an evaluation run side by side, from different starts.
+    environment = world.make_evaluation(s.num_eval_episodes, 0)
+    evaluator = evaluation.Evaluator(
+        environment, agent.policy, s.num_eval_episodes, seed=s.seed
+    )
+
+    def evaluate(iteration: int) -> evaluation.EvaluationResult:
+        environment.seed(10_000_000 + 1_000 * iteration)
+        return evaluator.run()
+
+    return {
+        "evaluate": evaluate,
+        "eval_interval": s.eval_interval,
+        "log_interval": s.log_interval,
+        "checkpoint_interval": s.checkpoint_interval,
+        "video_environment": world.make_film() if films else None,
+        "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
+        "title": f"{title} on {world.name}, seed {s.seed}",
+    }

@@ -1,0 +1,237 @@
+"""Settings of algorithms: frozen dataclasses whose fields carry a text and a check.
+
+A field is declared once. The keywords of `tfrl.PPO` and the like, the flags of the
+scripts, their `--help`, the checks of values and the `config.json` of a run all come
+from that declaration. This module does not import TensorFlow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import numbers
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from tfrl.utils import number_checks
+
+# The largest number of TensorFlow's int32, and a limit for its int64.
+_INT32_MAX = 2**31 - 1
+_MOST = 10**15
+_MOST_ENVIRONMENTS = 10**6
+
+Check = Callable[..., None]
+
+
+def field(default: Any, text: str, check: Check | None = None) -> Any:
+    """Declares a field of a `Settings` class.
+
+    Args:
+      default: Its default.
+      text: The help, at most a line.
+      check: Checks a value; takes the field's name, the value and, as a keyword, the
+        `remedy`. None allows any value.
+    """
+    return dataclasses.field(default=default, metadata={"text": text, "check": check})
+
+
+def check_layers(name: str, value: Any, *, remedy: str) -> None:
+    """Raises a ValueError unless `value` is a sequence of positive integers."""
+    if not _are_sizes(value):
+        raise ValueError(
+            f"{name}: expected the positive sizes of layers, such as (64, 64), got "
+            f"{value!r}; {remedy}."
+        )
+
+
+def check_convolutions(name: str, value: Any, *, remedy: str) -> None:
+    """Raises a ValueError unless each convolution is three positive integers."""
+    if not (
+        isinstance(value, list | tuple)
+        and all(_are_sizes(layer) and len(layer) == 3 for layer in value)
+    ):
+        raise ValueError(
+            f"{name}: expected filters, kernel size and stride of each convolution, "
+            f"such as ((32, 8, 4), (64, 4, 2)), got {value!r}; {remedy}."
+        )
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(size, numbers.Integral) and 1 <= int(size) <= _INT32_MAX
+        for size in value
+    )
+
+
+def one_of(*choices: str) -> Check:
+    """Returns the check of a field that is one of some words."""
+    return functools.partial(_check_choice, choices=choices)
+
+
+def _check_choice(
+    name: str, value: Any, choices: Collection[str], *, remedy: str
+) -> None:
+    if value not in choices:
+        raise ValueError(
+            f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}; "
+            f"{remedy}."
+        )
+
+
+def integer(minimum: int, maximum: int = _MOST) -> Check:
+    """Returns the check of an integer in a range."""
+    return functools.partial(
+        number_checks.check_integer, minimum=minimum, maximum=maximum
+    )
+
+
+def number(**limits: Any) -> Check:
+    """Returns the check of a number; for `limits` see `number_checks.check_number`."""
+    return functools.partial(number_checks.check_number, **limits)
+
+
+COUNT = integer(1)
+SIZE = integer(1, _INT32_MAX)
+SIZE_OR_0 = integer(0, _INT32_MAX)
+ENVIRONMENTS = integer(1, _MOST_ENVIRONMENTS)
+FINITE = number()
+FROM_0 = number(low=0.0)
+ABOVE_0 = number(low=0.0, excludes_low=True)
+FRACTION = number(low=0.0, high=1.0)
+# The seeds of networks and environments are a little larger.
+SEED = integer(0, 2**62)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(field,)
+)
+class Settings:
+    """The settings of a run that all algorithms have.
+
+    A subclass is a frozen dataclass of its annotations, without a decorator. Its
+    `defaults` change the defaults of fields that it inherits.
+    """
+
+    defaults: ClassVar[Mapping[str, Any]] = {}
+
+    seed: int = field(0, "Seed of everything random.", SEED)
+    device: str = field("", "Where to train, such as GPU:0.")
+    jit_compile: bool = field(True, "Compile the loop by XLA, where possible.")
+    num_iterations: int = field(10_000, "Length of the run.", COUNT)
+    dtype: str = field(
+        "float32",
+        "mixed_bfloat16 for large networks on GPUs.",
+        one_of("float32", "mixed_bfloat16", "mixed_float16"),
+    )
+    emulator: str = field(
+        "ale-py", "Of Atari games; or envpool.", one_of("ale-py", "envpool")
+    )
+    grid_observations: str = field(
+        "flat", "Of MiniGrid; or image, without the text.", one_of("flat", "image")
+    )
+    eval_interval: int = field(1_000, "Iterations between evaluations.", COUNT)
+    num_eval_episodes: int = field(10, "Episodes in an evaluation.", ENVIRONMENTS)
+    log_interval: int = field(500, "Iterations between lines of the log.", COUNT)
+    checkpoint_interval: int = field(5_000, "Iterations between checkpoints.", COUNT)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _make_dataclass(cls)
+
+    def __post_init__(self) -> None:
+        for each in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = _plain(getattr(self, each.name))
+            object.__setattr__(self, each.name, value)
+        self.check(self.to_dict())
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Returns the settings with these values; other names in `values` are ignored.
+
+        Args:
+          values: The values of some fields; the others have their defaults.
+        """
+        known = cls.texts()
+        return cls(**{name: x for name, x in values.items() if name in known})
+
+    @classmethod
+    def texts(cls) -> dict[str, str]:
+        """Returns the help of each field."""
+        return {
+            each.name: each.metadata["text"]
+            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+        }
+
+    @classmethod
+    def check(
+        cls,
+        values: Mapping[str, Any],
+        remedy_for: Callable[[str], str] = "set {}".format,
+    ) -> None:
+        """Checks the values of fields, alone and together.
+
+        Args:
+          values: The values of some fields.
+          remedy_for: Returns the remedy for a field's name: how the user sets it.
+
+        Raises:
+          ValueError: A value is out of its range, or values do not go together.
+          TypeError: A value is not a number.
+        """
+        for each in dataclasses.fields(cls):  # type: ignore[arg-type]
+            check = each.metadata["check"]
+            if check is not None and each.name in values:
+                check(each.name, values[each.name], remedy=remedy_for(each.name))
+        cls.check_together({**cls.default_values(), **values}, remedy_for)
+
+    @classmethod
+    def check_together(
+        cls, values: Mapping[str, Any], remedy_for: Callable[[str], str]
+    ) -> None:
+        """Checks fields that depend on each other; see `check`.
+
+        Args:
+          values: The values of all fields.
+          remedy_for: Returns the remedy for a field's name.
+        """
+
+    @classmethod
+    def default_values(cls) -> dict[str, Any]:
+        """Returns the default of each field."""
+        return {
+            each.name: each.default
+            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the values by the fields' names."""
+        return {name: getattr(self, name) for name in self.texts()}
+
+    def changed(self) -> dict[str, Any]:
+        """Returns the values of the fields that are not at their defaults."""
+        defaults = self.default_values()
+        return {
+            name: value
+            for name, value in self.to_dict().items()
+            if value != defaults[name]
+        }
+
+
+def _make_dataclass(cls: type) -> None:
+    """Makes a class a frozen dataclass with the defaults that it changes."""
+    for name, default in cls.__dict__.get("defaults", {}).items():
+        inherited = cls.__dataclass_fields__[name]  # type: ignore[attr-defined]
+        cls.__annotations__[name] = inherited.type
+        changed = dataclasses.field(default=default, metadata=inherited.metadata)
+        setattr(cls, name, changed)
+    dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+_make_dataclass(Settings)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value with tuples for lists."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value

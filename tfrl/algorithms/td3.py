@@ -1,0 +1,206 @@
+"""Deterministic actors: `TD3`, `DDPG` and `D4PG`.
+
+Fujimoto et al. (2018), Lillicrap et al. (2016) and Barth-Maron et al. (2018). The
+equations are in `tfrl.agents`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tfrl import environments, networks, utils
+from tfrl.algorithms import off_policy, parts
+from tfrl.algorithms.settings import (
+    COUNT,
+    FINITE,
+    FRACTION,
+    FROM_0,
+    check_layers,
+    field,
+    integer,
+)
+
+
+class ActorSettings(off_policy.ReplaySettings):
+    """The settings of all algorithms of this module."""
+
+    defaults: ClassVar = {"num_iterations": 19_000, "gamma": 0.98}
+
+    fc_layer_params: tuple[int, ...] = field(
+        (64, 64), "Units of the hidden layers.", check_layers
+    )
+    actor_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+
+
+class TD3Settings(ActorSettings):
+    """The settings of TD3. Noise is in units of half of the range of each action."""
+
+    target_update_period: int = field(2, "Updates between such steps.", COUNT)
+    actor_update_period: int = field(2, "Critic updates for one of the actor.", COUNT)
+    exploration_noise: float = field(0.1, "Gaussian noise of actions.", FROM_0)
+    target_policy_noise: float = field(0.2, "Noise of the targets' actions.", FROM_0)
+    target_policy_noise_clip: float = field(0.5, "Largest such noise.", FROM_0)
+
+
+class DDPGSettings(ActorSettings):
+    """The settings of DDPG. Noise is in units of half of the range of each action."""
+
+    ou_stddev: float = field(
+        0.2, "Ornstein-Uhlenbeck noise: each step's deviation.", FROM_0
+    )
+    ou_damping: float = field(0.15, "The rate at which it returns to zero.", FRACTION)
+
+
+class D4PGSettings(ActorSettings):
+    """The settings of D4PG."""
+
+    defaults: ClassVar = {
+        "num_iterations": 29_000,
+        "n_step_update": 5,
+        "target_update_tau": 1.0,
+    }
+
+    target_update_period: int = field(100, "Updates between such steps.", COUNT)
+    # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
+    vmin: float = field(-814.0, "The least return.", FINITE)
+    vmax: float = field(0.0, "The greatest return.", FINITE)
+    num_atoms: int = field(
+        51,
+        "Values between them that the critic has probabilities for.",
+        integer(2, 2**31 - 1),
+    )
+    sigma: float = field(
+        0.3, "Gaussian noise, in units of half of the range of each action.", FROM_0
+    )
+
+
+class TD3(off_policy.OffPolicy):
+    """TD3: a deterministic actor and two critics (Fujimoto et al., 2018)."""
+
+    Settings: ClassVar[Any] = TD3Settings
+    name = "td3"
+    title = "TD3"
+    agent_name = "Td3Agent"
+    environment_name = "Pendulum-v1"
+    actions = "continuous"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor and the critic, which TD3 copies."""
+        s = self.settings
+        specs = self.environment.observation_spec(), self.environment.action_spec()
+        common = parts.network_arguments(s, self.environment)
+        return {
+            "actor_network": networks.ActorNetwork(
+                *specs, s.fc_layer_params, seed=s.seed, **common
+            ),
+            "critic_network": networks.CriticNetwork(
+                specs,
+                joint_fc_layer_params=s.fc_layer_params,
+                seed=s.seed + 1,
+                **common,
+            ),
+        }
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        s = self.settings
+        return {
+            **_shared_arguments(s, self.environment),
+            "td_errors_loss_fn": utils.common.element_wise_squared_loss,
+            "exploration_noise_std": s.exploration_noise,
+            "target_update_period": s.target_update_period,
+            "actor_update_period": s.actor_update_period,
+            "target_policy_noise": s.target_policy_noise,
+            "target_policy_noise_clip": s.target_policy_noise_clip,
+        }
+
+
+class DDPG(TD3):
+    """DDPG: a deterministic actor and a critic (Lillicrap et al., 2016)."""
+
+    Settings = DDPGSettings
+    name = "ddpg"
+    relative = "td3"
+    title = "DDPG"
+    agent_name = "DdpgAgent"
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        s = self.settings
+        return {
+            **_shared_arguments(s, self.environment),
+            "td_errors_loss_fn": utils.common.element_wise_squared_loss,
+            "ou_stddev": s.ou_stddev,
+            "ou_damping": s.ou_damping,
+            "reset_noise_at_episode_start": True,
+        }
+
+
+class D4PG(off_policy.OffPolicy):
+    """D4PG: DDPG whose critic predicts distributions (Barth-Maron et al., 2018)."""
+
+    Settings = D4PGSettings
+    name = "d4pg"
+    title = "D4PG"
+    agent_name = "D4pgAgent"
+    environment_name = "Pendulum-v1"
+    actions = "continuous"
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor and the critic of distributions."""
+        s = self.settings
+        return {
+            "actor_network": networks.ActorNetwork(
+                self.environment.observation_spec(),
+                self.environment.action_spec(),
+                s.fc_layer_params,
+                seed=s.seed,
+                **parts.network_arguments(s, self.environment),
+            ),
+            "critic_network": distributional_critic(s),
+        }
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        s = self.settings
+        return {
+            **_shared_arguments(s, self.environment),
+            "sigma": s.sigma,
+            "target_update_period": s.target_update_period,
+        }
+
+
+def distributional_critic(s: Any) -> networks.Network:
+    """Makes a critic that predicts the distribution of the return.
+
+    Its first layer joins any observations and actions.
+    """
+    return networks.Sequential(
+        [
+            networks.CriticMultiplexer(),
+            networks.LayerNormMLP(
+                s.fc_layer_params, activate_final=True, dtype=s.dtype
+            ),
+            networks.DiscreteValuedHead(s.vmin, s.vmax, s.num_atoms),
+        ],
+        seed=s.seed + 1,
+    )
+
+
+def _shared_arguments(
+    s: Any, environment: environments.TFEnvironment
+) -> dict[str, Any]:
+    """Returns the arguments that all agents of this module have."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    return {
+        "actor_optimizer": keras.optimizers.Adam(s.actor_learning_rate),
+        "critic_optimizer": keras.optimizers.Adam(s.critic_learning_rate),
+        "target_update_tau": s.target_update_tau,
+        "gamma": s.gamma,
+        "n_step_update": s.n_step_update,
+        "noise_scaled_to_spec": True,
+        "observation_normalizer": parts.observation_normalizer(s, environment),
+        "seed": s.seed,
+    }

@@ -1,0 +1,278 @@
+"""Makes the environments of a run: to train in, to evaluate and to film."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfrl import environments, train
+from tfrl.algorithms import grids, velocities
+from tfrl.algorithms import settings as settings_lib
+
+# The settings that environments are made with.
+SETTINGS = ("num_action_bins", "emulator", "grid_observations")
+
+
+def make_environment(
+    name: str,
+    num_envs: int,
+    seed: int,
+    num_action_bins: int = 0,
+    *,
+    is_training: bool = False,
+    emulator: str = "ale-py",
+    grid_observations: str = "flat",
+) -> environments.TFEnvironment:
+    """Makes one Gymnasium environment, or `num_envs` of them stepped together.
+
+    Tasks of dm_control have names such as dm_control/cartpole-balance, and environments
+    without velocities such as CartPoleNoVel-v1; see `velocities`. BitFlipping10-v0 is
+    written in TensorFlow; see `tfrl.environments.native.bit_flipping`.
+
+    Args:
+      name: The environment's name.
+      num_envs: The number of environments.
+      seed: The seed.
+      num_action_bins: With it, an action is the number of one of so many evenly spaced
+        values of the environment's continuous action.
+      is_training: Whether a lost life in an Atari game ends an episode, and rewards
+        become their signs. Games have the usual preprocessing in any case.
+      emulator: See `suite_atari.load_batch`.
+      grid_observations: How MiniGrid's grids are seen; see `grids.wrappers_of`.
+
+    Raises:
+      ValueError: The action cannot be put in bins.
+      gymnasium.error.Error: There is no environment of this name.
+    """
+    if environments.native.bit_flipping.is_task(name):
+        return make_native_environment(name, num_envs, seed, num_action_bins)
+    environment: environments.PyEnvironment
+    name, positions = velocities.split(name)
+    gym_env_wrappers = grids.wrappers_of(name, grid_observations)
+    if environments.suite_atari.is_game(name):
+        environment = environments.suite_atari.load_batch(
+            name,
+            num_envs,
+            noop_max=30,
+            fire_on_reset=True,
+            terminal_on_life_loss=is_training,
+            clip_rewards=is_training,
+            emulator=emulator,
+        )
+    elif environments.suite_dm_control.is_task(name):
+        environment = environments.suite_dm_control.load_batch(name, num_envs)
+    elif num_envs == 1:
+        environment = environments.suite_gym.load(
+            name, gym_env_wrappers=gym_env_wrappers
+        )
+    else:
+        environment = environments.gymnasium.vector_py_environment.load(
+            name, num_envs, gym_env_wrappers=gym_env_wrappers
+        )
+    if positions is not None:
+        environment = environments.wrappers.ObservationFilterWrapper(
+            environment, positions
+        )
+    if num_action_bins:
+        try:
+            environment = environments.wrappers.ActionDiscretizeWrapper(
+                environment, num_action_bins
+            )
+        except ValueError as error:
+            raise ValueError(f"num_action_bins for {name!r}: {error}") from None
+    environment.seed(seed)
+    return environments.TFPyEnvironment(environment)
+
+
+def make_native_environment(
+    name: str, num_envs: int, seed: int, num_action_bins: int = 0
+) -> environments.native.NativeEnvironment:
+    """Makes an environment that is written in TensorFlow; see `make_environment`."""
+    native = environments.native
+    environment = native.load(name, num_envs, seed)
+    if not num_action_bins:
+        return environment
+    dynamics = native.discretize_actions(environment.dynamics, num_action_bins)
+    return native.NativeEnvironment(dynamics, num_envs, seed)
+
+
+def make_video_environment(
+    name: str, **settings: Any
+) -> environments.TFEnvironment | None:
+    """Makes an environment to film; None if it cannot be rendered as pictures.
+
+    The settings are further ones of `make_environment`.
+    """
+    if environments.suite_atari.is_game(
+        name
+    ) or environments.native.bit_flipping.is_task(name):
+        return make_environment(name, 1, 1, **settings)
+    if environments.suite_dm_control.is_task(name):
+        return None
+    spec = environments.suite_gym.find_spec(velocities.split(name)[0])
+    kwargs = {**spec.kwargs, **environments.suite_gym.make_kwargs(spec)}
+    if kwargs.get("render_mode") != "rgb_array":
+        return None
+    return make_environment(name, 1, 1, **settings)
+
+
+def own_settings(values: Any) -> dict[str, Any]:
+    """Returns the settings among a run's that `make_environment` takes.
+
+    Args:
+      values: The run's settings, by name.
+    """
+    return {name: values[name] for name in SETTINGS if name in values}
+
+
+def refuse_games(name: str) -> None:
+    """Raises a ValueError for an Atari game, which needs convolutions."""
+    if environments.suite_atari.is_game(name):
+        raise ValueError(
+            f"env: got {name!r}, an Atari game, but the networks of these settings "
+            "have dense layers alone; give --config.conv_layer_params, or train DQN: "
+            f"tfrl train dqn --env={name}"
+        )
+
+
+class World:
+    """Where an algorithm trains, and where its policy is evaluated and filmed.
+
+    Attributes:
+      name: The environment's name; empty if it has none.
+    """
+
+    def __init__(
+        self,
+        environment: Any,
+        settings: settings_lib.Settings,
+        evaluation_environment: Any = None,
+        name: str = "",
+    ) -> None:
+        """Creates the world; no environment is made yet.
+
+        Args:
+          environment: The name of an environment, or a function without arguments that
+            makes one, or an environment: Gymnasium's, a vector of these, dm_env's, or
+            one of `tfrl.environments`. An environment is for training alone.
+          settings: The settings of the algorithm.
+          evaluation_environment: The same, to evaluate and film in; None for
+            `environment`, or for the environment that is registered by its `spec`.
+          name: The environment's name, if `environment` is not a name.
+
+        Raises:
+          TypeError: `environment` is something else.
+        """
+        self.name = environment if isinstance(environment, str) else name
+        self._training = environment
+        self._settings = settings
+        self._own = own_settings(settings.to_dict())
+        if evaluation_environment is None:
+            evaluation_environment = environment
+            registered = getattr(getattr(environment, "spec", None), "id", None)
+            if registered and not isinstance(environment, str):
+                evaluation_environment = registered
+                self.name = self.name or registered
+        self._evaluation = evaluation_environment
+        for argument, value in (
+            ("environment", environment),
+            ("evaluation_environment", evaluation_environment),
+        ):
+            if not (isinstance(value, str) or _is_made(value) or callable(value)):
+                raise TypeError(
+                    f"{argument}: got a {type(value).__name__}, expected the name of "
+                    "an environment, a function that makes one, or an environment of "
+                    "Gymnasium, dm_env or tfrl.environments."
+                )
+
+    def make_training(self) -> environments.TFEnvironment:
+        """Makes the environment to train in.
+
+        Raises:
+          ValueError: It is an Atari game, and the networks have no convolutions.
+        """
+        s = self._settings
+        num_envs = getattr(s, "num_envs", 1)
+        if not isinstance(self._training, str):
+            return _of_program(self._training, num_envs, s.seed)
+        if not getattr(s, "conv_layer_params", ()):
+            refuse_games(self._training)
+        # An environment in TensorFlow is a part of the program on the agent's device.
+        is_native = environments.native.bit_flipping.is_task(self._training)
+        with train.device_scope(s.device if is_native else ""):
+            return make_environment(
+                self._training, num_envs, s.seed, is_training=True, **self._own
+            )
+
+    def make_evaluation(self, count: int, seed: int) -> environments.TFEnvironment:
+        """Makes environments for so many episodes side by side.
+
+        Raises:
+          ValueError: The program gave an environment to train in, and none to evaluate
+            in.
+        """
+        if isinstance(self._evaluation, str):
+            return make_environment(self._evaluation, count, seed, **self._own)
+        if _is_made(self._evaluation) and self._evaluation is self._training:
+            raise ValueError(
+                "evaluation_environment: got none, and the environment that was given "
+                "to train in cannot be evaluated in as well; give another one, or a "
+                "function that makes environments, or the name of a registered one."
+            )
+        return _of_program(self._evaluation, count, seed)
+
+    def make_film(self) -> environments.TFEnvironment | None:
+        """Makes an environment to film; None if it cannot be rendered as pictures."""
+        if isinstance(self._evaluation, str):
+            return make_video_environment(self._evaluation, **self._own)
+        if _is_made(self._evaluation):
+            return None
+        environment = _of_program(self._evaluation, 1, 1)
+        modes = getattr(environment, "render_mode", None)
+        return environment if modes == "rgb_array" else None
+
+
+def _of_program(given: Any, num_envs: int, seed: int) -> environments.TFEnvironment:
+    """Returns environments that a program has made, or makes by its function."""
+    if isinstance(given, environments.TFEnvironment):
+        return given
+    environment: environments.PyEnvironment
+    if _is_made(given):
+        environment = _as_py_environment(given)
+    else:
+        members = [_as_py_environment(given()) for _ in range(num_envs)]
+        environment = members[0]
+        if num_envs > 1:
+            environment = environments.BatchedPyEnvironment(members)
+    environment.seed(seed)
+    return environments.TFPyEnvironment(environment)
+
+
+def _kinds() -> dict[type, Callable[[Any], Any]]:
+    """Returns how environments of other libraries become ours, by their classes."""
+    import dm_env
+    import gymnasium
+
+    return {
+        environments.TFEnvironment: lambda given: given,
+        environments.PyEnvironment: lambda given: given,
+        gymnasium.vector.VectorEnv: environments.VectorPyEnvironment,
+        gymnasium.Env: environments.suite_gym.wrap_env,
+        dm_env.Environment: environments.DmEnvWrapper,
+    }
+
+
+def _is_made(given: Any) -> bool:
+    """Whether a program gave an environment, and not a name or a function."""
+    return not isinstance(given, str | type) and isinstance(given, tuple(_kinds()))
+
+
+def _as_py_environment(given: Any) -> environments.PyEnvironment:
+    for kind, convert in _kinds().items():
+        if isinstance(given, kind):
+            made: environments.PyEnvironment = convert(given)
+            return made
+    raise TypeError(
+        f"environment: the function returned a {type(given).__name__}, expected an "
+        "environment of Gymnasium, dm_env or tfrl.environments."
+    )

@@ -1,0 +1,51 @@
+"""Trains with actors in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from absl import flags
+
+from tfrl import distribute
+from tfrl.algorithms import worlds
+from tfrl.command import cli, runs
+
+
+def define_flag() -> Any:
+    """Defines `--num_actors`."""
+    return flags.DEFINE_integer(
+        "num_actors",
+        0,
+        "Actors in processes of their own; 0 trains in one process.",
+        lower_bound=0,
+    )
+
+
+def train_with_actors(
+    config: cli.Config, make_experiment: Callable[..., distribute.Experiment]
+) -> None:
+    """Trains for `config.num_iterations` updates, in `logs/ALGORITHM_actors_...`.
+
+    Args:
+      config: The configuration. The numbers of iterations in it count updates.
+      make_experiment: Makes the experiment; takes the values of the flags, see
+        `runs.flag_values`.
+
+    Raises:
+      ValueError: The configuration has a length in environment steps, or an initial
+        run.
+    """
+    cli.refuse_environment_steps(config)
+    cli.refuse_initial_run(config)
+    name = f"{config.agent}_actors"
+    cli.prepare(name, config)
+    worlds.refuse_games(config.env)
+    directory = cli.make_directory(name, config)
+    result = distribute.run_distributed(
+        make_experiment(**runs.flag_values()),
+        directory,
+        flags.FLAGS.num_actors,
+        config.num_iterations,
+    )
+    cli.report(result, directory)

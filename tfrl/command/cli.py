@@ -1,0 +1,534 @@
+"""Parses flags, reads configurations, and reports errors.
+
+TensorFlow is imported when a command first uses it: neither `--help` nor an error in a
+flag waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pathlib
+import re
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from absl import app, flags
+from ml_collections import config_flags
+
+import tfrl
+from tfrl.algorithms import distributed, presets, registry, run_folders
+from tfrl.algorithms.algorithm import least_iterations
+from tfrl.algorithms.settings import COUNT
+from tfrl.command import flag_help, interrupts, threads
+from tfrl.savers import checkpoint_names
+from tfrl.system import quiet
+from tfrl.train.runs import finished_runs
+
+# An `ml_collections.ConfigDict`.
+Config: TypeAlias = Any
+
+# The fields that have a flag of their own.
+_PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
+
+# The flags whose values come to the loops and environments by another name.
+_ORIGINS = {
+    "environment_name": "--env",
+    "max_length": "--config.replay_capacity",
+    "num_frames": "--config.frame_stack",
+    "max_sequence_length": "--config.replay_capacity",
+}
+
+# The default of `--config`, if the command has that flag.
+_FILES: list[str] = []
+_DEFAULTS = pathlib.Path(registry.__file__).with_name("config_file.py")
+_IS_CONFIG = re.compile("--?config=").match
+_HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
+
+
+def define_flags() -> None:
+    """Defines the flags that all commands have."""
+    flags.DEFINE_string("env", None, "Gymnasium environment, such as CartPole-v1.")
+    flags.DEFINE_integer("seed", None, "Seed of everything random.")
+    flags.DEFINE_string("logdir", None, "Folder of the run, by default in logs.")
+    flags.DEFINE_bool("traceback", False, "Show the traceback of an error.")
+
+
+def define_config(name: str, folder: str | None = None) -> Any:
+    """Defines `--config` and `--config.FIELD=VALUE`, and the flags beside them.
+
+    Args:
+      name: The algorithm whose settings are the default, for the environment that
+        `--env` gives; `--config.agent` may name another one.
+      folder: The beginning of the paths of files whose settings are the default
+        instead: FOLDERname.py has those of an algorithm.
+    """
+    if folder is None:
+        path = _default_settings(name)
+    else:
+        agent = _given("config.agent", sys.argv)
+        found = agent is not None and os.path.exists(f"{folder}{agent}.py")
+        path = f"{folder}{agent if found else name}.py"
+    define_flags()
+    flags.DEFINE_string("preset", None, "Row of settings; see tfrl list settings.")
+    flags.DEFINE_integer("num_iterations", None, "Length of the run.")
+    if "replay" in _read(path):
+        flags.DEFINE_string("replay", None, "Kind of replay; see the field below.")
+    flags.DEFINE_bool(
+        "overwrite", False, "Remove the outputs of an earlier run in --logdir first."
+    )
+    _FILES[:] = [path]
+    with _flag_errors_told():
+        return config_flags.DEFINE_config_file(
+            "config", path, "The configuration file, to copy and change."
+        )
+
+
+def _default_settings(name: str) -> str:
+    """Returns the settings for the command line's agent and environment.
+
+    Says so if they are made for that environment, and not the algorithm's defaults.
+    """
+    agent, environment, row = (
+        _given(flag, sys.argv) for flag in ("config.agent", "env", "preset")
+    )
+    if row is not None:
+        try:
+            return f"{_DEFAULTS}:{presets.named(row).name}"
+        except ValueError as error:
+            _exit(str(error))
+    if agent in registry.CLASSES:
+        name = agent
+    elif environment is not None and agent is None:
+        name = _name_for(name, environment)
+    kind = registry.find(name.removesuffix("+"))
+    preset = registry.find_preset(kind, environment or kind.environment_name)
+    is_shown = _HELP.isdisjoint(sys.argv) and not any(map(_IS_CONFIG, sys.argv))
+    if preset is not None and environment is not None and is_shown:
+        print(
+            f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
+            f"({preset.source}).",
+            file=sys.stderr,
+        )
+    return f"{_DEFAULTS}:{name},{environment or ''}"
+
+
+def _name_for(name: str, environment: str) -> str:
+    """Returns the algorithm, or its relative that has settings for an environment."""
+    if name.endswith("+"):
+        return name
+    relatives = [
+        each for each in registry.CLASSES if registry.find(each).relative == name
+    ]
+    for each in (name, *relatives):
+        if presets.find(each, environment) is not None:
+            return each
+    return name
+
+
+def _read(path: str) -> Config:
+    """Returns the configuration in a file; `FILE:WORDS` calls it with the words."""
+    file, _, words = path.partition(":")
+    made: Config = runpy.run_path(file)["get_config"](*[words] * bool(words))
+    return made
+
+
+def _given(flag: str, words: Sequence[str]) -> str | None:
+    """Returns the value of a flag, if the command line has it."""
+    for word, following in itertools.zip_longest(words, words[1:]):
+        name, is_whole, value = word.partition("=")
+        if name in (f"--{flag}", f"-{flag}"):
+            return value if is_whole else following
+    return None
+
+
+def read_config(flag: Any, replay: str | None = None) -> Config:
+    """Returns the configuration, with the values of the plain flags in its fields.
+
+    Args:
+      flag: The flag that `define_config` returned.
+      replay: The only kind of replay that the script supports; None if it supports
+        several.
+
+    Raises:
+      ValueError: `--replay` names another kind than `replay`, or a setting is out of
+        its range, or both lengths of the run are given.
+      TypeError: A setting is not a number.
+    """
+    config = flag.value
+    given = flags.FLAGS.flag_values_dict()
+    for name in ("env", "num_iterations", "replay", "seed"):
+        if given.get(name) is not None:
+            config[name] = given[name]
+    if replay is not None:
+        if given["replay"] not in (None, replay):
+            raise ValueError(
+                f"replay: got {given['replay']!r}, expected {replay!r} in this script; "
+                "leave it out."
+            )
+        config.replay = replay
+    if given.get("initial_run") is not None:
+        with config.unlocked():
+            config.initial_run = given["initial_run"]
+    steps = given.get("num_environment_steps")
+    if steps is not None:
+        if given["num_iterations"] is not None:
+            raise ValueError(
+                f"num_environment_steps: got {steps}, and {given['num_iterations']} "
+                "num_iterations; give one of them."
+            )
+        with config.unlocked():
+            config.num_environment_steps = steps
+    check(config)
+    if steps is not None:
+        config.num_iterations = least_iterations(config, steps)
+    if config.get("conv_layer_params") and not threads.HAS_USERS_KERNELS:
+        # oneDNN's kernels nearly halve the time of an update with convolutions.
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
+    return config
+
+
+def check(config: Config) -> None:
+    """Checks the fields of a configuration, alone and together.
+
+    Raises:
+      ValueError: A field has another value than it may have.
+      TypeError: A field is not a number.
+    """
+    for settings in (_kind(config).Settings, distributed.ActorSettings):
+        settings.check(config, _remedy_for)
+    steps = config.get("num_environment_steps")
+    if steps is not None:
+        COUNT(
+            "num_environment_steps", steps, remedy=_remedy_for("num_environment_steps")
+        )
+
+
+def _kind(config: Config) -> Any:
+    return registry.find(config.get("agent", "dqn"))
+
+
+def _remedy_for(name: str) -> str:
+    flag = name if name in _PLAIN else f"config.{name}"
+    return f"set --{flag}, or edit the configuration file"
+
+
+def refuse_environment_steps(config: Config) -> None:
+    """Raises a ValueError if a run of updates has a length in environment steps."""
+    if "num_environment_steps" in config:
+        raise ValueError(
+            f"num_environment_steps: got {config.num_environment_steps}, but the "
+            "length of this run is its updates; give --num_iterations."
+        )
+
+
+def refuse_initial_run(config: Config) -> None:
+    """Raises a ValueError if a run of actors and a learner has an initial run."""
+    if "initial_run" in config:
+        raise ValueError(
+            f"initial_run: got {config.initial_run!r}, but a run of actors and a "
+            "learner begins with new weights; leave it out, or train in one process "
+            "without actors."
+        )
+
+
+def agent_name(config: Config, agents: Iterable[str]) -> str:
+    """Returns which of a script's agents the configuration names.
+
+    A configuration without the field `agent` means the script's only one.
+
+    Raises:
+      ValueError: It names another agent.
+    """
+    names = list(agents)
+    name = config.agent
+    if name not in names:
+        raise ValueError(
+            f"agent: got {name!r}, expected one of {', '.join(map(repr, names))}; set "
+            "--config.agent, or run the script of that agent."
+        )
+    return str(name)
+
+
+def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
+    """Raises a ValueError if the field `name` is larger than the field `limit`."""
+    if config[name] > config[limit]:
+        raise ValueError(
+            f"{name}: expected at most {limit}, {config[limit]}, got {config[name]}; "
+            f"lower --config.{name}, or raise --config.{limit}."
+        )
+
+
+def prepare(algorithm: str, config: Config) -> None:
+    """Imports TensorFlow for a run, unless the run in its folder is finished.
+
+    Says so and exits if it is finished, without that wait.
+
+    Raises:
+      ValueError: The run is to begin with the weights in its own folder.
+    """
+    initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
+    if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
+        raise ValueError(
+            f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
+            "choose another one for the new run with --logdir."
+        )
+    if not flags.FLAGS.overwrite and (logdir / "config.json").exists():
+        directory = make_directory(algorithm, config)
+        iteration = directory.finished_iteration()
+        if iteration is not None:
+            print(finished_runs.text(iteration, directory.path), file=sys.stderr)
+            print(f"Outputs: {directory.path}")
+            sys.exit(0)
+    quiet.quieten_tensorflow()
+
+
+def has_checkpoint(algorithm: str, config: Config) -> bool:
+    """Whether a checkpoint of this run, from which it resumes, is in its folder."""
+    if flags.FLAGS.overwrite:
+        return False
+    checkpoints = _logdir(algorithm, config) / "checkpoints"
+    return checkpoints.is_dir() and bool(checkpoint_names.newest_first(checkpoints))
+
+
+def make_directory(
+    algorithm: str,
+    config: Config,
+    may_grow: Sequence[str] = ("num_iterations", "num_environment_steps"),
+    further_outputs: Sequence[str] = (),
+    **further: Any,
+) -> tfrl.train.RunDirectory:
+    """Returns the folder of this run, by default a separate one for each seed.
+
+    The configuration and the further settings are written to its config.json. The
+    fields of `may_grow` may be larger than when the run began. `further_outputs` are
+    the files and folders that only this script writes.
+    """
+    directory = run_folders.open_folder(
+        _logdir(algorithm, config),
+        {"algorithm": algorithm, **config.to_dict(), **further},
+        _kind(config).Settings.default_values(),
+        overwrite=flags.FLAGS.overwrite,
+        may_grow=may_grow,
+        further_outputs=further_outputs,
+    )
+    # Until the process ends, no other one may train there.
+    directory.lock()
+    return directory
+
+
+def _logdir(algorithm: str, config: Config) -> pathlib.Path:
+    name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
+    return pathlib.Path(flags.FLAGS.logdir or pathlib.Path("logs", name))
+
+
+def report(
+    result: tfrl.train.RunResult | None, directory: tfrl.train.RunDirectory
+) -> None:
+    """Prints how a run ended; exits with status 130 if it was interrupted."""
+    if result is None or not (result.finished or result.stopped_by):
+        sys.exit(130)
+    if result.last_return is not None:
+        print(
+            f"{'Finished' if result.finished else 'Stopped after'} "
+            f"{result.iteration:,} iterations, "
+            f"{result.iterations_per_second:,.0f} a second. Mean return of the last "
+            f"evaluation: {result.last_return:.1f}, of the best: "
+            f"{result.best_return:.1f}."
+        )
+    print(f"Outputs: {directory.path}")
+
+
+def start(main: Callable[[], None], doc: str | None = None) -> None:
+    """Parses the flags and runs `main`; prints user errors without a traceback.
+
+    Args:
+      main: The program.
+      doc: The first text of `--help`; None for the docstring of the script.
+    """
+
+    def guarded(_arguments: list[str]) -> None:
+        try:
+            main()
+        except Exception as error:
+            if interrupts.is_interrupt(error) or not _is_for_the_user(error):
+                raise
+            is_of_users_code = _is_of_users_code(error)
+            if flags.FLAGS.traceback or is_of_users_code:
+                traceback.print_exc()
+            if is_of_users_code:
+                _exit(" ".join([f"{error!r}.", *error.__notes__]))
+            _exit(_text(error), "--traceback shows where, --help lists the flags")
+
+    if "traceback" not in flags.FLAGS:
+        define_flags()
+    doc = doc or sys.modules["__main__"].__doc__ or ""
+    app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc))
+
+
+def _parse_flags(words: list[str], doc: str) -> list[str]:
+    """Reads the flags; prints the help that they ask for, or their error, and exits."""
+    wants_help = not _HELP.isdisjoint(words)
+    with _flag_errors_told():
+        # Help shows the defaults of the file that is given.
+        kept = [words[0], *filter(_IS_CONFIG, words)] if wants_help else words
+        rest = flags.FLAGS(kept)
+    if wants_help:
+        file = _config_file()
+        config = flags.FLAGS["config"].value if file else None
+        _print_to_its_end(flag_help.text(doc, config, file))
+        sys.exit()
+    if len(rest) > 1:
+        _exit(
+            f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
+            "--name=value."
+        )
+    return rest
+
+
+def _print_to_its_end(text: str) -> None:
+    """Prints; ends in silence if the reader has closed the pipe, as `head` does."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes standard output once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _config_file() -> str:
+    """Returns the last file that `--config` gives, or the default; empty without it."""
+    given = [word.split("=", 1)[1] for word in sys.argv if _IS_CONFIG(word)]
+    return [*_FILES, *given][-1] if _FILES else ""
+
+
+def _text(error: Exception) -> str:
+    """Returns the part of an error's message that is about the settings.
+
+    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
+    from. For a lack of memory it names the settings to lower.
+    """
+    text = str(error)
+    # TensorFlow's own error is known by its name, since the script may not need it.
+    if isinstance(error, MemoryError) or type(error).__name__ == (
+        "ResourceExhaustedError"
+    ):
+        lines = text.splitlines() or [type(error).__name__]
+        reason = next((line for line in lines if "llocat" in line), lines[0])
+        return (
+            "memory: the run needs more than there is; lower a setting that it grows "
+            "with, such as num_envs, batch_size, replay_capacity, fc_layer_params or "
+            f"num_episodes ({reason})."
+        )
+    # The error of a Python function in a graph is at the end of the dump.
+    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
+    if text.startswith("Graph execution error") and raised:
+        text = raised[-1]
+    origins = [
+        f"Here {argument} comes from {flag}."
+        for argument, flag in _ORIGINS.items()
+        if re.search(rf"\b{argument}\b", text)
+    ]
+    return " ".join([text, *origins])
+
+
+def _is_of_users_code(error: Exception) -> bool:
+    """Whether an environment or a callback of the user raised an error in a run."""
+    if not getattr(error, "__notes__", ()):
+        return False
+    *_, innermost = traceback.walk_tb(error.__traceback__)
+    module = innermost[0].f_globals.get("__name__", "")
+    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Whether the message of an error says what a user of the script should change."""
+    if isinstance(
+        error,
+        (
+            ArithmeticError,
+            ImportError,
+            LookupError,
+            MemoryError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ),
+    ):
+        return True
+    import gymnasium
+    import tensorflow as tf
+
+    from tfrl.savers import whole_checkpoints
+
+    return isinstance(
+        error,
+        (
+            whole_checkpoints.CheckpointError,
+            gymnasium.error.Error,
+            tfrl.replay_service.ReverbError,
+            tf.errors.InvalidArgumentError,
+            tf.errors.ResourceExhaustedError,
+        ),
+    )
+
+
+@contextlib.contextmanager
+def _flag_errors_told() -> Iterator[None]:
+    """Exits with a message if a flag is wrong, or the configuration lacks its field."""
+    try:
+        yield
+    except flags.UnrecognizedFlagError as error:
+        _exit_unknown(error.flagname)
+    except flags.IllegalFlagValueError as error:
+        _exit(_text_of_wrong_value(str(error)))
+    except flags.Error as error:
+        _exit(str(error))
+    except (AttributeError, KeyError) as error:
+        if not _is_about_config(error):
+            raise
+        reason: Any = error
+        while isinstance(reason, Exception) and reason.args:
+            reason = reason.args[0]
+        # It begins with the field's name in quotes.
+        field = re.search(r"[\w.]+", str(reason))
+        _exit_unknown(f"config.{field[0] if field else ''}")
+
+
+def _text_of_wrong_value(told: str) -> str:
+    """Returns the error of a flag's value in the words of the other messages.
+
+    Args:
+      told: The library's message, `flag --NAME=VALUE: ...`.
+    """
+    found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
+    if found is None or found[1] not in flags.FLAGS:
+        return told
+    name, value = found.groups()
+    flag = flags.FLAGS[name]
+    expected = "true or false" if flag.boolean else flag.parser.syntactic_help
+    return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
+
+
+def _exit_unknown(name: str) -> NoReturn:
+    """Exits with a message that suggests the flag or field nearest to `name`."""
+    file = _config_file()
+    near = flag_help.nearest(name, _read(file) if file else None)
+    _exit(f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else ""))
+
+
+def _exit(message: str, hint: str = "--help lists the flags") -> NoReturn:
+    """Prints an error and a hint, and exits with status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    print(f"({hint})", file=sys.stderr)
+    sys.exit(2)
+
+
+def _is_about_config(error: BaseException) -> bool:
+    """Whether the library of configurations raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return "ml_collections" in pathlib.Path(frames[-1].filename).parts

@@ -1,0 +1,48 @@
+"""Prints what completes the words of `tfrl` in a shell.
+
+tfrl completion bash >> ~/.bashrc
+tfrl completion zsh >> ~/.zshrc
+tfrl completion fish > ~/.config/fish/completions/tfrl.fish
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tfrl.algorithms import registry
+
+_BASH = """\
+_tfrl() {{
+  local words="{commands}"
+  [ "$COMP_CWORD" -gt 1 ] && words="{flags}"
+  [ "${{COMP_WORDS[1]}}" = train ] && [ "$COMP_CWORD" = 2 ] && words="{algorithms}"
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _tfrl tfrl"""
+_ZSH = "autoload -Uz bashcompinit && bashcompinit\n" + _BASH
+_FISH = """\
+complete -c tfrl -n __fish_use_subcommand -xa "{commands}"
+complete -c tfrl -n "__fish_seen_subcommand_from train" -xa "{algorithms}"
+complete -c tfrl -n "not __fish_use_subcommand" -a "{flags}\""""
+_SHELLS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+_FLAGS = ("env", "seed", "logdir", "num_environment_steps", "config", "help")
+
+
+def main() -> None:
+    """Prints the completion of the shell that the argument names."""
+    from tfrl.command import main as main_lib
+
+    shell = sys.argv[1] if len(sys.argv) > 1 else ""
+    if shell not in _SHELLS:
+        print(
+            f"error: completion: got {shell!r}, expected bash, zsh or fish",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    print(
+        _SHELLS[shell].format(
+            commands=" ".join(main_lib.COMMANDS),
+            algorithms=" ".join(registry.CLASSES),
+            flags=" ".join(f"--{flag}" for flag in _FLAGS),
+        )
+    )

@@ -1,0 +1,73 @@
+"""Measures the policy of a run: the returns and lengths of new episodes.
+
+    tfrl evaluate --logdir=logs/sac_Pendulum-v1_0
+    tfrl evaluate --logdir=logs/sac_Pendulum-v1_0 --num_episodes=100 --json
+    tfrl evaluate --logdir=logs/ppo_CartPole-v1_0 --sampled
+
+It is the best policy of the run, a SavedModel in LOGDIR/policy, whose actions are
+greedy. With --sampled it is the last one, which samples its actions as it did when it
+collected.
+"""
+
+from __future__ import annotations
+
+import json
+
+from absl import flags
+
+from tfrl import eval as evaluation
+from tfrl.algorithms import learning, worlds
+from tfrl.command import saved_policy
+from tfrl.system import quiet
+
+
+def define_flags() -> None:
+    """Defines the flags of this command."""
+    saved_policy.define_flags()
+    flags.DEFINE_integer("num_episodes", 20, "Episodes to play.", lower_bound=1)
+    flags.DEFINE_integer(
+        "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
+    )
+    flags.DEFINE_bool("sampled", False, "Sample actions, as while collecting.")
+    flags.DEFINE_bool("json", False, "Print JSON.")
+
+
+def main() -> None:
+    """Evaluates the policy, and prints its returns."""
+    given = flags.FLAGS
+    path, name, seed, own = saved_policy.find()
+    if given.sampled and given.logdir is None:
+        raise ValueError(
+            "--sampled: expected the folder of a run, since a saved policy is greedy, "
+            "got none; give --logdir=FOLDER."
+        )
+    quiet.quieten_tensorflow()
+    environment = worlds.make_environment(name, given.num_episodes, seed, **own)
+    if given.sampled:
+        policy = learning.load(given.logdir, name).agent.collect_policy
+    else:
+        policy = saved_policy.load(path)
+    evaluator = evaluation.Evaluator(environment, policy, given.num_episodes, seed)
+    result = evaluator.run(max_steps=given.max_steps)
+    if given.json:
+        print(
+            json.dumps(
+                {
+                    "environment": name,
+                    "episodes": given.num_episodes,
+                    "seed": seed,
+                    "mean": result.mean,
+                    "std": result.std,
+                    "median": result.median,
+                    "returns": result.returns.tolist(),
+                    "lengths": result.lengths.tolist(),
+                }
+            )
+        )
+        return
+    print(
+        f"{given.num_episodes} episodes of {name}: mean return {result.mean:.1f}, "
+        f"standard deviation {result.std:.1f}, median {result.median:.1f}, from "
+        f"{result.returns.min():.1f} to {result.returns.max():.1f}; mean length "
+        f"{result.lengths.mean():.0f}"
+    )

@@ -1,0 +1,106 @@
+"""Writes the text of `--help`, and finds the flag that a wrong one was meant to be."""
+
+from __future__ import annotations
+
+import difflib
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from absl import flags
+
+from tfrl.algorithms import distributed, registry
+
+_WIDTH = 88
+# A field that a configuration file adds, with the comment beside it.
+_FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
+_OWN = {"env": "Gymnasium environment.", "agent": "The algorithm."}
+
+
+def texts(config: Mapping[str, Any], config_file: str) -> dict[str, str]:
+    """Returns the help of a configuration's fields.
+
+    Args:
+      config: The configuration.
+      config_file: Its file, whose comments on fields come first.
+    """
+    kind = registry.find(config.get("agent", "dqn"))
+    known = {**_OWN, **kind.Settings.texts()}
+    known = {**known, **distributed.ActorSettings.texts(), **known}
+    source = pathlib.Path(config_file.partition(":")[0]).read_text(encoding="utf-8")
+    comments = {name: comment for name, _, comment in _FIELD.findall(source) if comment}
+    known |= comments
+    order = [*known, *config]
+    return {name: known.get(name, "") for name in sorted(config, key=order.index)}
+
+
+def text(script_help: str, config: Mapping[str, Any] | None, config_file: str) -> str:
+    """Returns the script's docstring, its flags and the fields of its configuration.
+
+    Args:
+      script_help: The docstring of the script.
+      config: The configuration; None if the script has none.
+      config_file: Its file.
+    """
+    parts = [script_help.strip(), "Flags:\n" + _table(_script_flags())]
+    if config is not None:
+        rows = [
+            (f"--config.{field}={config[field]}", help_text)
+            for field, help_text in texts(config, config_file).items()
+        ]
+        parts.append(
+            f"Fields of the settings, {_shown_file(config_file)}:\n" + _table(rows)
+        )
+    return "\n\n".join(parts)
+
+
+def _shown_file(config_file: str) -> str:
+    """Returns the words of the settings that are no file of the user's."""
+    file, _, words = config_file.partition(":")
+    name, _, environment = words.partition(",")
+    name = name.removesuffix("+")
+    return f"{name} for {environment or 'its usual environment'}" if words else file
+
+
+def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
+    """Returns the flag or field whose name is nearest to `name`; None if none is near.
+
+    Args:
+      name: The given name, without its dashes.
+      config: The configuration; None if the script has none.
+    """
+    meant = {field: f"--config.{field}" for field in config or ()}
+    if not name.startswith("config."):
+        meant |= {flag: f"--{flag}" for flag in flags.FLAGS if "." not in flag}
+    near = difflib.get_close_matches(name.removeprefix("config."), meant, n=1)
+    return meant[near[0]] if near else None
+
+
+def _script_flags() -> list[tuple[str, str]]:
+    """Returns the flags that the scripts define, without absl's and the fields'."""
+    rows = []
+    for module, defined in flags.FLAGS.flags_by_module_dict().items():
+        if not module.startswith("absl"):
+            rows += [(_shown(flag), flag.help) for flag in defined]
+    return [row for row in rows if not row[0].startswith("--config.")]
+
+
+def _shown(flag: flags.Flag) -> str:
+    """Returns a flag as the user writes it, with its default if it has one."""
+    if flag.boolean or flag.default is None or flag.name == "config":
+        return f"--{flag.name}"
+    return f"--{flag.name}={str(flag.default_as_str)[1:-1]}"
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    """Returns lines of two columns, the second one wrapped at the page's width."""
+    rows = list(rows)
+    width = max(len(left) for left, _ in rows)
+    lines = []
+    for left, right in rows:
+        wrapped = textwrap.wrap(right, max(_WIDTH - width - 4, 24)) or [""]
+        for first, line in zip([left, *[""] * len(wrapped)], wrapped, strict=False):
+            lines.append(f"  {first:{width}}  {line}".rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""Lists algorithms, the settings that there are for environments, and environments.
+
+tfrl list                    algorithms, and what they act on
+tfrl list settings           environments that there are settings for
+tfrl list settings ppo       those of an algorithm
+tfrl list environments       environments of the installed extras
+tfrl list environments cart  those whose names have these letters
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tfrl.algorithms import presets, registry
+
+_ACTS_ON = {
+    "any": "any actions",
+    "continuous": "bounded continuous actions",
+    "discrete": "one discrete action",
+}
+# The extras, and environments that they add.
+_EXTRAS = {
+    "atari": ("ale_py", "ALE/Pong-v5"),
+    "box2d": ("Box2D", "LunarLander-v3"),
+    "dm-control": ("dm_control", "dm_control/cartpole-balance"),
+    "envpool": ("envpool", "Atari games, by --config.emulator=envpool"),
+    "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
+    "mujoco": ("mujoco", "HalfCheetah-v5"),
+    "robotics": ("gymnasium_robotics", "FetchReach-v4"),
+}
+
+
+def main() -> None:
+    """Prints the list that the arguments name."""
+    words = sys.argv[1:]
+    what, letters = [*words, "", ""][:2]
+    kinds = {
+        "": _algorithms,
+        "algorithms": _algorithms,
+        "settings": _settings,
+        "environments": _environments,
+    }
+    if what in ("--help", "-h"):
+        print((__doc__ or "").strip())
+    elif what not in kinds:
+        print(
+            f"error: list: got {what!r}, expected algorithms, settings or environments",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    else:
+        for line in kinds[what](letters):
+            print(line)
+
+
+def _algorithms(letters: str) -> list[str]:
+    found = []
+    for name, (_, class_name) in registry.CLASSES.items():
+        if letters in name:
+            kind = registry.find(name)
+            found.append((name, f"tfrl.{class_name}", _ACTS_ON[kind.actions]))
+    return _table(found)
+
+
+def _settings(letters: str) -> list[str]:
+    return _table(
+        [
+            (
+                preset.algorithm,
+                preset.environment,
+                f"--preset={preset.name}"
+                if preset.variant
+                else ("and others like it" if preset.family else ""),
+                preset.source,
+            )
+            for preset in presets.every()
+            if preset.algorithm.startswith(letters)
+        ]
+    )
+
+
+def _environments(letters: str) -> list[str]:
+    import gymnasium
+
+    from tfrl.environments import extras
+
+    lines = sorted(
+        name for name in gymnasium.registry if letters.lower() in name.lower()
+    )
+    missing = [
+        (f"pip install 'tfrl[{extra}]'", example)
+        for extra, (module, example) in _EXTRAS.items()
+        if not extras.is_installed(module)
+    ]
+    if missing:
+        lines += ["", "Not installed:", *_table(missing)]
+    return lines
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Returns lines with the columns side by side."""
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{word:{width}}" for word, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,136 @@
+"""Trains, plays and evaluates agents from the command line.
+
+    tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
+    tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
+    tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
+    tfrl record --logdir=LOGDIR            records episodes, to train offline from
+    tfrl list                              lists algorithms, environments and settings
+    tfrl replay-server                     serves replay to actors and learners
+    tfrl completion bash                   prints completion for bash, zsh or fish
+
+`tfrl COMMAND --help` has the flags of a command, and `tfrl train ALGORITHM --help` the
+settings of an algorithm.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable
+
+from tfrl.algorithms import registry
+from tfrl.command import interrupts, threads
+
+
+def main() -> None:
+    """Runs the command that the program's arguments name."""
+    interrupts.install()
+    threads.set_up()
+    words = sys.argv[1:]
+    if not words or words[0] in ("--help", "-h", "help"):
+        print(__doc__.strip())
+        return
+    name = words[0]
+    if name not in COMMANDS:
+        _refuse("command", name, COMMANDS)
+    sys.argv = [f"tfrl {name}", *words[1:]]
+    COMMANDS[name]()
+
+
+def _refuse(what: str, name: str, known: object) -> None:
+    """Exits with an error that names the near word.
+
+    Args:
+      what: The kind of word.
+      name: The word that was given.
+      known: The words that there are.
+    """
+    names = [str(each) for each in known]  # type: ignore[attr-defined]
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    print(
+        f"error: {what}: got {name!r}, expected one of {', '.join(names)}{meant}",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+def _train() -> None:
+    words = sys.argv[1:]
+    if not words or words[0] in ("--help", "-h"):
+        print(
+            f"tfrl train ALGORITHM [flags]\n\nAlgorithms: {', '.join(registry.CLASSES)}"
+        )
+        return
+    name = words[0]
+    if name not in registry.CLASSES:
+        _refuse("algorithm", name, registry.CLASSES)
+    sys.argv = [f"tfrl train {name}", *words[1:]]
+    from tfrl.command import cli, runs
+
+    config = runs.define_config(f"{name}+")
+    cli.start(
+        lambda: runs.run(cli.read_config(config), tuple(registry.CLASSES)),
+        _text_of_train(name),
+    )
+
+
+def _text_of_train(name: str) -> str:
+    kind = registry.find(name)
+    return (
+        f"{kind.__doc__}\n\n"
+        f"    tfrl train {name}\n"
+        f"    tfrl train {name} --env={kind.environment_name} --seed=3\n\n"
+        "To resume a run that was interrupted or killed, run the same command again. "
+        "Watch\nit with `tensorboard --logdir=logs`."
+    )
+
+
+def _play() -> None:
+    from tfrl.command import cli, play
+
+    play.define_flags()
+    cli.start(play.main, play.__doc__)
+
+
+def _evaluate() -> None:
+    from tfrl.command import cli, evaluate
+
+    evaluate.define_flags()
+    cli.start(evaluate.main, evaluate.__doc__)
+
+
+def _record() -> None:
+    from tfrl.command import cli, record
+
+    record.define_flags()
+    cli.start(record.main, record.__doc__)
+
+
+def _list() -> None:
+    from tfrl.command import listing
+
+    listing.main()
+
+
+def _replay_server() -> None:
+    from tfrl.replay_service import server_command
+
+    server_command.main()
+
+
+def _completion() -> None:
+    from tfrl.command import completion
+
+    completion.main()
+
+
+COMMANDS: dict[str, Callable[[], None]] = {
+    "train": _train,
+    "play": _play,
+    "evaluate": _evaluate,
+    "record": _record,
+    "list": _list,
+    "replay-server": _replay_server,
+    "completion": _completion,
+}

@@ -1,0 +1,61 @@
+"""Plays a saved policy: prints its returns and films it.
+
+    tfrl play --logdir=logs/dqn_CartPole-v1_0 --num_episodes=20
+    tfrl play --policy=some/saved_policy --env=CartPole-v1
+
+The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no agent.
+"""
+
+from __future__ import annotations
+
+from absl import flags
+
+from tfrl import eval as evaluation
+from tfrl import train
+from tfrl.algorithms import worlds
+from tfrl.command import saved_policy
+from tfrl.system import quiet
+
+
+def define_flags() -> None:
+    """Defines the flags of this command."""
+    saved_policy.define_flags()
+    flags.DEFINE_integer("num_episodes", 20, "Episodes to play.", lower_bound=1)
+    flags.DEFINE_integer(
+        "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
+    )
+    flags.DEFINE_string(
+        "video",
+        None,
+        "Where to write the video; by default beside the policy.",
+    )
+    flags.DEFINE_integer("video_episodes", 1, "Episodes to film.", lower_bound=1)
+
+
+def main() -> None:
+    """Evaluates the policy, prints its returns and films it."""
+    path, name, seed, own = saved_policy.find()
+    quiet.quieten_tensorflow()
+    policy = saved_policy.load(path)
+    num_episodes = flags.FLAGS.num_episodes
+    # All episodes run side by side.
+    environment = worlds.make_environment(name, num_episodes, seed, **own)
+    evaluator = evaluation.Evaluator(environment, policy, num_episodes, seed)
+    result = evaluator.run(max_steps=flags.FLAGS.max_steps)
+    for episode, value in enumerate(result.returns, start=1):
+        print(f"episode {episode}: return {value:.1f}")
+    print(
+        f"{num_episodes} episodes of {name}: mean return {result.mean:.1f}, standard "
+        f"deviation {result.std:.1f}, from {result.returns.min():.1f} to "
+        f"{result.returns.max():.1f}"
+    )
+    video = path.parent / "play.mp4" if flags.FLAGS.video is None else flags.FLAGS.video
+    if video:
+        train.runs.video.record_video(
+            worlds.make_environment(name, 1, seed, **own),
+            policy,
+            video,
+            num_episodes=flags.FLAGS.video_episodes,
+            seed=seed,
+        )
+        print(f"Video: {video}")

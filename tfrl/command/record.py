@@ -1,0 +1,142 @@
+"""Records episodes of a saved policy, to train from with IQL, CQL or BC.
+
+    tfrl record --logdir=logs/sac_Pendulum-v1_0
+    tfrl record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250
+    tfrl record --logdir=logs/sac_Pendulum-v1_0 --replay
+
+With --replay it records no new episodes: it copies the frames of the run's replay
+buffer, those that its policies collected while they learned, from its last checkpoint.
+
+The file is a TFRecord file in TF-Agents' format, with the spec of its frames beside it;
+see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from absl import flags
+
+from tfrl import datasets, environments, replay_buffers
+from tfrl.algorithms import off_policy, registry, worlds
+from tfrl.command import saved_policy
+from tfrl.system import quiet
+from tfrl.train.runs import run_config
+
+
+def define_flags() -> None:
+    """Defines the flags of this command."""
+    saved_policy.define_flags()
+    flags.DEFINE_integer("num_episodes", 100, "Episodes to record.", lower_bound=1)
+    flags.DEFINE_string(
+        "output", "logs/recordings/episodes.tfrecord", "The file to write."
+    )
+    flags.DEFINE_bool(
+        "replay", False, "Copy the frames of the run's replay buffer instead."
+    )
+
+
+def main() -> None:
+    """Writes the file, and prints the returns of the whole episodes in it."""
+    path, name, seed, own = saved_policy.find()
+    quiet.quieten_tensorflow()
+    environment = worlds.make_environment(name, 1, seed, **own)
+    output = flags.FLAGS.output
+    if flags.FLAGS.replay:
+        run = pathlib.Path(flags.FLAGS.logdir or path.parent)
+        frames = copy_replay(environment, run, output)
+    else:
+        policy = saved_policy.load(path)
+        frames = record(environment, policy, flags.FLAGS.num_episodes, output, seed)
+    returns = datasets.episode_returns(datasets.load_recordings(output))
+    text = f"{output}: {frames:,} frames, {len(returns)} whole episodes of {name}"
+    if len(returns):
+        low, high = returns.min(), returns.max()
+        text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"
+    print(text)
+
+
+def frame_spec(environment: environments.TFEnvironment) -> Any:
+    """Returns the spec of a frame, as a `Trajectory` without policy info."""
+    from tfrl.trajectories import policy_step, trajectory
+
+    time_step_spec = environment.time_step_spec()
+    action_spec = policy_step.PolicyStep(environment.action_spec(), (), ())
+    return trajectory.from_transition(time_step_spec, action_spec, time_step_spec)
+
+
+def record(
+    environment: environments.TFEnvironment,
+    policy: Any,
+    num_episodes: int,
+    output: str,
+    seed: int,
+) -> int:
+    """Writes the frames of whole episodes, each with its boundary.
+
+    Returns the number of frames.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    import tensorflow as tf
+
+    from tfrl.trajectories import trajectory
+    from tfrl.utils import example_encoding_dataset
+
+    recorder = example_encoding_dataset.TFRecordObserver(
+        output, frame_spec(environment)
+    )
+    time_step, state = environment.reset(), policy.get_initial_state(1)
+    boundaries = frames = 0
+    while boundaries < num_episodes:
+        step = policy.action(time_step, state, tf.constant([seed, frames], tf.int64))
+        reached = environment.step(step.action)
+        recorder(trajectory.from_transition(time_step, step._replace(info=()), reached))
+        boundaries += int(time_step.is_last()[0])
+        frames += 1
+        time_step, state = reached, step.state
+    recorder.close()
+    return frames
+
+
+def copy_replay(
+    environment: environments.TFEnvironment, run: pathlib.Path, output: str
+) -> int:
+    """Writes the frames of the replay buffer in a run's last checkpoint.
+
+    Returns the number of frames.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    import tensorflow as tf
+
+    from tfrl.savers import whole_checkpoints
+    from tfrl.utils import example_encoding_dataset
+
+    settings = run_config.read(run / "config.json")
+    if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
+        raise ValueError(
+            f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
+            "one environment, as train_sac makes it with --config.num_envs=1."
+        )
+    kind = registry.find(settings.get("agent", settings["algorithm"]))
+    s = kind.Settings.of(settings)
+    spec = frame_spec(environment)
+    replay_buffer = replay_buffers.TFUniformReplayBuffer(
+        spec,
+        batch_size=1,
+        max_length=settings["replay_capacity"],
+        row_format=off_policy.row_format(s, environment),
+    )
+    checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
+    whole_checkpoints.restore_latest(checkpoint, run / "checkpoints")
+    if not replay_buffer.num_frames():
+        raise ValueError(
+            f"--replay: the checkpoints of {str(run)!r} hold no frames of its replay "
+            "buffer, expected some; a Run with checkpoint_replay_buffer=True saves it."
+        )
+    held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
+    recorder = example_encoding_dataset.TFRecordObserver(output, spec, py_mode=True)
+    for i in range(len(held.step_type)):
+        recorder(tf.nest.map_structure(lambda array, i=i: array[i], held))
+    recorder.close()
+    return len(held.step_type)

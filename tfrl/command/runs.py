@@ -1,0 +1,98 @@
+"""Trains the algorithm that a configuration names."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from absl import flags
+
+from tfrl import agents, train
+from tfrl.algorithms import registry, run_settings, worlds
+from tfrl.command import cli
+
+
+def define_config(name: str, folder: str | None = None) -> Any:
+    """Defines the flags of a command that trains; see `cli.define_config`."""
+    config = cli.define_config(name, folder)
+    # `cli.read_config` reads these two.
+    flags.DEFINE_integer(
+        "num_environment_steps", None, "Length of the run, instead of its iterations."
+    )
+    flags.DEFINE_string(
+        "initial_run", None, "Folder of a run, to begin with its last weights."
+    )
+    flags.DEFINE_bool(
+        "film", True, "Film the best policy at the end; --nofilm does not."
+    )
+    flags.DEFINE_bool(
+        "evaluate_untrained", True, "Evaluate the policy before the first iteration."
+    )
+    return config
+
+
+def run(config: cli.Config, names: tuple[str, ...]) -> None:
+    """Builds the environment, the agent and the loop of a configuration, and trains.
+
+    Args:
+      config: The configuration, as `cli.read_config` returns it.
+      names: The names in `config.agent` of the algorithms that the script trains.
+
+    Raises:
+      ValueError: A setting is wrong.
+    """
+    name = cli.agent_name(config, names)
+    cli.prepare(name, config)
+    algorithm = registry.algorithm_of(config)
+    loop = algorithm.build(
+        prepare=lambda agent: load_initial_weights(name, config, agent)
+    )
+    run_loop(config, loop, cli.make_directory(name, config))
+
+
+def load_initial_weights(name: str, config: cli.Config, agent: agents.TFAgent) -> None:
+    """Loads the weights of `--initial_run`, unless the run has its own checkpoint.
+
+    Args:
+      name: The algorithm's name in the names of folders.
+      config: The configuration, as `cli.read_config` returns it.
+      agent: The agent, after `initialize`.
+    """
+    initial_run = config.get("initial_run")
+    if initial_run is None or cli.has_checkpoint(name, config):
+        return
+    path = train.load_weights(agent, initial_run)
+    print(f"Initial weights: {path}", file=sys.stderr)
+
+
+def run_loop(
+    config: cli.Config, loop: train.TrainingLoop, directory: train.RunDirectory
+) -> None:
+    """Trains to the end; evaluates, logs and saves during training."""
+    kind = registry.find(config.agent)
+    s = kind.Settings.of(config)
+    run = train.Run(
+        loop,
+        directory,
+        **_length(config),
+        **run_settings.make(
+            worlds.World(config.env, s), s, loop.agent, kind.title, **flag_values()
+        ),
+    )
+    cli.report(run.run(), directory)
+
+
+def _length(config: cli.Config) -> dict[str, Any]:
+    """Returns the length of a run, as `train.Run` takes it."""
+    steps = config.get("num_environment_steps")
+    if steps is None:
+        return {"num_iterations": config.num_iterations}
+    return {"num_environment_steps": steps}
+
+
+def flag_values() -> dict[str, bool]:
+    """Returns the arguments of `run_settings.make` that are flags of the command."""
+    return {
+        "films": flags.FLAGS.film,
+        "evaluates_untrained": flags.FLAGS.evaluate_untrained,
+    }

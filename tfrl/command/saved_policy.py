@@ -1,0 +1,80 @@
+"""Finds and loads the saved policy that a script's flags name."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from tfrl.algorithms import settings as settings_lib
+from tfrl.algorithms import worlds
+from tfrl.command import cli
+from tfrl.train.runs import run_config
+
+
+def define_flags() -> None:
+    """Defines the flags that name a saved policy."""
+    cli.define_flags()
+    flags.DEFINE_string(
+        "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
+    )
+
+
+def load(path: pathlib.Path) -> Any:
+    """Returns the saved policy; raises a ValueError if it is damaged."""
+    # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.saving import saved_model
+
+    try:
+        return saved_model.load_saved_model(str(path))
+    except (OSError, ValueError) as error:
+        reason = error.__cause__ or error
+        raise ValueError(
+            f"--policy: {str(path)!r} cannot be loaded ({reason}); restore it from a "
+            "copy, or run the command that trained it again, which writes it again."
+        ) from error
+
+
+class Saved(NamedTuple):
+    """A saved policy, and the environment that it is for.
+
+    Attributes:
+      path: The policy's folder.
+      env: The environment's name.
+      seed: The seed to play with.
+      environment: The further arguments of `worlds.make_environment`, as the run had
+        them: with `num_action_bins`, the policy returns the number of a bin.
+    """
+
+    path: pathlib.Path
+    env: str
+    seed: int
+    environment: dict[str, Any]
+
+
+def find() -> Saved:
+    """Returns the policy that the flags name."""
+    if not flags.FLAGS.policy and not flags.FLAGS.logdir:
+        raise ValueError(
+            "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
+            "or --policy=FOLDER and --env=NAME."
+        )
+    path = pathlib.Path(flags.FLAGS.policy or f"{flags.FLAGS.logdir}/policy")
+    if not (path / "saved_model.pb").exists():
+        raise ValueError(
+            f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
+            "training writes one to LOGDIR/policy after its first evaluation."
+        )
+    # Without --logdir, the run's folder is the folder that holds the policy, if any.
+    config = pathlib.Path(flags.FLAGS.logdir or path.parent, "config.json")
+    settings = run_config.read(config) if config.exists() else {}
+    name = flags.FLAGS.env or settings.get("env")
+    if name is None:
+        raise ValueError(
+            "--env: expected the environment's name, got none, and there is no "
+            f"{config}; give --env=NAME."
+        )
+    seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
+    settings_lib.SEED("seed", seed, remedy="set --seed")
+    return Saved(path, name, seed, worlds.own_settings(settings))

@@ -40,8 +40,11 @@ def _folder() -> pathlib.Path:
 
 
 def _is_running(note: pathlib.Path) -> bool:
+    number = note.name.removeprefix(_NAME)
+    if not number.isdecimal():
+        return False
     try:
-        os.kill(int(note.name.removeprefix(_NAME)), 0)
+        os.kill(int(number), 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # Another user's.

@@ -29,3 +29,8 @@ def test_what_a_process_declared_ends_with_it(tmp_path):
     )
     assert list(tmp_path.iterdir())
     assert not timing.is_going_on()
+
+
+def test_a_file_of_another_name_is_no_declaration(tmp_path):
+    (tmp_path / "tfrl_timing_note").touch()
+    assert not timing.is_going_on()

@@ -23,6 +23,7 @@ from tfrl.replay_service import (
 )
 from tfrl.replay_service import client as clients
 from tfrl.replay_service.server import Server, Table, TableExtensionBase
+from tfrl.replay_service.transport import connection
 
 # Of localhost, for a hundred years; made by openssl for these tests alone.
 DATA = pathlib.Path(__file__).parent / "data"
@@ -185,6 +186,9 @@ def test_port_that_is_none_is_refused():
     [
         ({"seed": -1}, "seed: got -1, expected an integer of 0 or more"),
         ({"port": "8000"}, "port: got '8000', expected an integer from 0 to 65535"),
+        ({"port": True}, "port: got True"),
+        ({"seed": 1.5}, "seed: got 1.5"),
+        ({"token": 123}, "token: got another value, expected a text"),
         ({"token": ""}, "token: got '', expected a text that is not empty"),
         ({"host": 5}, "host: got 5"),
         ({"tls": ("a", "b")}, "tls: expected a pair of bytes"),
@@ -433,3 +437,18 @@ def test_what_killed_servers_leave_is_deleted_at_the_next_start(tmp_path, monkey
     assert "q" in clients.Client(f"localhost:{port}").server_info()
     parents[1].kill()
     parents[1].communicate()
+
+
+def test_servers_and_clients_of_a_process_take_its_own_token_first(monkeypatch):
+    monkeypatch.setenv(connection.TOKEN_VARIABLE, "of the environment")
+    try:
+        connection.set_default_token("its own")
+        server = Server([make_table()])
+        address = f"localhost:{server.port}"
+        assert clients.Client(address).server_info()
+        with pytest.raises(errors.AuthenticationError):
+            clients.Client(address, token="of the environment").server_info()
+        server.stop()
+    finally:
+        connection.set_default_token(None)
+    assert connection.default_token() == "of the environment"

@@ -1,5 +1,6 @@
 """The folder of processes that are killed; they are real ones."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -19,14 +20,15 @@ def parent(tmp_path, monkeypatch):
 
 
 def test_a_killed_process_leaves_its_files_in_the_folder_alone(parent):
-    def work(is_stopped):
+    def work(folder, is_stopped):
+        temporary_folders.use(folder)
         with tempfile.NamedTemporaryFile(delete=False) as file:
             assert file.name.startswith(os.environ["TMPDIR"])
         os.kill(os.getpid(), signal.SIGKILL)
 
     with temporary_folders.make() as folder:
         process = function_process.FunctionProcess(
-            temporary_folders.used_by(work, folder), "worker"
+            functools.partial(work, folder), "worker"
         )
         deadline = time.monotonic() + 60
         while (ending := process.poll()) is None and time.monotonic() < deadline:

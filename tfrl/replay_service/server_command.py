@@ -2,28 +2,20 @@
 
     tfrl-replay-server --port 8000 --table name=experience,max_size=100000,min_size=1000
 
-    tfrl-replay-server --config server.json
+A table of the command accepts any items. A program can start a server whose tables have
+signatures or other rate limiters:
 
-The file holds an object with "tables" and optionally "host", "port", "token",
-"checkpoint_path", "tls_certificate", "tls_key" and "seed". Flags override the file. The
-fields of a table are the keys of `--table`, or the names of `Table`'s arguments:
-
-    {"port": 8000, "tables": [
-      {"name": "experience", "max_size": 100000, "min_size": 1000,
-       "signature": {"dict": {"reward": {"shape": [null], "dtype": "float32"}}}}]}
-
-Signatures have the form of `tfrl.specs.spec_json`. A table without a signature accepts
-any items.
+    replay_service.Server([replay_service.Table(..., signature=spec)], port=8000).wait()
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
+import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from tfrl.replay_service import item_selectors, rate_limiters, server_settings
@@ -65,46 +57,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_config(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the server's configuration, made from the flags and the config file.
+    """Returns the server's configuration, made from the flags.
 
     Raises:
-      OSError: If a file cannot be read.
-      ValueError: If a flag or the file is invalid.
+      OSError: If a directory cannot be used.
+      ValueError: If a flag is invalid, or a file that it names cannot be used.
     """
-    settings = _read_config(options.config) if options.config else {}
-    flags = {
-        name: getattr(options, name)
-        for name in _SETTINGS
-        if getattr(options, name) is not None
-    }
-    server_settings.check(flags, where="--")
-    settings.update(flags)
-    tables = [
-        _make_table(table, f"--config: tables: {table!r:.200}: ")
-        for table in settings.get("tables") or []
-    ]
-    tables += [
-        _make_table(_parse_table(text), f"--table {text!r}: ")
-        for text in options.table or []
-    ]
+    if options.config is not None:
+        raise ValueError(
+            f"--config: got {options.config!r}, but the command reads no files; give "
+            "each table as --table KEY=VALUE,... and the other settings as flags, or "
+            "start tables with signatures from a program: replay_service.Server(tables,"
+            " port).wait()."
+        )
+    settings = {name: getattr(options, name) for name in _SETTINGS}
+    server_settings.check(settings, where="--")
+    tables = [_make_table(text) for text in options.table or []]
     if not tables:
-        raise ValueError("no tables: give --table or --config with tables.")
+        raise ValueError("no tables: give --table.")
     names = [table.name for table in tables]
     if len(set(names)) < len(names):
         raise ValueError(f"tables: got the names {names}, expected distinct names.")
-    host = settings.get("host") or "localhost"
-    token = settings.get("token") or os.environ.get("TFRL_REPLAY_TOKEN") or None
+    host = settings["host"] or "localhost"
+    token = settings["token"] or os.environ.get("TFRL_REPLAY_TOKEN") or None
     addresses.check_exposure(host, token)
-    path = settings.get("checkpoint_path")
+    path = settings["checkpoint_path"]
     return {
         "tables": [table.to_config() for table in tables],
         "host": host,
-        "port": settings.get("port") or 0,
+        "port": settings["port"] or 0,
         "token": token,
         "tls": server_settings.read_tls(
-            settings.get("tls_certificate"), settings.get("tls_key")
+            settings["tls_certificate"], settings["tls_key"]
         ),
-        "seed": settings.get("seed"),
+        "seed": settings["seed"],
         "checkpointer": path and DefaultCheckpointer(path).to_config(),
     }
 
@@ -141,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tfrl-replay-server",
         description="Serves replay tables to writers and samplers on any host.",
     )
-    parser.add_argument("--config", help="a JSON file; see the module's documentation")
+    parser.add_argument("--config", help=argparse.SUPPRESS)  # Only for its error.
     parser.add_argument("--table", action="append", metavar="K=V,...", help=_TABLE_HELP)
     parser.add_argument("--host", help="interface to listen on (localhost)")
     parser.add_argument("--port", type=int, help="port to listen on (a free one)")
@@ -166,104 +152,91 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read_config(path: str) -> dict[str, Any]:
+_TEXTS = {"name", "kind", "sampler", "remover"}
+_NUMBERS = {"samples_per_insert", "error_buffer"}
+_LEAST = {"max_size": 1, "max_times_sampled": 0, "min_size": 1}
+_KEYS = sorted({*_TEXTS, *_NUMBERS, *_LEAST})
+
+
+def _make_table(text: str) -> Table:
+    """Creates the table of a --table flag."""
     try:
-        with open(path, encoding="utf-8") as file:
-            settings = json.load(file)
-    except OSError as error:
-        raise ValueError(
-            f"--config: cannot read {path!r}: {error.strerror}."
-        ) from error
+        return _table(_parsed(text))
     except ValueError as error:
-        raise ValueError(f"--config: {path} is not valid JSON: {error}.") from None
-    if not isinstance(settings, dict) or not server_settings.SERVER.keys() >= {
-        *settings
-    }:
-        raise ValueError(
-            f"--config: {path} holds {settings!r:.200}, expected an object with some "
-            f"of {sorted(server_settings.SERVER)}."
-        )
-    server_settings.check(settings, where=f"--config: {path}: ")
+        raise ValueError(f"--table {text!r}: {error}") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Returns the values of a --table flag, by key."""
+    settings: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals or key not in _KEYS:
+            raise ValueError(
+                f"got {part!r}, expected KEY=VALUE with one of the keys {_KEYS}."
+            )
+        if key in settings:
+            raise ValueError(f"got {key} twice, expected it once.")
+        settings[key] = _value(key, value)
     return settings
 
 
-def _parse_table(text: str) -> dict[str, Any]:
-    """Returns the keys and values of a --table flag."""
-    table: dict[str, Any] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if not equals or key not in _CONVERT:
-            raise ValueError(
-                f"--table: got {part!r} in {text!r}, expected KEY=VALUE with one of "
-                f"the keys {sorted(_CONVERT)}."
-            )
-        if key in table:
-            raise ValueError(f"--table: got {key} twice in {text!r}, expected it once.")
-        try:
-            table[key] = _CONVERT[key](value)
-        except ValueError:
-            raise ValueError(
-                f"--table: got {value!r} for {key} in {text!r}, expected a number."
-            ) from None
-    return table
-
-
-_CONVERT: dict[str, Callable[[str], Any]] = {
-    "name": str,
-    "kind": str,
-    "max_size": int,
-    "sampler": str,
-    "remover": str,
-    "max_times_sampled": int,
-    "min_size": int,
-    "samples_per_insert": float,
-    "error_buffer": float,
-}
-
-
-def _make_table(settings: Mapping[str, Any], where: str) -> Table:
-    """Creates a table from the keys of --table, or from the keys of `to_config`."""
-    if not isinstance(settings, dict) or not server_settings.TABLE.keys() >= {
-        *settings
-    }:
-        raise ValueError(
-            f"{where}expected an object with some of {sorted(server_settings.TABLE)}."
-        )
-    server_settings.check(settings, server_settings.TABLE, where)
-    server_settings.check_combination(settings, where)
-    settings = {name: v for name, v in settings.items() if v is not None}
+def _value(key: str, text: str) -> Any:
+    """Returns the value of a key from its text."""
+    if key in _TEXTS:
+        return text
     try:
-        return _table(settings)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}{error}") from None
+        number = int(text) if key in _LEAST else float(text)
+    except ValueError:
+        number = math.nan
+    least = _LEAST.get(key, -math.inf)
+    if not (math.isfinite(number) and number >= least):
+        expected = f"an integer of {least} or more" if key in _LEAST else "a number"
+        raise ValueError(f"{key}: got {text!r}, expected {expected}.")
+    return number
 
 
 def _table(settings: Mapping[str, Any]) -> Table:
-    name = settings.get("name", "")
-    max_size = settings.get("max_size", 1_000_000)
+    """Creates a table from the values of its keys."""
     kind = settings.get("kind", "table")
-    if kind in ("queue", "stack"):
-        made = Table.queue if kind == "queue" else Table.stack
-        config = made(name, max_size).to_config()
-    elif kind == "table":
-        config = {
-            "name": name,
-            "max_size": max_size,
-            "sampler": _selector(settings.get("sampler", "uniform")),
-            "remover": _selector(settings.get("remover", "fifo")),
-            "max_times_sampled": settings.get("max_times_sampled", 0),
-            "rate_limiter": _limiter(settings),
-        }
-    else:
+    if kind not in ("queue", "stack", "table"):
         raise ValueError(f"kind: got kind {kind!r}, expected queue, stack or table.")
-    return Table.from_config({**config, "signature": settings.get("signature")})
+    name, max_size = settings.get("name", ""), settings.get("max_size", 1_000_000)
+    if kind != "table":
+        rest = settings.keys() - {"kind", "name", "max_size"}
+        _check_useless(rest, f"kind {kind!r} determines them")
+        make = Table.queue if kind == "queue" else Table.stack
+        return make(name, max_size)
+    min_size = settings.get("min_size", 1)
+    ratio = settings.get("samples_per_insert")
+    if ratio is None:
+        rest = settings.keys() & {"error_buffer"}
+        _check_useless(rest, "only samples_per_insert needs it")
+        limiter: rate_limiters.RateLimiter = rate_limiters.MinSize(min_size)
+    else:
+        buffer = settings.get("error_buffer", max(1.0, ratio) * min_size)
+        limiter = rate_limiters.SampleToInsertRatio(ratio, min_size, buffer)
+    return Table(
+        name,
+        _selector(settings.get("sampler", "uniform")),
+        _selector(settings.get("remover", "fifo")),
+        max_size,
+        limiter,
+        settings.get("max_times_sampled", 0),
+    )
 
 
-def _selector(given: Any) -> Any:
-    """Returns a selector's configuration, from itself, a name or name:exponent."""
-    if not isinstance(given, str):
-        return given
-    kind, colon, exponent = given.partition(":")
+def _check_useless(keys: Set[str], reason: str) -> None:
+    if keys:
+        raise ValueError(
+            f"{', '.join(sorted(keys))}: got a value that has no effect, because "
+            f"{reason}; leave it out."
+        )
+
+
+def _selector(text: str) -> item_selectors.ItemSelector:
+    """Returns the selector of a name or of prioritized:EXPONENT."""
+    kind, colon, exponent = text.partition(":")
     config: dict[str, Any] = {"kind": kind}
     if kind == "prioritized":
         try:
@@ -272,19 +245,7 @@ def _selector(given: Any) -> Any:
             raise ValueError(
                 f"sampler, remover: got {exponent!r}, expected a number."
             ) from None
-    item_selectors.from_config(config)  # Raises if the kind is unknown.
-    return config
-
-
-def _limiter(settings: Mapping[str, Any]) -> dict[str, Any]:
-    if "rate_limiter" in settings:
-        return settings["rate_limiter"]
-    min_size = settings.get("min_size", 1)
-    ratio = settings.get("samples_per_insert")
-    if ratio is None:
-        return rate_limiters.MinSize(min_size).to_config()
-    buffer = settings.get("error_buffer", max(1.0, ratio) * min_size)
-    return rate_limiters.SampleToInsertRatio(ratio, min_size, buffer).to_config()
+    return item_selectors.from_config(config)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import math
 import numbers
 import os
 import ssl
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from tfrl.replay_service.transport import tls as tls_lib
 
@@ -16,122 +16,38 @@ _KEY = "PRIVATE KEY-----"
 _PEM = "which starts with '-----BEGIN'"
 
 
-class _Kind(NamedTuple):
-    """The values that a setting may have."""
-
-    accepts: Callable[[Any], bool]
-    expected: str
-
-
-def _is_integer(value: Any, least: int, most: float = math.inf) -> bool:
-    is_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_number and least <= value <= most
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
-
-
-_TEXT = _Kind(lambda v: isinstance(v, str) and bool(v), "a text that is not empty")
-_COUNT = _Kind(lambda v: _is_integer(v, 1), "an integer of 1 or more")
-_FROM_ZERO = _Kind(lambda v: _is_integer(v, 0), "an integer of 0 or more")
-_SELECTOR = _Kind(
-    lambda v: isinstance(v, str | Mapping), "a name, or the result of to_config()"
-)
-
-SERVER = {
-    "host": _TEXT,
-    "port": _Kind(
-        lambda v: _is_integer(v, 0, 65535),
-        "an integer from 0 to 65535; 0 or none for any free port",
-    ),
-    "token": _TEXT,
-    "checkpoint_path": _TEXT,
-    "tls_certificate": _TEXT,
-    "tls_key": _TEXT,
-    "seed": _FROM_ZERO,
-    "tables": _Kind(lambda v: isinstance(v, list), "a list of objects"),
-}
-TABLE = {
-    "name": _TEXT,
-    "kind": _TEXT,
-    "max_size": _COUNT,
-    "sampler": _SELECTOR,
-    "remover": _SELECTOR,
-    "max_times_sampled": _FROM_ZERO,
-    "min_size": _COUNT,
-    "samples_per_insert": _Kind(_is_number, "a number above 0"),
-    "error_buffer": _Kind(
-        lambda v: (
-            _is_number(v)
-            or (isinstance(v, list) and len(v) == 2 and all(map(_is_number, v)))
-        ),
-        "a number, or a list of two numbers",
-    ),
-    "rate_limiter": _Kind(
-        lambda v: isinstance(v, Mapping), "the result of a rate limiter's to_config()"
-    ),
-    "signature": _Kind(lambda _: True, ""),
+# The largest values of the numbers; all other settings are texts.
+_MOST = {"port": 65535, "seed": math.inf}
+_EXPECTED = {
+    "port": "an integer from 0 to 65535; 0 or none for any free port",
+    "seed": "an integer of 0 or more",
 }
 
 
-def check(
-    settings: Mapping[str, Any], kinds: Mapping[str, _Kind] = SERVER, where: str = ""
-) -> None:
+def check(settings: Mapping[str, Any], where: str = "") -> None:
     """Checks the types and the ranges of settings; None stands for no setting.
 
     Args:
-      settings: The values, by name.
-      kinds: `SERVER` or `TABLE`, or a part of one of them.
+      settings: The values, by name: "port", "seed", or the name of a text.
       where: The place of the settings, with which an error begins.
 
     Raises:
-      ValueError: If a value is not one of its kind.
+      ValueError: If a value is of another type, or out of its range.
     """
     for name, value in settings.items():
-        if value is not None and not kinds[name].accepts(value):
+        if value is None:
+            continue
+        if name in _MOST:
+            is_integer = isinstance(value, numbers.Integral)
+            is_valid = is_integer and not isinstance(value, bool)
+            is_valid = is_valid and 0 <= value <= _MOST[name]
+        else:
+            is_valid = isinstance(value, str) and bool(value)
+        if not is_valid:
             # Other people may see the text of an error.
             shown = "another value" if name == "token" and value else f"{value!r:.200}"
-            raise ValueError(
-                f"{where}{name}: got {shown}, expected {kinds[name].expected}."
-            )
-
-
-def check_combination(settings: Mapping[str, Any], where: str) -> None:
-    """Checks that no setting of a table makes another one meaningless.
-
-    Args:
-      settings: The values, by the names in `TABLE`.
-      where: The place of the settings, with which an error begins.
-
-    Raises:
-      ValueError: If a setting would have no effect.
-    """
-    given = {name for name, value in settings.items() if value is not None}
-    kind = settings.get("kind")
-    ratio, limits = "samples_per_insert", {"min_size", "error_buffer"}
-    for reason, useless in (
-        (
-            f"kind {kind!r} determines them",
-            given - {"kind", "name", "max_size", "signature"}
-            if kind in ("queue", "stack")
-            else set(),
-        ),
-        (
-            "rate_limiter determines them",
-            given & {*limits, ratio} if "rate_limiter" in given else set(),
-        ),
-        (
-            f"only {ratio} needs it",
-            given & {"error_buffer"} if ratio not in given else set(),
-        ),
-    ):
-        if useless:
-            raise ValueError(
-                f"{where}{', '.join(sorted(useless))}: got a value that has no effect, "
-                f"because {reason}; leave it out."
-            )
+            expected = _EXPECTED.get(name, "a text that is not empty")
+            raise ValueError(f"{where}{name}: got {shown}, expected {expected}.")
 
 
 def read_tls(certificate: str | None, key: str | None) -> list[str] | None:

@@ -117,15 +117,9 @@ class Table:
           extensions: Must be empty; see the constructor.
           signature: See the constructor.
         """
+        selector, limiter = item_selectors.Fifo(), rate_limiters.Queue(max_size)
         return cls(
-            name=name,
-            sampler=item_selectors.Fifo(),
-            remover=item_selectors.Fifo(),
-            max_size=max_size,
-            max_times_sampled=1,
-            rate_limiter=rate_limiters.Queue(max_size),
-            extensions=extensions,
-            signature=signature,
+            name, selector, selector, max_size, limiter, 1, extensions, signature
         )
 
     @classmethod
@@ -146,15 +140,9 @@ class Table:
           extensions: Must be empty; see the constructor.
           signature: See the constructor.
         """
+        selector, limiter = item_selectors.Lifo(), rate_limiters.Stack(max_size)
         return cls(
-            name=name,
-            sampler=item_selectors.Lifo(),
-            remover=item_selectors.Lifo(),
-            max_size=max_size,
-            max_times_sampled=1,
-            rate_limiter=rate_limiters.Stack(max_size),
-            extensions=extensions,
-            signature=signature,
+            name, selector, selector, max_size, limiter, 1, extensions, signature
         )
 
     @property

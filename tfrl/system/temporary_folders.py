@@ -15,12 +15,10 @@ False
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from tfrl.system import locked_directories
 
@@ -46,22 +44,6 @@ def make() -> Iterator[str]:
             lock.release()
 
 
-def used_by(
-    function: Callable[[Callable[[], bool]], Any], folder: str
-) -> Callable[[Callable[[], bool]], Any]:
-    """Returns a function of a `FunctionProcess` whose temporary files are in a folder.
-
-    Args:
-      function: The function.
-      folder: The folder.
-    """
-    return functools.partial(_call, function, folder)
-
-
-def _call(
-    function: Callable[[Callable[[], bool]], Any],
-    folder: str,
-    is_stopped: Callable[[], bool],
-) -> Any:
+def use(folder: str) -> None:
+    """Puts the temporary files of this process, and of its children, into a folder."""
     tempfile.tempdir = os.environ["TMPDIR"] = folder
-    return function(is_stopped)

@@ -1,17 +1,54 @@
-"""What a run does with the members of a launcher, here in one process."""
+"""What a run does with the members of a launcher, and who has its token."""
 
 import contextlib
 import os
+import pathlib
+import subprocess
+import sys
 import tempfile
 import time
 import types
 
+import numpy as np
+import pytest
+
 from tests.distribute.launch.test_plan import EXPERIMENT
-from tfrl import distribute, train
+from tfrl import distribute, replay_service, train
 from tfrl.distribute import process_roles
-from tfrl.distribute.launch import local_launcher
+from tfrl.distribute.launch import local_launcher, plan
+from tfrl.distribute.roles import reports
+from tfrl.replay_service.transport import connection
 from tfrl.system import supervisor
 from tfrl.system.function_process import Ending
+
+PATIENCE = 60.0
+TOKEN = "drawn for this test"
+NOBODY = 65534
+# It imports all that it needs before it becomes another user, who may not read it.
+STRANGER = f"""
+import os, sys
+import numpy as np
+from tfrl import replay_service
+from tfrl.replay_service import errors
+
+client = replay_service.Client(sys.argv[1], timeout=5.0)
+data = np.zeros([4])
+"localhost".encode("idna")
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid({NOBODY})
+    os.setuid({NOBODY})
+for call in (
+    client.server_info,
+    lambda: client.insert(data, {{"reports": 1.0}}),
+    lambda: client.reset("reports"),
+    client.checkpoint,
+):
+    try:
+        call()
+    except errors.AuthenticationError:
+        print("refused", os.getuid())
+"""
 
 
 class Scripted:
@@ -110,7 +147,7 @@ def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
     monkeypatch,
 ):
     def work(*_):
-        return lambda is_stopped: tempfile.gettempdir()
+        return tempfile.gettempdir()
 
     monkeypatch.setattr(local_launcher, "work", work)
     actors = [process_roles.Task(process_roles.ACTOR, number) for number in range(2)]
@@ -126,3 +163,82 @@ def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
         for process in processes:
             process.stop(10.0)
     assert not os.path.exists(folder)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Every token that is drawn now, where the environment has none."""
+    monkeypatch.delenv(connection.TOKEN_VARIABLE, raising=False)
+    monkeypatch.setattr(plan.secrets, "token_hex", lambda size: TOKEN)
+
+
+def shown_by_proc(pid):
+    """What other processes can see of a process's start."""
+    return b"".join(
+        pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+        for name in ("cmdline", "environ")
+    )
+
+
+class OneTable:
+    """The plan of a run of one table, whose servers need no agent."""
+
+    def __init__(self, directory):
+        self.server_directories = [directory]
+        self.tasks = [
+            process_roles.Task(process_roles.REPLAY),
+            process_roles.Task(process_roles.ACTOR),
+            process_roles.Task(process_roles.LEARNER),
+        ]
+
+    @property
+    def tables(self):
+        return [[reports.make_table()]]
+
+
+def use_the_server(task, plan, servers, starts, is_stopped):
+    """A function of a child, which uses the server and tells what it knows."""
+    import os
+
+    from tfrl import replay_service
+    from tfrl.replay_service.transport import connection
+
+    client = replay_service.Client(servers.first, timeout=5.0)
+    client.insert(np.arange(4.0), {"reports": 1.0})
+    return connection.default_token(), dict(os.environ)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_servers_of_this_host_ask_strangers_for_a_token_that_only_children_have(
+    drawn, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(local_launcher, "work", use_the_server)
+    with distribute.LocalLauncher().launch(OneTable(tmp_path)) as members:
+        processes = [member.start(0) for member in members]
+        try:
+            server, *children = processes
+            address = f"localhost:{server.port}"
+            done = subprocess.run(
+                [sys.executable, "-c", STRANGER, address],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            user = NOBODY if os.getuid() == 0 else os.getuid()
+            assert done.stdout.splitlines() == [f"refused {user}"] * 4, done.stderr
+            for child in children:
+                deadline = time.monotonic() + PATIENCE
+                while child.poll() is None and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                token, environment = child.result
+                assert token == TOKEN
+                assert TOKEN not in environment.values()
+            client = replay_service.Client(address, token=TOKEN)
+            assert client.server_info()["reports"].current_size == len(children)
+            for process in processes:
+                assert TOKEN.encode() not in shown_by_proc(process.pid)
+            written = [path for path in tmp_path.rglob("*") if path.is_file()]
+            assert all(TOKEN.encode() not in path.read_bytes() for path in written)
+        finally:
+            for process in reversed(processes):
+                process.stop(1.0)

@@ -1,12 +1,15 @@
 """The parts of a run, and checks of its numbers."""
 
 import dataclasses
+import pickle
 
+import cloudpickle
 import pytest
 
 from tests.distribute.small_impala import IMPALA
-from tfrl import distribute, train
-from tfrl.distribute.launch.plan import Plan
+from tfrl import distribute, replay_service, train
+from tfrl.distribute.launch.plan import Plan, draw_token
+from tfrl.replay_service.transport import connection
 
 EXPERIMENT = distribute.Experiment(
     make_environment=None,
@@ -105,3 +108,18 @@ def test_a_schedule_is_free_or_lockstep(tmp_path):
     assert make_plan(tmp_path, schedule="lockstep").is_lockstep
     with pytest.raises(ValueError, match="schedule: got 'firm', expected one of"):
         make_plan(tmp_path, schedule="firm")
+
+
+def test_a_plan_goes_to_a_process_without_the_tables_of_its_servers(tmp_path):
+    plan = make_plan(tmp_path, experiment=IMPALA)
+    server = replay_service.Server(plan.tables[0])  # Its tables refer to it.
+    sent = pickle.loads(cloudpickle.dumps(plan))
+    server.stop()
+    assert sent.tasks == plan.tasks
+    assert sent.directory.path == plan.directory.path
+    assert "tables" not in vars(sent)
+
+
+def test_a_token_of_the_environment_is_that_of_the_run(monkeypatch):
+    monkeypatch.setenv(connection.TOKEN_VARIABLE, "given")
+    assert draw_token() == "given"

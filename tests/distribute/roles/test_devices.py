@@ -110,7 +110,7 @@ def work_by_launcher(experiment, schedule, directory):
     )
     addresses = replay_servers.FixedServers(("localhost:1",))
     for role in (ACTOR, *[EVALUATOR] * has_evaluator, LEARNER):
-        local_launcher.work(Task(role), plan, addresses, 0)(lambda: False)
+        local_launcher.work(Task(role), plan, addresses, 0, lambda: False)
 
 
 def work_by_command(experiment, schedule, directory):

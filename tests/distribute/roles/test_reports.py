@@ -47,6 +47,18 @@ def test_reports_of_all_actors_are_added_up_and_count_who_is_alive(client, monke
     assert collected.num_alive() == 0
 
 
+def test_reports_are_taken_where_the_server_is_attempted_and_due(client):
+    reports.Reporter(client, 0).report(seen(10, 0, 0.0))
+    calls = []
+    collected = reports.Collected(client, calls.append)
+    collected.take()
+    collected.take()  # Not due yet.
+    assert collected.counters()["environment_steps"] == 0  # There is no server.
+    [call] = calls
+    call()
+    assert collected.counters()["environment_steps"] == 10
+
+
 @pytest.mark.parametrize(
     "report",
     [

@@ -53,16 +53,16 @@ def pairs():
     return tf.data.Dataset.from_tensor_slices((BATCHES, INFOS))
 
 
-class LoopOfTriples(train.DatasetLoop):
-    """Takes elements `(experience, info, step)`, and counts where a step is wrong."""
+class Steps:
+    """Takes steps from elements `(experience, info, step)`; counts wrong ones."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, agent):
         self.num_wrong = tf.Variable(0)
+        self._agent = agent
 
-    def _prepared(self, elements):
+    def take(self, elements):
         for i, (_, _, step) in enumerate(elements):
-            now = tf.cast(self.agent.train_step_counter, tf.int32) + i
+            now = tf.cast(self._agent.train_step_counter, tf.int32) + i
             self.num_wrong.assign_add(tf.cast(step != now, tf.int32))
         return [element[:2] for element in elements]
 
@@ -79,15 +79,23 @@ def weights(agent):
 def trained(request):
     agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
     agent.initialize()
-    loop = LoopOfTriples(agent, triples, compiled_updates=request.param)
+    steps = Steps(agent)
+    loop = train.DatasetLoop(
+        agent, triples, compiled_updates=request.param, prepare_fn=steps.take
+    )
     can_draw = [loop.can_draw_for_log()]
     infos = [loop.run(2), loop.run(4)]
+    assert steps.num_wrong == 0
     return loop, infos, [*can_draw, loop.can_draw_for_log()]
 
 
-def test_a_subclass_prepares_the_elements_of_updates_just_before_them(trained):
-    loop, _, _ = trained
-    assert loop.num_wrong == 0
+def test_the_elements_of_updates_are_prepared_just_before_them():
+    agent = make_agent()
+    agent.initialize()
+    steps = Steps(agent)
+    loop = train.DatasetLoop(agent, lambda: triples().skip(1), prepare_fn=steps.take)
+    loop.run(3)
+    assert steps.num_wrong == 3
 
 
 def test_an_iteration_trains_on_the_next_elements_in_order(trained):
@@ -112,6 +120,33 @@ def test_it_counts_updates_and_no_environment_steps(trained):
     assert (info.iteration, info.train_steps) == (6, 6)
     assert (info.environment_steps, info.episodes) == (0, 0)
     assert np.isnan(info.average_return)
+
+
+class OtherProcesses(tf.Module):
+    """Environments that have done another step at each look."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = tf.Variable(0)
+
+    def take(self):
+        self.steps.assign_add(1)
+
+    def counters(self):
+        return {"environment_steps": int(self.steps), "average_return": 3.0}
+
+
+def test_the_work_of_other_processes_is_counted_after_each_call_and_saved():
+    agent = make_agent()
+    agent.initialize()
+    collected = OtherProcesses()
+    loop = train.DatasetLoop(agent, pairs, collected=collected)
+    assert loop.info().environment_steps == 0
+    counts = [loop.run_call(1).environment_steps for _ in range(3)]
+    assert counts == [1, 2, 3]
+    assert (loop.info().average_return, loop.info().episodes) == (3.0, 0)
+    assert loop.checkpoint_items()["collected"] is collected
+    assert "collected" not in train.DatasetLoop(agent, pairs).checkpoint_items()
 
 
 def test_frames_move_the_statistics(trained):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from tfrl import train
-from tfrl.distribute.launch import tokens
-from tfrl.distribute.launch.plan import Plan
+from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.lockstep import lockstep_actor, lockstep_learner
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
 from tfrl.distribute.roles import actor, devices, evaluator, learner
 from tfrl.distribute.servers import replay_servers, supervised_server
+from tfrl.replay_service.transport import connection
 from tfrl.system import function_process, supervisor, temporary_folders
+
+_Result = TypeVar("_Result")
 
 
 class LocalLauncher:
@@ -23,7 +25,7 @@ class LocalLauncher:
     @contextlib.contextmanager
     def launch(self, plan: Plan) -> Iterator[list[supervisor.Member]]:
         """Starts the servers, and returns all members; see `Launcher`."""
-        token = tokens.draw()
+        token = draw_token()
         make_server = functools.partial(supervised_server.make_server, token=token)
         started = [
             supervised_server.SupervisedServer(
@@ -40,10 +42,9 @@ class LocalLauncher:
         def start(task: Task, starts: int) -> supervisor.Process:
             if task.role == REPLAY:
                 return started[task.number].start(starts)
-            function = work(task, plan, servers, starts)
             return function_process.FunctionProcess(
                 functools.partial(
-                    tokens.call_with, token, temporary_folders.used_by(function, folder)
+                    _prepare_and_call, token, folder, work, task, plan, servers, starts
                 ),
                 task.title,
             )
@@ -57,65 +58,78 @@ class LocalLauncher:
             ]
 
 
+def _prepare_and_call(
+    token: str, folder: str, function: Callable[..., _Result], *arguments: Any
+) -> _Result:
+    """Gives a child process its token and its folder, and calls its function.
+
+    The child gets the token with its function, over a socket that it shares with its
+    parent alone. So the token is neither on the command line, which `/proc` shows, nor
+    in the environment, which `/proc` shows and further children inherit.
+
+    Args:
+      token: The token of the run.
+      folder: The folder of the process's temporary files.
+      function: The function.
+      *arguments: Its arguments.
+    """
+    connection.set_default_token(token)
+    temporary_folders.use(folder)
+    return function(*arguments)
+
+
 def work(
-    task: Task, plan: Plan, servers: replay_servers.Servers, starts: int
-) -> function_process.Function:
-    """Returns the work of an actor, evaluator or learner, for a `FunctionProcess`.
+    task: Task,
+    plan: Plan,
+    servers: replay_servers.Servers,
+    starts: int,
+    is_stopped: Callable[[], bool],
+) -> train.RunResult | None:
+    """Does the work of an actor, evaluator or learner; returns a learner's result.
 
     Args:
       task: The task of the process.
       plan: The run.
       servers: The replay servers.
       starts: The number of earlier starts of the task.
+      is_stopped: Returns whether to stop.
     """
-    does = _work_in_lockstep if plan.is_lockstep else _work
-    device = plan.experiment.device_of(task.role)
-    return functools.partial(devices.call_on, device, does(task, plan, servers, starts))
-
-
-def _work(
-    task: Task, plan: Plan, servers: replay_servers.Servers, starts: int
-) -> function_process.Function:
+    experiment = plan.experiment
+    # This must precede all other uses of TensorFlow, like `devices.mirrored`.
+    devices.limit_to(experiment.device_of(task.role))
+    if plan.is_lockstep:
+        return _work_in_lockstep(task, plan, servers.first, is_stopped)
     if task.role == ACTOR:
-        return functools.partial(
-            actor.act, plan.experiment, servers, task.number, starts
-        )
+        actor.act(experiment, servers, task.number, starts, is_stopped)
+        return None
     if task.role == EVALUATOR:
-        return functools.partial(evaluator.evaluate, plan.experiment, servers)
-    learn = functools.partial(
-        learner.learn,
+        evaluator.evaluate(experiment, servers, is_stopped)
+        return None
+    return learner.learn(
+        experiment,
+        servers,
+        plan.directory,
+        plan.num_iterations,
+        is_stopped,
+        devices.mirrored(plan.num_learners),
         num_actors=plan.num_actors,
         has_evaluator=plan.has_evaluator,
     )
-    arguments = plan.experiment, servers, plan.directory, plan.num_iterations
-    return functools.partial(_learn, learn, plan.num_learners, arguments)
-
-
-def _learn(
-    learn: Callable[..., train.RunResult],
-    num_replicas: int,
-    arguments: tuple[Any, ...],
-    is_stopped: Callable[[], bool],
-) -> train.RunResult:
-    """Does the work of a learner with its replicas."""
-    # This must precede all other uses of TensorFlow.
-    return learn(*arguments, is_stopped, devices.mirrored(num_replicas))
 
 
 def _work_in_lockstep(
-    task: Task, plan: Plan, servers: replay_servers.Servers, starts: int
-) -> function_process.Function:
-    del starts  # A run in lockstep does not depend on it.
-    address = servers.first
+    task: Task, plan: Plan, address: str, is_stopped: Callable[[], bool]
+) -> train.RunResult | None:
     if task.role == ACTOR:
-        return functools.partial(
-            lockstep_actor.act, plan.experiment, address, task.number, plan.num_actors
+        lockstep_actor.act(
+            plan.experiment, address, task.number, plan.num_actors, is_stopped
         )
-    return functools.partial(
-        lockstep_learner.learn,
+        return None
+    return lockstep_learner.learn(
         plan.experiment,
         address,
         plan.directory,
         plan.num_iterations,
         plan.num_actors,
+        is_stopped,
     )

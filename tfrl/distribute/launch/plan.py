@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
+import secrets
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.lockstep import rounds
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
 from tfrl.distribute.roles import run_tables
+from tfrl.replay_service.transport import connection
 from tfrl.system import supervisor
 from tfrl.utils import number_checks
 
@@ -86,6 +88,12 @@ class Plan:
         if self.num_shards > 1:
             _ = self.tables  # So its errors are raised before any process starts.
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a process needs of a plan: the arguments, without the tables."""
+        return {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+        }
+
     @property
     def is_lockstep(self) -> bool:
         """Whether actors and learner take turns."""
@@ -148,3 +156,11 @@ class Launcher(Protocol):
           A context of the members, in the order of their start. The last one is the
           learner; its process has a `result`.
         """
+
+
+def draw_token() -> str:
+    """Returns the token of a run: the one in the environment, or else a new one.
+
+    The servers of the run ask for it, and its processes know it.
+    """
+    return connection.default_token() or secrets.token_hex(32)

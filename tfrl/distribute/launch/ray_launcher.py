@@ -11,8 +11,8 @@ from typing import Any
 from tfrl.distribute.coordination import remote_process
 from tfrl.distribute.coordination.coordinator import Coordinator
 from tfrl.distribute.experiment import Experiment
-from tfrl.distribute.launch import ray_actor, tokens
-from tfrl.distribute.launch.plan import Plan
+from tfrl.distribute.launch import ray_actor
+from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.process_roles import REPLAY, ROLES, Task
 from tfrl.replay_service.transport import addresses, tls
 from tfrl.system import function_process, supervisor
@@ -76,7 +76,7 @@ class RayLauncher:
     @contextlib.contextmanager
     def launch(self, plan: Plan) -> Iterator[list[supervisor.Member]]:
         """Joins or starts Ray, and starts the coordinator; see `Launcher`."""
-        token = tokens.draw()
+        token = draw_token()
         with _joined(self._address, len(plan.tasks)) as ray:
             host = ray.util.get_node_ip_address()
             coordinator = Coordinator(

@@ -8,14 +8,10 @@ the processes that use it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
 
 import tensorflow as tf
 
 _LOGGER = logging.getLogger("tfrl.distribute")
-
-_Result = TypeVar("_Result")
 
 
 def hide_gpus() -> None:
@@ -44,22 +40,6 @@ def limit_to(device: str) -> None:
     """
     if device.upper().startswith("CPU"):
         hide_gpus()
-
-
-def call_on(
-    device: str,
-    function: Callable[[Callable[[], bool]], _Result],
-    is_stopped: Callable[[], bool],
-) -> _Result:
-    """Hides the GPUs that a process does not need, and calls its function.
-
-    Args:
-      device: See `limit_to`.
-      function: Takes `is_stopped`.
-      is_stopped: Returns whether to stop.
-    """
-    limit_to(device)
-    return function(is_stopped)
 
 
 def mirrored(num_replicas: int) -> tf.distribute.MirroredStrategy | None:

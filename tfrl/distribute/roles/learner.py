@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -62,12 +63,11 @@ def learn(
     agent, num_environments = experiment.build_for_learner(strategy, experiment.device)
     replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     central = replay_servers.CentralServer(servers)
-    collected = reports.Collected(central.client)
+    collected = reports.Collected(central.client, central.attempt)
+    lags = weight_versions.Lags()
+    wanted = run_measurements.WantedProcesses(num_actors, len(servers.addresses()))
 
-    def take() -> None:
-        central.attempt(collected.take)
-
-    def run(loop: _OnStamped) -> train.RunResult:
+    def run(loop: train.DatasetLoop) -> train.RunResult:
         settings = dict(experiment.make_run_settings(agent))
         settings["callbacks"] = [
             shared_weights.PushWeights(agent, central, experiment.push_period),
@@ -78,15 +78,11 @@ def learn(
                 lambda: replay_buffer.last_checkpoints,
             ),
         ]
+        settings["view"] = run_measurements.RunMeasurements(
+            loop, collected, lags, replay_buffer.table_infos, wanted
+        )
         if has_evaluator:
             settings["evaluate"] = evaluator.Evaluations(agent, central)
-        settings["view"] = run_measurements.RunMeasurements(
-            loop,
-            collected,
-            loop.lags,
-            replay_buffer.table_infos,
-            run_measurements.WantedProcesses(num_actors, len(servers.addresses())),
-        )
         made = train.Run(
             loop,
             directory,
@@ -94,34 +90,18 @@ def learn(
             is_interrupted=is_stopped,
             **settings,
         )
-        take()
+        collected.take()
         return made.run()
 
     with replay_buffer.reraise():
         if strategy is None:
-            # Each update changes the priorities by which the next batch is drawn.
-            compiles = experiment.jit_compile and not replay_buffer.is_prioritized
-            result = run(
-                _LearnerLoop(
-                    agent,
-                    lambda: _dataset(replay_buffer, experiment.batch_size),
-                    replay_buffer,
-                    compiled_updates=experiment.push_period if compiles else None,
-                    priority_fn=experiment.priority_fn,
-                    collected=collected,
-                    take=take,
-                )
-            )
+            result = run(_make_loop(experiment, agent, replay_buffer, lags, collected))
         else:
-            loop = _ReplicasLoop(
-                agent,
-                strategy=strategy,
-                collected=collected,
-                take=take,
-                **_settings_of_replicas(experiment, replay_buffer),
+            replicas = _make_replicas_loop(
+                experiment, agent, replay_buffer, lags, strategy, collected
             )
             # The chief has a result.
-            result = cast(train.RunResult, loop.run_group(lambda: run(loop)))
+            result = cast(train.RunResult, replicas.run_group(lambda: run(replicas)))
     return finished(result, is_stopped)
 
 
@@ -157,10 +137,11 @@ def follow(
     """
     agent, num_environments = experiment.build_for_learner(strategy)
     replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
-    settings = _settings_of_replicas(experiment, replay_buffer)
+    lags = weight_versions.Lags()  # Nobody reads these: the chief counts its own.
     with replay_buffer.reraise():
-        loop = _FollowerLoop(agent, strategy=strategy, **settings)
-        loop.run_group(lambda: None)
+        _make_replicas_loop(experiment, agent, replay_buffer, lags, strategy).run_group(
+            lambda: None
+        )
 
 
 def make_replay_buffer(
@@ -201,59 +182,49 @@ def make_replay_buffer(
     )
 
 
-class _OnStamped(train.DatasetLoop):
-    """Trains on stamped frames, and counts their policy lags."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.lags = weight_versions.Lags()
-
-    def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        # An update trains on sequences that were drawn before it, maybe long before.
-        versions = tf.stack([self._first_local(version) for _, _, version in elements])
-        first = tf.cast(self._agent.train_step_counter, tf.int64)
-        steps = first + tf.range(len(elements), dtype=tf.int64)
-        self.lags.count(versions, steps[:, tf.newaxis, tf.newaxis])
-        return [(frames, info) for frames, info, _ in elements]
-
-
-class _LearnerLoop(_OnStamped):
-    """Counts the steps and episodes that actors have reported."""
-
-    def __init__(
-        self,
-        *args: Any,
-        collected: reports.Collected,
-        take: Callable[[], None],
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._collected = collected
-        self._take = take
-
-    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
-        """Returns the objects to save, by name."""
-        items = super().checkpoint_items(include_replay_buffer)
-        return {**items, "collected": self._collected}
-
-    def info(self, loss: float = float("nan")) -> train.IterationInfo:
-        """Returns the counters, of the steps and episodes that actors have reported."""
-        return super().info(loss)._replace(**self._collected.counters())
-
-    def _run_call(
-        self, most_iterations: int, loss_sum: tf.Tensor
-    ) -> tuple[int, tf.Tensor]:
-        result = super()._run_call(most_iterations, loss_sum)
-        self._take()
-        return result
+def _make_loop(
+    experiment: Experiment,
+    agent: tf_agent.TFAgent,
+    replay_buffer: _ReplayBuffer,
+    lags: weight_versions.Lags,
+    collected: reports.Collected,
+) -> train.DatasetLoop:
+    """Makes the loop of a learner on one device."""
+    # Each update changes the priorities by which the next batch is drawn.
+    compiles = experiment.jit_compile and not replay_buffer.is_prioritized
+    return train.DatasetLoop(
+        agent,
+        lambda: _dataset(replay_buffer, experiment.batch_size),
+        replay_buffer,
+        compiled_updates=experiment.push_period if compiles else None,
+        priority_fn=experiment.priority_fn,
+        prepare_fn=functools.partial(
+            _without_versions, agent, lags, tf.distribute.get_strategy()
+        ),
+        collected=collected,
+    )
 
 
-class _ReplicasLoop(_LearnerLoop, train.StrategyLoop):
-    """A `_LearnerLoop` on several replicas, each of which draws its part of a batch."""
-
-
-class _FollowerLoop(_OnStamped, train.StrategyLoop):
-    """The replicas of a process that is not the chief."""
+def _make_replicas_loop(
+    experiment: Experiment,
+    agent: tf_agent.TFAgent,
+    replay_buffer: _ReplayBuffer,
+    lags: weight_versions.Lags,
+    strategy: tf.distribute.Strategy,
+    collected: reports.Collected | None = None,
+) -> train.StrategyLoop:
+    """Makes the loop of several replicas, the same in all processes of a group."""
+    return train.StrategyLoop(
+        agent,
+        lambda size, _: _dataset(replay_buffer, size),
+        strategy,
+        batch_size=experiment.batch_size,
+        seed=experiment.seed,
+        replay_buffer=replay_buffer,
+        priority_fn=experiment.priority_fn,
+        prepare_fn=functools.partial(_without_versions, agent, lags, strategy),
+        collected=collected,
+    )
 
 
 def _dataset(replay_buffer: _ReplayBuffer, batch_size: int) -> tf.data.Dataset:
@@ -262,14 +233,24 @@ def _dataset(replay_buffer: _ReplayBuffer, batch_size: int) -> tf.data.Dataset:
     return dataset.map(lambda stamped, info: (stamped.frames, info, stamped.version))
 
 
-def _settings_of_replicas(
-    experiment: Experiment, replay_buffer: _ReplayBuffer
-) -> dict[str, Any]:
-    """Returns arguments of a `StrategyLoop`, the same in all processes of a group."""
-    return {
-        "experience_dataset_fn": lambda size, _: _dataset(replay_buffer, size),
-        "batch_size": experiment.batch_size,
-        "seed": experiment.seed,
-        "replay_buffer": replay_buffer,
-        "priority_fn": experiment.priority_fn,
-    }
+def _without_versions(
+    agent: tf_agent.TFAgent,
+    lags: weight_versions.Lags,
+    strategy: tf.distribute.Strategy,
+    elements: Sequence[Any],
+) -> Sequence[tuple[Any, Any]]:
+    """Returns `(frames, info)` of each element, and counts the frames' policy lags.
+
+    Args:
+      agent: The agent that the elements train, in their order.
+      lags: Counts the lags of the first replica of this process.
+      strategy: The strategy of the replicas.
+      elements: Elements `(frames, info, version)`.
+    """
+    # An update trains on sequences that were drawn before it, maybe long before.
+    local = strategy.experimental_local_results
+    versions = tf.stack([local(version)[0] for _, _, version in elements])
+    first = tf.cast(agent.train_step_counter, tf.int64)
+    steps = first + tf.range(len(elements), dtype=tf.int64)
+    lags.count(versions, steps[:, tf.newaxis, tf.newaxis])
+    return [(frames, info) for frames, info, _ in elements]

@@ -66,14 +66,21 @@ class Reporter:
 class Collected(tf.Module, tracking.Untracked):
     """The sums of all reports, which checkpoints save."""
 
-    def __init__(self, client: replay_service.Client) -> None:
+    def __init__(
+        self,
+        client: replay_service.Client,
+        attempt: Callable[[Callable[[], None]], None] = lambda call: call(),
+    ) -> None:
         """Starts at 0.
 
         Args:
           client: A client of the server.
+          attempt: Calls a function that uses the server, if the server is there, such
+            as `CentralServer.attempt`.
         """
         super().__init__()
         self._client = client
+        self._attempt = attempt
         self._steps = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._episodes = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._average_return = tf.Variable(0.0, dtype=tf.float64, trainable=False)
@@ -106,6 +113,9 @@ class Collected(tf.Module, tracking.Untracked):
         if now < self._due:
             return
         self._due = now + _PAUSE
+        self._attempt(self._take)
+
+    def _take(self) -> None:
         size = self._client.server_info()[DEFAULT_TABLE].current_size
         if not size:
             return

@@ -8,6 +8,21 @@ once that the leader is gone, and the next process leads.
 
 Only processes of the same user take part.
 
+Ten processes of one host that pull weights of 100 MB, each into arrays of its own, took
+this for a push every six to eight seconds, with two cores. A process without the relay
+looks and transfers by itself:
+
+| | relay | without |
+|---|---|---|
+| processor time for a push, the server's included | 0.7 to 0.9 s | 2.0 to 2.2 s |
+| the same over TCP, as on another host than the server's | 1.4 s | 3.9 to 4.1 s |
+| until all have the weights | 0.3 to 0.4 s | 0.6 to 0.7 s |
+| the same over TCP | 0.7 s | 3.5 to 3.8 s |
+| memory of the ten processes, in proportion to their shares | 1.6 GB | 3.4 GB |
+
+With weights of 0.1 MB, two pushes a second and a look every 20 ms, they took 7 to 10 %
+of a core with the relay and 29 to 35 % without, for the looks.
+
 >>> import numpy as np
 >>> from tfrl.distribute.weights import host_relay
 >>> leader = host_relay.lead("an example")

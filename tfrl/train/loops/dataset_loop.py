@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import tensorflow as tf
 
@@ -30,6 +30,20 @@ from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
+
+
+# Makes the pairs `(experience, info)` of the next updates from their elements.
+PrepareFn = Callable[[Sequence[Any]], Sequence[tuple[Any, Any]]]
+
+
+class Collected(Protocol):
+    """The work of environments in other processes, an object that checkpoints save."""
+
+    def take(self) -> None:
+        """Takes what is new; called after each call of the loop."""
+
+    def counters(self) -> Mapping[str, Any]:
+        """Returns the counters of the environments, fields of an `IterationInfo`."""
 
 
 class DatasetLoop(training_loop.TrainingLoop):
@@ -54,13 +68,16 @@ class DatasetLoop(training_loop.TrainingLoop):
         update_normalizers: bool = True,
         compiled_updates: int | None = None,
         priority_fn: replay_updates.PriorityFn | None = None,
+        prepare_fn: PrepareFn | None = None,
+        collected: Collected | None = None,
     ) -> None:
         """Creates the loop.
 
         Args:
           agent: The agent.
           experience_dataset_fn: Makes the dataset. Its elements are pairs
-            `(experience, sample_info)`, as in `ReplayBuffer.as_dataset`.
+            `(experience, sample_info)`, as in `ReplayBuffer.as_dataset`, or begin with
+            these if there is a `prepare_fn`.
           replay_buffer: The buffer that the dataset samples. If it is prioritized, each
             update sets the priorities of its batch. Checkpoints hold the buffer, and
             its exceptions are raised as they are. None if there is no buffer, or if the
@@ -75,6 +92,10 @@ class DatasetLoop(training_loop.TrainingLoop):
             cannot compile the updates, there is a warning, and all run in the plain
             graph. None compiles nothing.
           priority_fn: See `OffPolicyLoop`.
+          prepare_fn: Makes the pairs to train on from the elements of the next updates,
+            in their order, in a graph; None if the elements are these pairs.
+          collected: The steps and episodes of environments in other processes, which
+            checkpoints hold; None counts none.
 
         Raises:
           ValueError: The agent's reward normalizer follows the steps of environments,
@@ -89,6 +110,8 @@ class DatasetLoop(training_loop.TrainingLoop):
         placed = placement.placement_of(agent.variables(), calls_python=False)
         super().__init__(agent, replay_buffer, 0, False, placed)
         self._strategy = self._strategy or tf.distribute.get_strategy()
+        self._prepare_fn = prepare_fn or (lambda elements: elements)
+        self._collected: Any = collected
         self._iterator, element_spec = self._distributed(experience_dataset_fn)
         self._last_batch = _LastBatch(element_spec[0])
         self._update = DatasetStep(
@@ -112,6 +135,20 @@ class DatasetLoop(training_loop.TrainingLoop):
             autograph=False,
             jit_compile=True,
         )
+
+    def checkpoint_items(self, include_replay_buffer: bool = True) -> dict[str, Any]:
+        """Returns the objects to save so that a run can be resumed, by name."""
+        items = super().checkpoint_items(include_replay_buffer)
+        if self._collected is not None:
+            items["collected"] = self._collected
+        return items
+
+    def info(self, loss: float = float("nan")) -> training_loop.IterationInfo:
+        """Returns the counters, with the steps and episodes of other processes."""
+        info = super().info(loss)
+        if self._collected is None:
+            return info
+        return info._replace(**self._collected.counters())
 
     def replay_size(self) -> int | None:
         """Returns the number of frames in the buffer, or of items in a server's."""
@@ -144,6 +181,14 @@ class DatasetLoop(training_loop.TrainingLoop):
         missing = loop_checks.obstacle_without_environment(None)
         return missing or loop_checks.misplaced(self._agent, [], placed)
 
+    def _run_call(
+        self, most_iterations: int, loss_sum: tf.Tensor
+    ) -> tuple[int, tf.Tensor]:
+        result = super()._run_call(most_iterations, loss_sum)
+        if self._collected is not None:
+            self._collected.take()
+        return result
+
     def _iterations(
         self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
     ) -> tuple[tuple[Any, ...], tf.Tensor]:
@@ -164,7 +209,7 @@ class DatasetLoop(training_loop.TrainingLoop):
     def _run_program(self, num_updates: int) -> tf.Tensor:
         """Draws elements and trains on each; returns the sum of losses, float64."""
         elements = [next_element(self._iterator) for _ in range(num_updates)]
-        batches = [element[0] for element in self._prepared(elements)]
+        batches = [element[0] for element in self._prepare_fn(elements)]
         self._last_batch.keep(batches[-1])
         return self._program(
             tf.nest.map_structure(lambda *leaves: tf.stack(leaves), *batches)
@@ -183,21 +228,10 @@ class DatasetLoop(training_loop.TrainingLoop):
         return tf.while_loop(lambda i, _: i < number, train, start)[1]
 
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        [element] = self._prepared([next_element(self._iterator)])
+        [element] = self._prepare_fn([next_element(self._iterator)])
         loss_info = self._update(element)
         self._last_batch.keep(self._first_local(element[0]))
         return position, self._first_local(loss_info.loss)
-
-    def _prepared(self, elements: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        """Returns the pairs to train on, in a graph.
-
-        A subclass whose elements have more parts than experience and info overrides
-        this method.
-
-        Args:
-          elements: The elements of the next updates, in order.
-        """
-        return elements
 
     def _distributed(self, experience_dataset_fn: Any) -> tuple[Any, Any]:
         """Returns the iterator of the dataset, and the spec of its elements."""

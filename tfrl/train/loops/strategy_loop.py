@@ -55,6 +55,8 @@ class StrategyLoop(dataset_loop.DatasetLoop):
         replay_buffer: replay_buffer_lib.ReplayBuffer | None = None,
         update_normalizers: bool = True,
         priority_fn: replay_updates.PriorityFn | None = None,
+        prepare_fn: dataset_loop.PrepareFn | None = None,
+        collected: dataset_loop.Collected | None = None,
     ) -> None:
         """Creates the loop.
 
@@ -71,6 +73,9 @@ class StrategyLoop(dataset_loop.DatasetLoop):
             examples.
           update_normalizers: See `DatasetLoop`.
           priority_fn: See `OffPolicyLoop`.
+          prepare_fn: See `DatasetLoop`. Each part of an element has a value for each
+            replica.
+          collected: See `DatasetLoop`.
 
         Raises:
           ValueError: The batch cannot be divided among the replicas, they cannot train
@@ -99,6 +104,8 @@ class StrategyLoop(dataset_loop.DatasetLoop):
             replay_buffer,
             update_normalizers=update_normalizers,
             priority_fn=priority_fn,
+            prepare_fn=prepare_fn,
+            collected=collected,
         )
         self._messages = worker_group.messages_of(strategy, agent.variables())
         self._has_raised = False

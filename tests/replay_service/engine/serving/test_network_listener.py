@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import pathlib
 import socket
+import sys
 import time
 
 import pytest
 
 from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
-from tfrl.replay_service.engine.serving import descriptors, network_listener
+from tfrl.replay_service.engine.serving import network_listener
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.table import Table
 from tfrl.replay_service.transport import (
@@ -130,7 +131,7 @@ def test_the_stranger_that_has_waited_longest_gives_way(monkeypatch):
 
 
 def test_connections_beyond_the_limit_are_closed(monkeypatch):
-    monkeypatch.setattr(descriptors, "raise_limit", lambda: 10)
+    monkeypatch.setattr(network_listener, "_raise_limit_of_files", lambda: 10)
 
     def check(service, listener):
         links = [
@@ -282,3 +283,44 @@ def test_ipv6_is_served(host, names):
 def test_a_certificate_and_a_key_that_do_not_fit_are_an_error():
     with pytest.raises(ValueError, match="tls: cannot use the certificate chain"):
         tls.server_context(OTHER, PAIR[1].encode())
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "expected"),
+    [
+        (1024, 4096, 4096),
+        (1024, 1 << 20, 1 << 16),
+        (1024, None, 1 << 16),
+        (1024, 1024, 1024),
+        (1 << 18, 1 << 20, 1 << 18),
+        (None, None, 1 << 16),
+    ],
+)
+def test_the_limit_is_raised_up_to_what_the_system_permits(
+    soft, hard, expected, monkeypatch
+):
+    resource = pytest.importorskip("resource")
+    soft, hard = (resource.RLIM_INFINITY if n is None else n for n in (soft, hard))
+    limits = [soft, hard]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(
+        resource, "setrlimit", lambda _, given: limits.__setitem__(slice(None), given)
+    )
+    assert network_listener._raise_limit_of_files() == expected
+    assert limits[1] == hard
+    assert soft in (expected, resource.RLIM_INFINITY) or limits[0] == expected
+
+
+def test_a_limit_that_cannot_be_raised_is_taken_as_it_is(monkeypatch):
+    def refuse(*_):
+        raise ValueError
+
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert network_listener._raise_limit_of_files() == 256
+
+
+def test_a_system_without_this_limit_has_an_assumed_one(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert network_listener._raise_limit_of_files() == 512

@@ -19,7 +19,6 @@ from concurrent import futures
 import numpy as np
 
 from tfrl.replay_service import errors
-from tfrl.replay_service.engine.serving import descriptors
 from tfrl.replay_service.engine.serving.protocols import RemoteProtocol
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.transport import (
@@ -40,6 +39,8 @@ _HANDSHAKE_BYTES = 1 << 14  # Bytes of a stranger that are read in one turn.
 # Threads for handshakes, each of which takes up to milliseconds of computation.
 _THREADS = 2
 _LOOPBACK = "127.0.0.1"
+_ENOUGH_FILES = 1 << 16
+_ASSUMED_FILES = 512  # The limit where the system reports none.
 
 
 class NetworkListener:
@@ -71,7 +72,7 @@ class NetworkListener:
             chain, key = (part.encode() for part in tls_pair)
             self._context = tls.server_context(chain, key)
         # The other half is for the clients of the Unix sockets, and for files.
-        self._most = descriptors.raise_limit() // 2
+        self._most = _raise_limit_of_files() // 2
         self._clients: set[RemoteProtocol] = set()
         # In order of arrival; a set would not keep the order.
         self._strangers: dict[asyncio.Task[None], None] = {}
@@ -326,3 +327,22 @@ def _bound(host: str, port: int) -> socket.socket:
                 "runs. Stop it, choose another port, or pass port=None for a free one."
             )
         raise OSError(error.errno, text) from error
+
+
+def _raise_limit_of_files() -> int:
+    """Raises the number of files, including sockets, that this process may have open.
+
+    Returns the limit, which is the old one if the system permits no higher one.
+    """
+    if sys.platform == "win32":
+        return _ASSUMED_FILES
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        # Some systems have a lower limit that they do not report.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    return _ENOUGH_FILES if soft == resource.RLIM_INFINITY else soft

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.replay_service import rate_limiters
+from tfrl.replay_service import item_selectors, rate_limiters
 from tfrl.replay_service.engine import arrays as arrays_lib
 from tfrl.replay_service.engine.tables import columns as columns_lib
+from tfrl.replay_service.engine.tables import draws as draws_lib
+from tfrl.replay_service.engine.tables import episodes as episodes_lib
 from tfrl.replay_service.engine.tables import (
-    description,
     insertion_order,
-    removal,
     selector_factory,
     snapshot,
     waiting,
 )
-from tfrl.replay_service.engine.tables import draws as draws_lib
-from tfrl.replay_service.engine.tables import episodes as episodes_lib
 from tfrl.replay_service.engine.tables import samples as samples_lib
 from tfrl.replay_service.engine.tables import selectors as selectors_lib
+
+_SLICE = 1 << 13  # Rows whose payloads are removed together.
 
 
 class EngineTable:
@@ -200,20 +200,33 @@ class EngineTable:
         counts = self._episodes.clear()
         self._counts = rate_limiters.Counts()
         self._num_unique_samples = 0
-        return removal.former_payloads(former, counts)
+        return _former_payloads(former, counts)
 
     def info(self) -> dict[str, Any]:
         """Returns the fields of a Reverb `TableInfo` as a JSON object."""
-        return description.table_info(
-            self.options,
-            self._limiter,
-            self._counts,
-            current_size=self._columns.size,
-            num_episodes=len(self._episodes),
-            num_deleted_episodes=self._episodes.deleted,
-            num_unique_samples=self._num_unique_samples,
-            total_weight=self._sampler.total_weight(),
+        sampler, remover = (
+            item_selectors.from_config(self.options[role]).options()
+            for role in ("sampler", "remover")
         )
+        return {
+            "name": self.name,
+            "sampler_options": sampler,
+            "remover_options": remover,
+            "max_size": self._max_size,
+            "max_times_sampled": self._max_times_sampled,
+            "rate_limiter_info": {
+                **self._limiter.to_config(),
+                "insert_stats": {"completed": self._counts.inserts},
+                "sample_stats": {"completed": self._counts.samples},
+            },
+            "signature": self.options.get("signature"),
+            "num_deleted_items": self._counts.deletes,
+            "current_size": self._columns.size,
+            "num_episodes": len(self._episodes),
+            "num_deleted_episodes": self._episodes.deleted,
+            "num_unique_samples": self._num_unique_samples,
+            "total_weight": self._sampler.total_weight(),
+        }
 
     def waiting_to_insert(self) -> str:
         """Returns a sentence with the reason why an insert has to wait."""
@@ -405,3 +418,23 @@ class EngineTable:
             counts.samples + samples,
             counts.deletes + deletes,
         )
+
+
+def _former_payloads(
+    former: list[np.ndarray], counts: list[dict[int, int]]
+) -> Iterator[np.ndarray]:
+    """Yields the payloads of a table's former items, and frees its former memory.
+
+    Args:
+      former: The result of `Columns.clear`.
+      counts: The result of `EpisodeCounts.clear`.
+    """
+    keys, payloads = former[:2]
+    for start in range(0, keys.size, _SLICE):
+        part = slice(start, start + _SLICE)
+        yield samples_lib.pairs(payloads[part][keys[part] != columns_lib.NO_KEY])
+    del keys, payloads
+    for memory in (former, counts):
+        while memory:
+            memory.pop()
+            yield samples_lib.pairs(samples_lib.NO_PAYLOADS)

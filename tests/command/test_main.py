@@ -1,0 +1,149 @@
+"""The command `tfrl`, as its users type it."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tfrl
+from tests.forks import REPOSITORY
+from tfrl.algorithms import presets, registry
+from tfrl.command import completion, listing, main
+
+
+def typed(monkeypatch, program, *words):
+    monkeypatch.setattr(sys, "argv", ["tfrl", *words])
+    monkeypatch.setattr(main.interrupts, "install", lambda: None)
+    monkeypatch.setattr(main.threads, "set_up", lambda: None)
+    program()
+
+
+def test_it_says_what_there_is(monkeypatch, capsys):
+    typed(monkeypatch, main.main)
+    printed = capsys.readouterr().out
+    for command in main.COMMANDS:
+        assert f"    tfrl {command}" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "command: got 'trian', expected one of train, play, .* mean train"),
+        (["train", "qr-dqm"], "algorithm: got 'qr-dqm', .*; did you mean qr_dqn"),
+        (["train", "xyz"], "algorithm: got 'xyz', expected one of dqn, .*, bc\n"),
+        (["list", "games"], "list: got 'games', expected algorithms, settings or env"),
+        (["completion", "cmd"], "completion: got 'cmd', expected bash, zsh or fish"),
+    ],
+)
+def test_a_wrong_word_is_told(monkeypatch, capsys, words, message):
+    with pytest.raises(SystemExit) as ended:
+        typed(monkeypatch, main.main, *words)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert re.search(message, error)
+
+
+def test_algorithms_are_listed_with_their_classes_and_actions(monkeypatch, capsys):
+    typed(monkeypatch, listing.main)
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert [name for name, *_ in rows] == list(registry.CLASSES)
+    for name, class_name, acts_on in rows:
+        kind = getattr(tfrl, class_name.removeprefix("tfrl."))
+        assert kind is registry.find(name)
+        assert (acts_on == "any actions") == (kind.actions == "any")
+
+
+def test_settings_and_environments_are_listed(monkeypatch, capsys):
+    typed(monkeypatch, listing.main, "settings", "ppo")
+    lines = capsys.readouterr().out.splitlines()
+    expected = [each for each in presets.every() if each.algorithm == "ppo"]
+    assert len(lines) == len(expected)
+    assert any("Hopper" in line or "HalfCheetah-v5" in line for line in lines)
+    typed(monkeypatch, listing.main, "environments", "cartpole")
+    assert "CartPole-v1" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_algorithms(monkeypatch, capsys, shell):
+    typed(monkeypatch, completion.main, shell)
+    printed = capsys.readouterr().out
+    for word in (*main.COMMANDS, *registry.CLASSES, "--env"):
+        assert word in printed
+
+
+def test_bash_completes(monkeypatch, capsys):
+    typed(monkeypatch, completion.main, "bash")
+    script = capsys.readouterr().out + (
+        "COMP_WORDS=(tfrl train qr); COMP_CWORD=2; _tfrl; echo ${COMPREPLY[@]}\n"
+        "COMP_WORDS=(tfrl re); COMP_CWORD=1; _tfrl; echo ${COMPREPLY[@]}\n"
+    )
+    result = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "qr_dqn\nrecord replay-server\n"
+
+
+SMALL = (
+    "--env=CartPole-v1",
+    "--seed=3",
+    "--num_environment_steps=60",
+    "--config.jit_compile=False",
+    "--config.num_eval_episodes=2",
+    "--config.num_envs=2",
+    "--config.collect_steps_per_iteration=8",
+    "--config.minibatch_size=8",
+    "--config.num_epochs=2",
+    "--config.fc_layer_params=(4,)",
+    "--config.eval_interval=2",
+)
+
+
+# With the commands' threads and kernels.
+CLASS = """
+import sys
+from tfrl.command import threads
+threads.set_up()
+import tfrl
+tfrl.PPO(
+    "CartPole-v1", seed=3, jit_compile=False, num_envs=2, minibatch_size=8,
+    collect_steps_per_iteration=8, num_epochs=2, fc_layer_params=(4,),
+).learn(60).save(sys.argv[1])
+"""
+
+
+def run_python(*words):
+    result = subprocess.run(
+        [sys.executable, *words], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.slow
+def test_class_command_and_script_train_alike_and_the_run_is_measured(tmp_path):
+    """Six processes import TensorFlow."""
+
+    def run(*words):
+        return run_python("-m", *words)
+
+    command, script = tmp_path / "command", tmp_path / "script"
+    run("tfrl", "train", "ppo", *SMALL, "--nofilm", f"--logdir={command}")
+    run("examples.train_ppo", *SMALL, "--nofilm", f"--logdir={script}")
+    saved = tmp_path / "class"
+    run_python("-c", CLASS, saved)
+    made = tfrl.load(saved)
+    for folder in (command, script):
+        loaded = tfrl.load(folder)
+        for one, other in zip(
+            loaded.agent.variables(), made.agent.variables(), strict=True
+        ):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+    words = ("tfrl", "evaluate", f"--logdir={command}", "--num_episodes=3")
+    measured = json.loads(run(*words, "--json"))
+    assert (measured["environment"], len(measured["returns"])) == ("CartPole-v1", 3)
+    assert f"mean return {measured['mean']:.1f}, " in run(*words)
+    assert "3 episodes of CartPole-v1: mean return " in run(*words, "--sampled")

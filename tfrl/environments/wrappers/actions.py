@@ -10,7 +10,7 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays, action_bins
+from tfrl.environments.boundary import action_arrays, action_bins, action_specs
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
@@ -53,9 +53,22 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
     def _check_action(self) -> action_arrays.ActionChecker:
         return action_arrays.ActionChecker.of(self)
 
-    def _step(self, action: Any) -> ts.TimeStep:
+    def inner_action(self, action: Any) -> Any:
+        """Returns the action of the wrapped environment for an action of this one.
+
+        Args:
+          action: An action that follows `action_spec()`, with the batch in front if the
+            environment is batched.
+
+        Raises:
+          ValueError: If the action has another structure or shape, or is out of bounds.
+          TypeError: If its dtype is of another kind.
+        """
         inner = self._convert(self._check_action(action))
-        return self._env.step(tree.unflatten_as(self._env.action_spec(), inner))
+        return tree.unflatten_as(self._env.action_spec(), inner)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(self.inner_action(action))
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
         """Converts flat arrays of `_outer_spec` to arrays for the environment."""
@@ -93,11 +106,7 @@ class ActionDiscretizeWrapper(_ActionConverter):
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
         (action,), (spec, values, offsets) = flat, self._bins
-        if np.any(action < spec.minimum) or np.any(action > spec.maximum):
-            raise ValueError(
-                f"action: got {action}, expected integers from {spec.minimum} to "
-                f"{spec.maximum}; take actions that follow the action spec."
-            )
+        _check_bounds(action, spec)
         indices = action.reshape(*self._outer_shape, len(offsets)) + offsets
         return [values[indices].reshape(self._outer_shape + self._inner_specs[0].shape)]
 
@@ -219,6 +228,115 @@ class OneHotActionWrapper(_ActionConverter):
         ]
 
 
+class EnumerateActionsWrapper(_ActionConverter):
+    """Offers each combination of several discrete actions as one discrete action.
+
+    The action is an int32 scalar from 0. The last element of the last action changes
+    fastest: for `MultiDiscrete([2, 3])` the actions are (0, 0), (0, 1), (0, 2), (1, 0)
+    and so on. Actions of a nest come in its order, dicts by sorted key.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        max_actions: int = 1024,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose actions are any nest of bounded integers.
+
+        Args:
+          env: The environment.
+          max_actions: The largest number of combinations; a network has an output for
+            each.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          TypeError: If `max_actions` is not an integer.
+          ValueError: If `env` has other actions, or more combinations than
+            `max_actions`.
+        """
+        super().__init__(env, handle_auto_reset)
+        number_checks.check_integer(
+            "max_actions",
+            max_actions,
+            1,
+            np.iinfo(np.int32).max,
+            remedy="1024 is usual",
+        )
+        specs = self._inner_specs
+        if not specs or not all(map(_is_bounded_discrete, specs)):
+            raise _wrong_action_spec(
+                env.action_spec(),
+                "BoundedArraySpecs of integers, whose combinations can be counted; "
+                "train an agent for continuous actions, such as SAC, or for actions of "
+                "several kinds, such as PPO",
+            )
+        low, high = (
+            np.concatenate(limits).astype(object)
+            for limits in zip(*map(action_specs.flat_bounds, specs), strict=True)
+        )
+        sizes = high - low + 1
+        num_actions = math.prod(sizes)
+        if num_actions > max_actions:
+            raise ValueError(
+                f"env: got the action spec {env.action_spec()} with "
+                f"{_count(num_actions)} combinations, expected at most "
+                f"{max_actions:,}, the max_actions of EnumerateActionsWrapper; raise "
+                "it, or train an agent whose actions may have several parts, such as "
+                "PPO."
+            )
+        self._low = low.astype(np.int64)
+        self._sizes = sizes.astype(np.int64)
+        # The number of combinations of all elements that change faster than an element.
+        self._strides = np.array(
+            [math.prod(sizes[i + 1 :]) for i in range(len(sizes))], np.int64
+        )
+        self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
+        self._outer_spec = array_spec.BoundedArraySpec(
+            (), np.int32, 0, num_actions - 1, name="action"
+        )
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        (action,) = flat
+        _check_bounds(action, self._outer_spec)
+        numbers = action[..., np.newaxis] // self._strides % self._sizes + self._low
+        return [
+            part.reshape(self._outer_shape + spec.shape).astype(spec.dtype)
+            for spec, part in zip(
+                self._inner_specs, np.split(numbers, self._splits, axis=-1), strict=True
+            )
+        ]
+
+
+class Float32ActionsWrapper(_ActionConverter):
+    """Takes float32 actions for an environment whose actions are other floats.
+
+    Networks compute in float32, which cannot hold all bounds of float64. So actions
+    are clipped to the environment's bounds after the cast. Actions that are float32 or
+    discrete do not change.
+    """
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
+    ):
+        """Wraps `env`, whose actions are any nest.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
+        """
+        super().__init__(env, handle_auto_reset)
+        self._outer_spec = tree.map_structure(
+            action_specs.float32_spec, env.action_spec()
+        )
+
+    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+        return [
+            array if spec.dtype == array.dtype else _cast_and_clip(spec, array)
+            for spec, array in zip(self._inner_specs, flat, strict=True)
+        ]
+
+
 class ExtraDisabledActionsWrapper(base.PyEnvironmentBaseWrapper):
     """Adds actions that are never allowed, and a mask of the allowed actions.
 
@@ -310,6 +428,27 @@ def _clip(spec: Any, value: Any) -> Any:
     # An action of another integer or floating dtype gets the dtype of the spec.
     castable = action_arrays.can_cast(array.dtype, spec.dtype)
     return clipped.astype(spec.dtype) if castable else clipped
+
+
+def _cast_and_clip(spec: Any, array: np.ndarray) -> np.ndarray:
+    wide = array.astype(np.float64)
+    if array_spec.is_bounded(spec):
+        wide = np.clip(wide, spec.minimum, spec.maximum)
+    return wide.astype(spec.dtype)
+
+
+def _count(number: int) -> str:
+    """Writes a number that may be far too large to read."""
+    return f"{number:,}" if number < 10**12 else "more than 10^12"
+
+
+def _check_bounds(action: np.ndarray, spec: Any) -> None:
+    """Raises a ValueError if the number of a choice is out of bounds."""
+    if np.any(action < spec.minimum) or np.any(action > spec.maximum):
+        raise ValueError(
+            f"action: got {action}, expected integers from {spec.minimum} to "
+            f"{spec.maximum}; take actions that follow the action spec."
+        )
 
 
 def _is_bounded_discrete(spec: Any) -> bool:

@@ -188,6 +188,18 @@ def test_enumerated_actions_of_a_batch(scripted, batch_of, size):
         assert member.actions[0].ravel().tolist() == bits
 
 
+def test_inner_actions_may_be_a_batch_of_any_size(scripted, batch_of):
+    members = [scripted(integers(0, 1, (2,))) for _ in range(3)]
+    environment = wrappers.EnumerateActionsWrapper(batch_of(*members))
+    assert environment.inner_action(np.int32(2)).tolist() == [1, 0]
+    assert environment.inner_action([0, 1]).tolist() == [[0, 0], [0, 1]]
+    divided = wrappers.ActionDiscretizeWrapper(scripted(floats((1,))), 3)
+    assert divided.inner_action(0).tolist() == [-1]
+    assert divided.inner_action(np.array([0, 2])).tolist() == [[-1], [1]]
+    with pytest.raises(TypeError, match="action: got dtype float64"):
+        environment.inner_action(0.5)
+
+
 def test_enumerated_actions_may_have_many_elements_of_one_value(scripted):
     inner = scripted(integers(3, np.repeat([3, 4], [99, 1]), (100,)))
     environment = wrappers.EnumerateActionsWrapper(inner, max_actions=2)

@@ -10,7 +10,12 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays, action_bins, action_specs
+from tfrl.environments.boundary import (
+    action_arrays,
+    action_bins,
+    action_specs,
+    time_step_checker,
+)
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
@@ -57,21 +62,37 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
         """Returns the action of the wrapped environment for an action of this one.
 
         Args:
-          action: An action that follows `action_spec()`, with the batch in front if the
-            environment is batched.
+          action: An action that follows `action_spec()`, or a batch of any size.
 
         Raises:
           ValueError: If the action has another structure or shape, or is out of bounds.
           TypeError: If its dtype is of another kind.
         """
-        inner = self._convert(self._check_action(action))
-        return tree.unflatten_as(self._env.action_spec(), inner)
+        spec = self._outer_spec
+        first = np.asarray(action_arrays.leaves(action, spec)[0])
+        outer_shape = first.shape[
+            : max(first.ndim - len(tree.flatten(spec)[0].shape), 0)
+        ]
+        name = time_step_checker.environment_name(self)
+        check = action_arrays.ActionChecker(name, spec, outer_shape)
+        return self._pack(check(action), outer_shape)
 
     def _step(self, action: Any) -> ts.TimeStep:
-        return self._env.step(self.inner_action(action))
+        return self._env.step(self._pack(self._check_action(action), self._outer_shape))
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
-        """Converts flat arrays of `_outer_spec` to arrays for the environment."""
+    def _pack(self, flat: list[np.ndarray], outer_shape: tuple[int, ...]) -> Any:
+        inner = self._convert(flat, outer_shape)
+        return tree.unflatten_as(self._env.action_spec(), inner)
+
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        """Converts flat arrays of `_outer_spec` to arrays for the environment.
+
+        Args:
+          flat: The arrays, `outer_shape` and the shapes of their specs.
+          outer_shape: The dimensions in front of the specs' shapes.
+        """
         raise NotImplementedError
 
 
@@ -104,11 +125,13 @@ class ActionDiscretizeWrapper(_ActionConverter):
         self._bins = action_bins.divide(env.action_spec(), num_actions)
         self._outer_spec = self._bins.spec
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
         (action,), (spec, values, offsets) = flat, self._bins
         _check_bounds(action, spec)
-        indices = action.reshape(*self._outer_shape, len(offsets)) + offsets
-        return [values[indices].reshape(self._outer_shape + self._inner_specs[0].shape)]
+        indices = action.reshape(*outer_shape, len(offsets)) + offsets
+        return [values[indices].reshape(outer_shape + self._inner_specs[0].shape)]
 
 
 class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
@@ -189,10 +212,12 @@ class FlattenActionWrapper(_ActionConverter):
         self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
         self._outer_spec = flat_spec(specs, flat_dtype)
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
         parts = np.split(flat[0], self._splits, axis=-1)
         return [
-            part.reshape(self._outer_shape + spec.shape).astype(spec.dtype)
+            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
             for spec, part in zip(self._inner_specs, parts, strict=True)
         ]
 
@@ -219,7 +244,10 @@ class OneHotActionWrapper(_ActionConverter):
         super().__init__(env, handle_auto_reset)
         self._outer_spec = tree.map_structure_with_path(one_hot_spec, env.action_spec())
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        del outer_shape  # The conversion is the same for each element.
         return [
             (np.argmax(array, -1) + spec.minimum.astype(np.int64)).astype(spec.dtype)
             if array_spec.is_discrete(spec)
@@ -296,12 +324,14 @@ class EnumerateActionsWrapper(_ActionConverter):
             (), np.int32, 0, num_actions - 1, name="action"
         )
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
         (action,) = flat
         _check_bounds(action, self._outer_spec)
         numbers = action[..., np.newaxis] // self._strides % self._sizes + self._low
         return [
-            part.reshape(self._outer_shape + spec.shape).astype(spec.dtype)
+            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
             for spec, part in zip(
                 self._inner_specs, np.split(numbers, self._splits, axis=-1), strict=True
             )
@@ -330,7 +360,10 @@ class Float32ActionsWrapper(_ActionConverter):
             action_specs.float32_spec, env.action_spec()
         )
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        del outer_shape  # The conversion is the same for each element.
         return [
             array if spec.dtype == array.dtype else _cast_and_clip(spec, array)
             for spec, array in zip(self._inner_specs, flat, strict=True)

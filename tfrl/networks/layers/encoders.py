@@ -152,9 +152,17 @@ def describe(
     return f"observation {'; '.join(texts)}{joined}"
 
 
-def has_images(observation_spec: types.NestedTensorSpec) -> bool:
-    """Whether `observation_encoder` makes convolutions by default."""
-    return bool(_convolved(tensor_spec.from_spec(observation_spec), None))
+def has_images(
+    observation_spec: types.NestedTensorSpec,
+    conv_layer_params: Sequence[Any] | None = None,
+) -> bool:
+    """Whether `observation_encoder` makes convolutions.
+
+    Args:
+      observation_spec: The nest of specs of one observation.
+      conv_layer_params: As for `observation_encoder`, with the same errors.
+    """
+    return bool(_convolved(tensor_spec.from_spec(observation_spec), conv_layer_params))
 
 
 def _convolved(

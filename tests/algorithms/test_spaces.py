@@ -27,10 +27,9 @@ FORCE = spaces.Box(-2, 2, (2,), np.float32)
 class Tiny(gymnasium.Env):
     """Observes and rewards at random for five steps, and checks actions."""
 
-    def __init__(self, observation_space, action_space, checks_bounds=True):
+    def __init__(self, observation_space, action_space):
         self.observation_space = observation_space
         self.action_space = action_space
-        self.checks_bounds = checks_bounds
 
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
@@ -39,18 +38,17 @@ class Tiny(gymnasium.Env):
         return self.observation_space.sample(), {}
 
     def step(self, action):
-        if self.checks_bounds:
-            assert self.action_space.contains(action), (action, self.action_space)
+        assert self.action_space.contains(action), (action, self.action_space)
         self.steps += 1
         return self.observation_space.sample(), 1.0, self.steps == 5, False, {}
 
 
-def fit(observation_space, action_space, kind, checks_bounds=True):
+def fit(observation_space, action_space, kind):
     """The environment as an algorithm of a kind takes it."""
-    environment = suite_gym.wrap_env(
-        Tiny(observation_space, action_space, checks_bounds)
+    environment = suite_gym.wrap_env(Tiny(observation_space, action_space))
+    environment = fitting.fit_actions(
+        environment, kind, "This", "Tiny-v0", clip=kind == "any"
     )
-    environment = fitting.fit_actions(environment, kind, "This", "Tiny-v0")
     fitting.check_actions(environment.action_spec(), kind, "This", "Tiny-v0")
     environment.seed(0)
     return environments.TFPyEnvironment(environment)
@@ -174,8 +172,7 @@ ACTIONS = {"any": CHOICE, "discrete": CHOICE, "continuous": FORCE, "vector": FOR
 def train(kind, observation_space=VECTOR, action_space=None):
     make, num_steps = MAKERS[kind]
     action_space = ACTIONS[kind] if action_space is None else action_space
-    # PPO's normal distributions have no bounds.
-    environment = fit(observation_space, action_space, kind, kind != "any")
+    environment = fit(observation_space, action_space, kind)
     agent = make(environment)
     agent.initialize()
     assert np.isfinite(act_and_train(agent, environment, num_steps))
@@ -378,6 +375,20 @@ def test_environments_that_fit_are_not_wrapped():
     ):
         environment = suite_gym.wrap_env(Tiny(VECTOR, space))
         assert fitting.fit_actions(environment, kind) is environment
+
+
+def test_actions_are_clipped_if_asked_for():
+    space = spaces.Dict({"a": FORCE, "b": CHOICE})
+    environment = suite_gym.wrap_env(Tiny(VECTOR, space))
+    fitted = fitting.fit_actions(environment, "any", clip=True)
+    fitted.reset()
+    action = {"a": np.float32([5, -1]), "b": np.int64(2)}
+    assert not fitted.step(action).is_last()
+    inner = fitting.original_action(fitted, environment, action)
+    assert inner["a"].tolist() == [2, -1]
+    assert fitting.fit_actions(environment, "any") is environment
+    discrete = suite_gym.wrap_env(Tiny(VECTOR, CHOICE))
+    assert fitting.fit_actions(discrete, "any", clip=True) is discrete
 
 
 def test_an_action_of_the_fitted_environment_leads_back_to_the_original_one():

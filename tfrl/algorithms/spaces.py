@@ -90,6 +90,8 @@ def fit_actions(
     kind: Kind,
     title: str = "the algorithm",
     name: str = "",
+    *,
+    clip: bool = False,
 ) -> environments.PyEnvironment:
     """Wraps an environment so that an algorithm can choose its actions.
 
@@ -103,11 +105,16 @@ def fit_actions(
       kind: The kind of the algorithm's actions.
       title: The algorithm's name, for the error.
       name: The environment's name, for the error.
+      clip: Whether float32 actions are clipped to their bounds, too. Algorithms of the
+        kind "any" draw them from normal distributions, which have no bounds, and some
+        environments refuse actions out of bounds.
 
     Raises:
       ValueError: There are more than 1,024 combinations of several discrete actions.
     """
     wrappers = environments.wrappers
+    if clip and any(map(_is_bounded_float32, tree.flatten(environment.action_spec()))):
+        environment = wrappers.ActionClipWrapper(environment)
     if any(map(_is_other_float, tree.flatten(environment.action_spec()))):
         environment = wrappers.Float32ActionsWrapper(environment)
     action_spec = environment.action_spec()
@@ -263,6 +270,10 @@ def _array_specs(specs: Any) -> Any:
 
 def _is_other_float(spec: Any) -> bool:
     return array_spec.is_continuous(spec) and spec.dtype != np.float32
+
+
+def _is_bounded_float32(spec: Any) -> bool:
+    return spec.dtype == np.float32 and array_spec.is_bounded(spec)
 
 
 def _is_bounded_discrete(spec: Any) -> bool:

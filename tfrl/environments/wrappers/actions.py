@@ -26,7 +26,15 @@ from tfrl.utils import number_checks
 class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
     """Clips actions to the bounds of their specs before it applies them."""
 
-    def _step(self, action: Any) -> ts.TimeStep:
+    def inner_action(self, action: Any) -> Any:
+        """Returns the clipped action.
+
+        Args:
+          action: An action that follows `action_spec()`, or a batch of any size.
+
+        Raises:
+          ValueError: If the action has another structure.
+        """
         spec = self._env.action_spec()
         clipped = [
             _clip(leaf_spec, leaf)
@@ -34,7 +42,10 @@ class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
                 tree.flatten(spec), action_arrays.leaves(action, spec), strict=True
             )
         ]
-        return self._env.step(tree.unflatten_as(spec, clipped))
+        return tree.unflatten_as(spec, clipped)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(self.inner_action(action))
 
 
 class _ActionConverter(base.PyEnvironmentBaseWrapper):

@@ -404,13 +404,24 @@ def test_an_action_of_the_fitted_environment_leads_back_to_the_original_one():
     assert fitting.original_action(environment, environment, 3) == 3
 
 
-def test_batches_are_fitted():
-    members = [suite_gym.wrap_env(Tiny(VECTOR, spaces.MultiBinary(2))) for _ in "abc"]
-    batch = environments.BatchedPyEnvironment(members, multithreading=False)
+def members_in_turn(make):
+    members = [suite_gym.wrap_env(make()) for _ in "abc"]
+    return environments.BatchedPyEnvironment(members, multithreading=False)
+
+
+def vector_environment(make):
+    return environments.VectorPyEnvironment(gymnasium.vector.SyncVectorEnv([make] * 3))
+
+
+@pytest.mark.parametrize("batch_of", [members_in_turn, vector_environment])
+def test_batches_are_fitted(batch_of):
+    batch = batch_of(lambda: Tiny(VECTOR, spaces.MultiBinary(2)))
     fitted = fitting.fit_actions(batch, "discrete")
     assert isinstance(fitted, wrappers.EnumerateActionsWrapper)
     fitted.reset()
-    assert fitted.step(np.int32([0, 3, 1])).reward.shape == (3,)
+    assert fitted.step(np.int32([0, 3, 1])).reward.tolist() == [1, 1, 1]
+    inner = fitting.original_action(fitted, batch, np.int32([0, 3]))
+    assert inner.tolist() == [[0, 0], [1, 1]]
 
 
 def test_a_line_describes_observations_and_actions():

@@ -1,6 +1,6 @@
 """Fits observations and actions to an algorithm's networks, or says why they do not.
 
-Algorithms choose actions of a kind, one of `KINDS`:
+Algorithms choose actions of a kind:
 
 - "any": discrete or continuous actions, in any nest.
 - "discrete": one choice. `fit_actions` numbers the combinations of several.
@@ -23,7 +23,6 @@ from tfrl import environments, networks
 from tfrl.specs import array_spec
 
 Kind = Literal["any", "discrete", "continuous", "vector"]
-KINDS: tuple[Kind, ...] = ("any", "discrete", "continuous", "vector")
 
 # The largest number of combinations of discrete actions that an algorithm with an
 # output for each action learns.
@@ -37,7 +36,7 @@ def observation_network(
     dtype: Any = "float32",
     seed: int | None = None,
 ) -> networks.Network | None:
-    """Makes the first network of those that take floating vectors alone.
+    """Makes a network in front of networks that take vectors of floats alone.
 
     It is for `networks.Sequential` and for `networks.CriticMultiplexer`.
 

@@ -58,9 +58,9 @@ def observation_encoder(
     are scaled to [0, 1] by their bounds. Floats stay as they are; an agent's
     `observation_normalizer` scales them.
 
-    Without `conv_layer_params`, images of 60 pixels and more get the convolutions of
-    Mnih et al. (2015), those from 20 to 59 smaller kernels, and those below, such as
-    MiniGrid's 7x7 cells, two convolutions of 3x3.
+    Without `conv_layer_params`, images whose shorter side has at least 60 pixels get
+    the convolutions of Mnih et al. (2015), images from 20 to 59 pixels smaller kernels,
+    and smaller images, such as MiniGrid's 7x7 cells, two convolutions of 3x3.
 
     Args:
       observation_spec: The nest of specs of one observation.
@@ -70,7 +70,7 @@ def observation_encoder(
         convolutions, so that images are flattened.
       for_critic: Whether the arguments are for `CriticNetwork`, `CriticEnsembleNetwork`
         or another network without `conv_layer_params`. The convolutions of a single
-        image are then in the preprocessing layers, as those of nests are in any case.
+        image are then among the preprocessing layers; for a nest they always are.
       activation_fn: The activation of convolutions in preprocessing layers; the network
         has one for the others.
       kernel_initializer: The initialiser of kernels in preprocessing layers; by default

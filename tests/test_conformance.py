@@ -120,6 +120,14 @@ WRAPPERS = {
         NESTED_ACTION,
     ),
     "OneHotActionWrapper": (wrappers.OneHotActionWrapper, NESTED_ACTION),
+    "EnumerateActionsWrapper": (
+        wrappers.EnumerateActionsWrapper,
+        {"choice": CHOICE, "again": (CHOICE,)},
+    ),
+    "Float32ActionsWrapper": (
+        wrappers.Float32ActionsWrapper,
+        array_spec.BoundedArraySpec((2,), np.float64, -1, 1),
+    ),
     "ExtraDisabledActionsWrapper": (
         lambda e: wrappers.ExtraDisabledActionsWrapper(e, 2),
         CHOICE,

@@ -1,3 +1,5 @@
+import re
+
 import gymnasium
 import numpy as np
 import pytest
@@ -135,6 +137,38 @@ def test_unknown_spaces_are_named():
     space = spaces.Dict(words=spaces.Sequence(spaces.Discrete(2)))
     with pytest.raises(ValueError, match=r"observation/words: got the space Sequence"):
         spec_from_gym_space(space, name="observation")
+
+
+class Mission(spaces.Space):
+    """A space of texts, as MiniGrid defines one."""
+
+    def __init__(self):
+        super().__init__(dtype=str)
+
+
+@pytest.mark.parametrize(
+    ("space", "reason"),
+    [
+        (spaces.Text(5), "Text, whose elements are texts"),
+        (Mission(), "Mission, whose elements are texts"),
+        (spaces.Sequence(spaces.Discrete(2)), "Sequence, .* different lengths"),
+        (spaces.Graph(spaces.Box(0, 1), None), "Graph, .* numbers of nodes"),
+        (spaces.OneOf((spaces.Discrete(2),)), "OneOf, .* one of several spaces"),
+        (spaces.Space(), "Space.* expected Gymnasium's Box, Discrete"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_no_spec_is_refused_with_a_remedy(space, reason):
+    for name, inner, remedy in (
+        ("observation", space, "; turn it into an array with .*TransformObservation"),
+        ("observation", {"a": space}, "leave it out with .*FilterObservation, or turn"),
+        ("action", space, "wrap the environment with .*TransformAction"),
+    ):
+        where = name if inner is space else f"{name}/a"
+        space_given = inner if inner is space else spaces.Dict(inner)
+        with pytest.raises(ValueError, match=f"^{where}: got the space .*") as error:
+            spec_from_gym_space(space_given, name=name)
+        assert re.search(f"{reason}.*{remedy}", str(error.value))
 
 
 @pytest.mark.parametrize(

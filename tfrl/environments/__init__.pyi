@@ -54,11 +54,13 @@ from .wrappers import ActionClipWrapper as ActionClipWrapper
 from .wrappers import ActionDiscretizeWrapper as ActionDiscretizeWrapper
 from .wrappers import ActionOffsetWrapper as ActionOffsetWrapper
 from .wrappers import ActionRepeat as ActionRepeat
+from .wrappers import EnumerateActionsWrapper as EnumerateActionsWrapper
 from .wrappers import EpisodeInfo as EpisodeInfo
 from .wrappers import ExtraDisabledActionsWrapper as ExtraDisabledActionsWrapper
 from .wrappers import FixedLength as FixedLength
 from .wrappers import FlattenActionWrapper as FlattenActionWrapper
 from .wrappers import FlattenObservationsWrapper as FlattenObservationsWrapper
+from .wrappers import Float32ActionsWrapper as Float32ActionsWrapper
 from .wrappers import GoalReplayEnvWrapper as GoalReplayEnvWrapper
 from .wrappers import HistoryWrapper as HistoryWrapper
 from .wrappers import NumpyStateWrapper as NumpyStateWrapper

@@ -65,6 +65,7 @@ from .heads.policy_value import PolicyValueHead as PolicyValueHead
 from .layers.continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
 from .layers.continuous import LayerNormMLP as LayerNormMLP
 from .layers.continuous import NearZeroInitializedLinear as NearZeroInitializedLinear
+from .layers.encoders import observation_encoder as observation_encoder
 from .layers.multiplexers import CriticMultiplexer as CriticMultiplexer
 from .layers.noisy import NoisyDense as NoisyDense
 from .layers.preprocessing import default_preprocessing as default_preprocessing

@@ -188,7 +188,8 @@ def check_inputs(
         raise ValueError(
             f"{projection.name}: inputs have dtype {inputs.dtype.name}, expected "
             f"{spec.dtype.name}: Inputs to {type(projection).__name__} must match the "
-            "sample_spec.dtype; cast the action spec or the encoding."
+            "sample_spec.dtype; give the network the dtype of the actions, or wrap the "
+            "environment in environments.wrappers.Float32ActionsWrapper."
         )
 
 

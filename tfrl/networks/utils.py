@@ -259,12 +259,15 @@ def conv_layers(
     *,
     activation_fn: Activation,
     kernel_initializer: Any,
-    seeds: SeedStream,
+    seeds: SeedStream | None,
     conv_type: str = "2d",
     dtype: Any = None,
     prefix: str | None = None,
 ) -> list[keras.layers.Layer]:
-    """Makes one convolution for each `(filters, kernel, strides[, dilation])`."""
+    """Makes one convolution for each `(filters, kernel, strides[, dilation])`.
+
+    Without `seeds`, the initialisers are not seeded, for a network that seeds its copy.
+    """
     layer_types = {"1d": keras.layers.Conv1D, "2d": keras.layers.Conv2D}
     if conv_type not in layer_types:
         raise ValueError(
@@ -273,25 +276,37 @@ def conv_layers(
         )
     layers = []
     for i, params in enumerate(conv_layer_params or ()):
-        if len(params) not in (3, 4):
-            raise ValueError(
-                f"conv_layer_params[{i}]: got {params!r}, expected 3 or 4 elements; "
-                "write (filters, kernel_size, strides[, dilation_rate])."
-            )
-        filters, kernel_size, strides, *dilation = params
+        filters, kernel_size, strides, dilation = convolution(i, params)
         layers.append(
             layer_types[conv_type](
                 filters=filters,
                 kernel_size=kernel_size,
                 strides=strides,
-                dilation_rate=dilation[0] if dilation else 1,
+                dilation_rate=dilation,
                 activation=activation_fn,
-                kernel_initializer=_kernel_initializer(kernel_initializer, seeds()),
+                kernel_initializer=_kernel_initializer(
+                    kernel_initializer, None if seeds is None else seeds()
+                ),
                 dtype=dtype,
                 name=f"{prefix}conv{conv_type}_{i}" if prefix else None,
             )
         )
     return layers
+
+
+def convolution(index: int, params: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    """Returns filters, kernel size, strides and dilation rate of a convolution.
+
+    Raises:
+      ValueError: `params`, number `index` of `conv_layer_params`, are not 3 or 4.
+    """
+    if len(params) not in (3, 4):
+        raise ValueError(
+            f"conv_layer_params[{index}]: got {params!r}, expected 3 or 4 elements; "
+            "write (filters, kernel_size, strides[, dilation_rate])."
+        )
+    filters, kernel_size, strides, *dilation = params
+    return filters, kernel_size, strides, dilation[0] if dilation else 1
 
 
 def dense_layers(
@@ -360,7 +375,7 @@ def _one_each(params: Sequence[Any] | None, units: list[int], name: str) -> list
     return list(params)
 
 
-def _kernel_initializer(initializer: Any, seed: int) -> Any:
+def _kernel_initializer(initializer: Any, seed: int | None) -> Any:
     if initializer is None:
         return keras.initializers.VarianceScaling(
             scale=2.0, mode="fan_in", distribution="truncated_normal", seed=seed

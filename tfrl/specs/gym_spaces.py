@@ -86,17 +86,54 @@ class _Options(NamedTuple):
 @functools.singledispatch
 def _to_spec(space: Any, options: _Options) -> Any:
     kind = type(space)
-    remedy = (
-        "convert the environment of the old Gym with shimmy.GymV21CompatibilityV0"
-        if kind.__module__.partition(".")[0] == "gym"
-        else "wrap the environment with a gymnasium.ObservationWrapper or "
-        "ActionWrapper that converts it"
+    where = options.name or "space"
+    if kind.__module__.partition(".")[0] == "gym":
+        problem = f"{space!r} of the old Gym, expected one of Gymnasium"
+        remedy = "convert the environment with shimmy.GymV21CompatibilityV0"
+    else:
+        problem = _problem(space)
+        remedy = _remedy(where)
+    raise ValueError(f"{where}: got the space {problem}; {remedy}.")
+
+
+def _problem(space: Any) -> str:
+    """Says why a space has no spec."""
+    kind = type(space).__qualname__
+    if getattr(getattr(space, "dtype", None), "kind", None) == "U":
+        return f"{kind}, whose elements are texts, which no network here reads"
+    if isinstance(space, gymnasium.spaces.Sequence):
+        return (
+            f"{kind}, whose elements have different lengths, but networks here take "
+            "arrays of one shape"
+        )
+    if isinstance(space, gymnasium.spaces.Graph):
+        return (
+            f"{kind}, whose elements have different numbers of nodes, but networks "
+            "here take arrays of one shape"
+        )
+    if isinstance(space, gymnasium.spaces.OneOf):
+        return (
+            f"{kind}, whose elements belong to one of several spaces at a time, but "
+            "networks here take the same arrays at each step"
+        )
+    return (
+        f"{space!r} of type {type(space).__module__}.{kind}, expected Gymnasium's Box, "
+        "Discrete, MultiDiscrete or MultiBinary, or a Tuple or Dict of these"
     )
-    raise ValueError(
-        f"{options.name or 'space'}: got the space {space!r} of type "
-        f"{kind.__module__}.{kind.__qualname__}, expected Gymnasium's Box, Discrete, "
-        f"MultiDiscrete or MultiBinary, or a Tuple or Dict of these; {remedy}."
-    )
+
+
+def _remedy(where: str) -> str:
+    """Says what to do about a part of an observation or an action without a spec."""
+    root, _, part = where.partition("/")
+    if root == "action":
+        return (
+            "wrap the environment with gymnasium.wrappers.TransformAction, whose "
+            "function makes it of numbers"
+        )
+    encode = "turn it into an array with gymnasium.wrappers.TransformObservation"
+    if root == "observation" and part:
+        return f"leave it out with gymnasium.wrappers.FilterObservation, or {encode}"
+    return encode
 
 
 @_to_spec.register

@@ -20,6 +20,19 @@ def test_one_hot_spec_names_the_leaf_that_it_refuses():
         action_specs.one_hot_spec(("a", 0), BoundedArraySpec((), np.int64, 0, 2**20))
 
 
+def test_float32_spec_keeps_bounds_and_what_is_no_other_float():
+    force = BoundedArraySpec((2,), np.float64, [-np.inf, 0.1], np.inf, name="force")
+    spec = action_specs.float32_spec(force)
+    assert (spec.dtype, spec.name) == (np.float32, "force")
+    limit = np.finfo(np.float32).max
+    assert spec.minimum.tolist() == [-limit, np.float32(0.1)]
+    assert spec.maximum == limit
+    for same in (ArraySpec((), np.int64), BoundedArraySpec((), np.float32, 0, 1)):
+        assert action_specs.float32_spec(same) is same
+    free = action_specs.float32_spec(ArraySpec((3,), np.float16))
+    assert free == ArraySpec((3,), np.float32)
+
+
 def test_flat_spec_joins_sizes_and_bounds():
     specs = [
         BoundedArraySpec((2,), np.float32, [-1, -2], 3),

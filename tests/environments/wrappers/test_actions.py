@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -155,6 +157,123 @@ def test_one_hot_refuses_plain_actions_and_floats(scripted):
         environment.step(1)
     with pytest.raises(TypeError, match=r"action: got dtype float64 with 0.2, exp"):
         environment.step([0.2, 0.8])
+
+
+def test_enumerated_actions_are_the_product_of_the_parts(scripted):
+    parts = {
+        "b": (integers(5, 6, dtype=np.uint8),),
+        "a": integers([-1, 0], [1, 1], (2,), np.int64),
+    }
+    inner = scripted(parts, length=100)
+    environment = wrappers.EnumerateActionsWrapper(inner)
+    spec = environment.action_spec()
+    assert (spec.shape, spec.dtype, spec.minimum, spec.maximum) == ((), np.int32, 0, 11)
+    environment.reset()
+    for action in range(12):
+        environment.step(np.int32(action))
+    taken = [(*a["a"].tolist(), a["b"][0].tolist()) for a in inner.actions]
+    assert taken == list(itertools.product([-1, 0, 1], [0, 1], [5, 6]))
+    last = environment.inner_action(11)
+    assert (last["a"].dtype, last["b"][0].dtype) == (np.int64, np.uint8)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_enumerated_actions_of_a_batch(scripted, batch_of, size):
+    members = [scripted(integers(0, 1, (2, 2))) for _ in range(size)]
+    environment = wrappers.EnumerateActionsWrapper(batch_of(*members))
+    environment.reset()
+    environment.step(np.arange(size, dtype=np.int32))
+    for number, member in enumerate(members):
+        bits = [int(bit) for bit in f"{number:04b}"]
+        assert member.actions[0].ravel().tolist() == bits
+
+
+def test_inner_actions_may_be_a_batch_of_any_size(scripted, batch_of):
+    members = [scripted(integers(0, 1, (2,))) for _ in range(3)]
+    environment = wrappers.EnumerateActionsWrapper(batch_of(*members))
+    assert environment.inner_action(np.int32(2)).tolist() == [1, 0]
+    assert environment.inner_action([0, 1]).tolist() == [[0, 0], [0, 1]]
+    divided = wrappers.ActionDiscretizeWrapper(scripted(floats((1,))), 3)
+    assert divided.inner_action(0).tolist() == [-1]
+    assert divided.inner_action(np.array([0, 2])).tolist() == [[-1], [1]]
+    with pytest.raises(TypeError, match="action: got dtype float64"):
+        environment.inner_action(0.5)
+
+
+def test_enumerated_actions_may_have_many_elements_of_one_value(scripted):
+    inner = scripted(integers(3, np.repeat([3, 4], [99, 1]), (100,)))
+    environment = wrappers.EnumerateActionsWrapper(inner, max_actions=2)
+    environment.reset()
+    environment.step(1)
+    assert inner.actions[0].tolist() == [3] * 99 + [4]
+
+
+@pytest.mark.parametrize(
+    ("spec", "limit", "message"),
+    [
+        (
+            integers(0, 1, (10,)),
+            1023,
+            "1,024 combinations, expected at most 1,023, .*P",
+        ),
+        (
+            integers(-(2**63), 2**63 - 1, (9,), np.int64),
+            5,
+            r"than 10\^12 c.* at most 5, the",
+        ),
+        ([integers(), floats()], 9, "env: got the action spec .* train .* SAC.* PPO"),
+        (array_spec.ArraySpec((), np.int32), 9, "BoundedArraySpecs of integers"),
+        ({}, 9, "BoundedArraySpecs of integers"),
+        (integers(), 0, "max_actions: .* got 0"),
+    ],
+)
+def test_what_cannot_be_enumerated_is_refused(scripted, spec, limit, message):
+    with pytest.raises(ValueError, match=message):
+        wrappers.EnumerateActionsWrapper(scripted(spec), limit)
+
+
+@pytest.mark.parametrize("action", [-1, 3])
+def test_an_enumerated_action_out_of_bounds_is_refused(scripted, action):
+    environment = wrappers.EnumerateActionsWrapper(scripted(integers(5, 7)))
+    environment.reset()
+    with pytest.raises(ValueError, match=rf"action: got {action}, expected .* 0 to 2"):
+        environment.step(action)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_float32_actions_are_cast_and_stay_in_bounds(scripted, dtype):
+    # 0.1 in float32 is larger than in float64.
+    inner = scripted({"a": floats((2,), -0.1, 0.1, dtype), "b": integers()})
+    environment = wrappers.Float32ActionsWrapper(inner)
+    spec = environment.action_spec()
+    assert spec["a"].dtype == np.float32
+    assert spec["a"].maximum == np.float32(dtype(0.1))
+    assert spec["b"] is inner.action_spec()["b"]
+    environment.reset()
+    environment.step({"a": np.array([0.1, -0.05], np.float32), "b": np.int32(2)})
+    action = inner.actions[0]["a"]
+    assert action.dtype == dtype
+    assert action[0] <= dtype(0.1)
+    np.testing.assert_allclose(action, [0.1, -0.05], rtol=1e-3)
+    assert inner.actions[0]["b"] == 2
+
+
+def test_float32_actions_without_bounds_are_cast(scripted, batch_of):
+    specs = (
+        array_spec.ArraySpec((), np.float64),
+        floats((), -np.inf, np.inf, np.float64),
+    )
+    members = [scripted(specs) for _ in range(2)]
+    environment = wrappers.Float32ActionsWrapper(batch_of(*members))
+    free, limited = environment.action_spec()
+    assert (free, array_spec.is_bounded(free)) == (
+        free.replace(dtype=np.float32),
+        False,
+    )
+    assert limited.maximum == np.finfo(np.float32).max
+    environment.reset()
+    environment.step((np.float32([1, 2]), np.float32([3, 4e30])))
+    assert [m.actions[0] for m in members] == [(1.0, 3.0), (2.0, np.float32(4e30))]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

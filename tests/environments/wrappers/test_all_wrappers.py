@@ -24,6 +24,7 @@ class FirstAsGoal(wrappers.GoalReplayEnvWrapper):
 
 
 CHOICE = array_spec.BoundedArraySpec((), np.int32, -1, 2, name="choice")
+LAMPS = array_spec.BoundedArraySpec((2, 2), np.int8, 0, 1, name="lamps")
 FORCE = array_spec.BoundedArraySpec((2,), np.float32, -1, 1, name="force")
 
 SINGLE = {
@@ -44,6 +45,11 @@ WRAPPERS = {
     "Discretize": (
         lambda env, **k: wrappers.ActionDiscretizeWrapper(env, 3, **k),
         FORCE,
+    ),
+    "Enumerate": (wrappers.EnumerateActionsWrapper, {"a": CHOICE, "b": LAMPS}),
+    "Float32": (
+        wrappers.Float32ActionsWrapper,
+        {"choice": CHOICE, "force": FORCE.replace(dtype=np.float64)},
     ),
     "Clip": (wrappers.ActionClipWrapper, {"choice": CHOICE, "force": FORCE}),
     "Offset": (wrappers.ActionOffsetWrapper, CHOICE),

@@ -20,7 +20,7 @@ from tfrl.networks import (
     value_rnn_network,
 )
 from tfrl.networks.construction import seeding
-from tfrl.networks.layers import preprocessing
+from tfrl.networks.layers import encoders
 from tfrl.typing import types
 
 
@@ -49,11 +49,12 @@ def create_networks(
 
     Args:
       observation_spec: The nest of specs of the networks' observations, which
-        `networks.layers.preprocessing.default_preprocessing` preprocesses.
+        `networks.observation_encoder` encodes.
       action_spec: The nest of bounded action specs.
       fc_layer_params: The units of each dense layer.
-      conv_layer_params: `(filters, kernel_size, strides)` of each convolution, for
-        observations that are one image; integers are divided by 255.
+      conv_layer_params: `(filters, kernel_size, strides)` of each convolution of every
+        image among the observations. None chooses by the images' sizes; `()` makes no
+        convolutions, so that images are flattened.
       lstm_size: The units of each LSTM cell after the dense layers; actor and critic
         have separate cells, and each has a state. None for networks without a state.
       output_fc_layer_params: The units of each dense layer after the LSTM cells.
@@ -69,7 +70,8 @@ def create_networks(
       The actor and the critic.
 
     Raises:
-      ValueError: There are `output_fc_layer_params`, but no LSTM.
+      ValueError: There are `output_fc_layer_params`, but no LSTM; or the observations
+        or `conv_layer_params` are refused by `networks.observation_encoder`.
     """
     if output_fc_layer_params and lstm_size is None:
         raise ValueError(
@@ -77,18 +79,16 @@ def create_networks(
             "lstm_size, expected none; add the layers to fc_layer_params."
         )
     seeds = seeding.SeedStream(seed)
-    if conv_layer_params is None:
-        layers, combiner = preprocessing.default_preprocessing(observation_spec)
-    else:
-        is_float = tf.nest.flatten(observation_spec)[0].dtype.is_floating
-        layers, combiner = None if is_float else keras.layers.Rescaling(1 / 255), None
-    encoder: dict[str, Any] = {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "conv_layer_params": conv_layer_params,
+    common: dict[str, Any] = {
         "activation_fn": activation_fn,
         "dtype": dtype,
         "kernel_initializer": keras.initializers.Orthogonal(math.sqrt(2)),
+    }
+    encoder: dict[str, Any] = {
+        **common,
+        **encoders.observation_encoder(
+            observation_spec, conv_layer_params=conv_layer_params, **common
+        ),
     }
     make_actor: Any = actor_distribution_network.ActorDistributionNetwork
     make_critic: Any = value_network.ValueNetwork

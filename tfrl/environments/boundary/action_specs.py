@@ -1,4 +1,4 @@
-"""Makes the specs of one-hot actions, and of actions in one flat vector."""
+"""Makes the specs of actions that are one-hot, float32 or in one flat vector."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, bounds
 
 # The longest one-hot vector; more values mean that the spec has no real bounds.
 _MAX_ONE_HOT = 2**20
@@ -42,6 +42,19 @@ def one_hot_spec(path: tuple[Any, ...], spec: Any) -> Any:
     )
 
 
+def float32_spec(spec: array_spec.ArraySpec) -> array_spec.ArraySpec:
+    """Returns a spec of float32 for a spec of other floats; other specs unchanged."""
+    if not np.issubdtype(spec.dtype, np.floating) or spec.dtype == np.float32:
+        return spec
+    if not isinstance(spec, array_spec.BoundedArraySpec):
+        return spec.replace(dtype=np.float32)
+    low, high = (
+        bounds.clip_to_dtype(bound, np.dtype(np.float32)).astype(np.float32)
+        for bound in (spec.minimum, spec.maximum)
+    )
+    return array_spec.BoundedArraySpec(spec.shape, np.float32, low, high, spec.name)
+
+
 def flat_spec(
     specs: Sequence[array_spec.ArraySpec], flat_dtype: Any = None
 ) -> array_spec.ArraySpec:
@@ -60,12 +73,12 @@ def flat_spec(
     dtype = _flat_dtype(specs, flat_dtype)
     shape = (sum(math.prod(spec.shape) for spec in specs),)
     name = "FlattenedActionSpec"
-    bounds = [
+    limits = [
         flat_bounds(s) for s in specs if isinstance(s, array_spec.BoundedArraySpec)
     ]
-    if len(bounds) < len(specs):
+    if len(limits) < len(specs):
         return array_spec.ArraySpec(shape, dtype, name)
-    low, high = map(np.concatenate, zip(*bounds, strict=True))
+    low, high = map(np.concatenate, zip(*limits, strict=True))
     try:
         return array_spec.BoundedArraySpec(shape, dtype, low, high, name)
     except ValueError as error:

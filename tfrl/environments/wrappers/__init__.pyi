@@ -9,8 +9,10 @@ from . import observations as observations
 from .actions import ActionClipWrapper as ActionClipWrapper
 from .actions import ActionDiscretizeWrapper as ActionDiscretizeWrapper
 from .actions import ActionOffsetWrapper as ActionOffsetWrapper
+from .actions import EnumerateActionsWrapper as EnumerateActionsWrapper
 from .actions import ExtraDisabledActionsWrapper as ExtraDisabledActionsWrapper
 from .actions import FlattenActionWrapper as FlattenActionWrapper
+from .actions import Float32ActionsWrapper as Float32ActionsWrapper
 from .actions import OneHotActionWrapper as OneHotActionWrapper
 from .base import PyEnvironmentBaseWrapper as PyEnvironmentBaseWrapper
 from .episodes import ActionRepeat as ActionRepeat

@@ -10,7 +10,12 @@ import numpy as np
 import tree
 
 from tfrl.environments import py_environment
-from tfrl.environments.boundary import action_arrays, action_bins
+from tfrl.environments.boundary import (
+    action_arrays,
+    action_bins,
+    action_specs,
+    time_step_checker,
+)
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
 from tfrl.specs import array_spec
@@ -21,7 +26,15 @@ from tfrl.utils import number_checks
 class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
     """Clips actions to the bounds of their specs before it applies them."""
 
-    def _step(self, action: Any) -> ts.TimeStep:
+    def inner_action(self, action: Any) -> Any:
+        """Returns the clipped action.
+
+        Args:
+          action: An action that follows `action_spec()`, or a batch of any size.
+
+        Raises:
+          ValueError: If the action has another structure.
+        """
         spec = self._env.action_spec()
         clipped = [
             _clip(leaf_spec, leaf)
@@ -29,7 +42,10 @@ class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
                 tree.flatten(spec), action_arrays.leaves(action, spec), strict=True
             )
         ]
-        return self._env.step(tree.unflatten_as(spec, clipped))
+        return tree.unflatten_as(spec, clipped)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(self.inner_action(action))
 
 
 class _ActionConverter(base.PyEnvironmentBaseWrapper):
@@ -53,12 +69,41 @@ class _ActionConverter(base.PyEnvironmentBaseWrapper):
     def _check_action(self) -> action_arrays.ActionChecker:
         return action_arrays.ActionChecker.of(self)
 
-    def _step(self, action: Any) -> ts.TimeStep:
-        inner = self._convert(self._check_action(action))
-        return self._env.step(tree.unflatten_as(self._env.action_spec(), inner))
+    def inner_action(self, action: Any) -> Any:
+        """Returns the action of the wrapped environment for an action of this one.
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
-        """Converts flat arrays of `_outer_spec` to arrays for the environment."""
+        Args:
+          action: An action that follows `action_spec()`, or a batch of any size.
+
+        Raises:
+          ValueError: If the action has another structure or shape, or is out of bounds.
+          TypeError: If its dtype is of another kind.
+        """
+        spec = self._outer_spec
+        first = np.asarray(action_arrays.leaves(action, spec)[0])
+        outer_shape = first.shape[
+            : max(first.ndim - len(tree.flatten(spec)[0].shape), 0)
+        ]
+        name = time_step_checker.environment_name(self)
+        check = action_arrays.ActionChecker(name, spec, outer_shape)
+        return self._pack(check(action), outer_shape)
+
+    def _step(self, action: Any) -> ts.TimeStep:
+        return self._env.step(self._pack(self._check_action(action), self._outer_shape))
+
+    def _pack(self, flat: list[np.ndarray], outer_shape: tuple[int, ...]) -> Any:
+        inner = self._convert(flat, outer_shape)
+        return tree.unflatten_as(self._env.action_spec(), inner)
+
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        """Converts flat arrays of `_outer_spec` to arrays for the environment.
+
+        Args:
+          flat: The arrays, `outer_shape` and the shapes of their specs.
+          outer_shape: The dimensions in front of the specs' shapes.
+        """
         raise NotImplementedError
 
 
@@ -91,15 +136,13 @@ class ActionDiscretizeWrapper(_ActionConverter):
         self._bins = action_bins.divide(env.action_spec(), num_actions)
         self._outer_spec = self._bins.spec
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
         (action,), (spec, values, offsets) = flat, self._bins
-        if np.any(action < spec.minimum) or np.any(action > spec.maximum):
-            raise ValueError(
-                f"action: got {action}, expected integers from {spec.minimum} to "
-                f"{spec.maximum}; take actions that follow the action spec."
-            )
-        indices = action.reshape(*self._outer_shape, len(offsets)) + offsets
-        return [values[indices].reshape(self._outer_shape + self._inner_specs[0].shape)]
+        _check_bounds(action, spec)
+        indices = action.reshape(*outer_shape, len(offsets)) + offsets
+        return [values[indices].reshape(outer_shape + self._inner_specs[0].shape)]
 
 
 class ActionOffsetWrapper(base.PyEnvironmentBaseWrapper):
@@ -180,10 +223,12 @@ class FlattenActionWrapper(_ActionConverter):
         self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
         self._outer_spec = flat_spec(specs, flat_dtype)
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
         parts = np.split(flat[0], self._splits, axis=-1)
         return [
-            part.reshape(self._outer_shape + spec.shape).astype(spec.dtype)
+            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
             for spec, part in zip(self._inner_specs, parts, strict=True)
         ]
 
@@ -210,11 +255,128 @@ class OneHotActionWrapper(_ActionConverter):
         super().__init__(env, handle_auto_reset)
         self._outer_spec = tree.map_structure_with_path(one_hot_spec, env.action_spec())
 
-    def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        del outer_shape  # The conversion is the same for each element.
         return [
             (np.argmax(array, -1) + spec.minimum.astype(np.int64)).astype(spec.dtype)
             if array_spec.is_discrete(spec)
             else array
+            for spec, array in zip(self._inner_specs, flat, strict=True)
+        ]
+
+
+class EnumerateActionsWrapper(_ActionConverter):
+    """Offers each combination of several discrete actions as one discrete action.
+
+    The action is an int32 scalar from 0. The last element of the last action changes
+    fastest: for `MultiDiscrete([2, 3])` the actions are (0, 0), (0, 1), (0, 2), (1, 0)
+    and so on. Actions of a nest come in its order, dicts by sorted key.
+    """
+
+    def __init__(
+        self,
+        env: py_environment.PyEnvironment,
+        max_actions: int = 1024,
+        handle_auto_reset: bool = True,
+    ):
+        """Wraps `env`, whose actions are any nest of bounded integers.
+
+        Args:
+          env: The environment.
+          max_actions: The largest number of combinations; a network has an output for
+            each.
+          handle_auto_reset: See `PyEnvironment`.
+
+        Raises:
+          TypeError: If `max_actions` is not an integer.
+          ValueError: If `env` has other actions, or more combinations than
+            `max_actions`.
+        """
+        super().__init__(env, handle_auto_reset)
+        number_checks.check_integer(
+            "max_actions",
+            max_actions,
+            1,
+            np.iinfo(np.int32).max,
+            remedy="1024 is usual",
+        )
+        specs = self._inner_specs
+        if not specs or not all(map(_is_bounded_discrete, specs)):
+            raise _wrong_action_spec(
+                env.action_spec(),
+                "BoundedArraySpecs of integers, whose combinations can be counted; "
+                "train an agent for continuous actions, such as SAC, or for actions of "
+                "several kinds, such as PPO",
+            )
+        low, high = (
+            np.concatenate(limits).astype(object)
+            for limits in zip(*map(action_specs.flat_bounds, specs), strict=True)
+        )
+        sizes = high - low + 1
+        num_actions = math.prod(sizes)
+        if num_actions > max_actions:
+            raise ValueError(
+                f"env: got the action spec {env.action_spec()} with "
+                f"{_count(num_actions)} combinations, expected at most "
+                f"{max_actions:,}, the max_actions of EnumerateActionsWrapper; raise "
+                "it, or train an agent whose actions may have several parts, such as "
+                "PPO."
+            )
+        self._low = low.astype(np.int64)
+        self._sizes = sizes.astype(np.int64)
+        # The number of combinations of all elements that change faster than an element.
+        self._strides = np.array(
+            [math.prod(sizes[i + 1 :]) for i in range(len(sizes))], np.int64
+        )
+        self._splits = np.cumsum([math.prod(spec.shape) for spec in specs])[:-1]
+        self._outer_spec = array_spec.BoundedArraySpec(
+            (), np.int32, 0, num_actions - 1, name="action"
+        )
+
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        (action,) = flat
+        _check_bounds(action, self._outer_spec)
+        numbers = action[..., np.newaxis] // self._strides % self._sizes + self._low
+        return [
+            part.reshape(outer_shape + spec.shape).astype(spec.dtype)
+            for spec, part in zip(
+                self._inner_specs, np.split(numbers, self._splits, axis=-1), strict=True
+            )
+        ]
+
+
+class Float32ActionsWrapper(_ActionConverter):
+    """Takes float32 actions for an environment whose actions are other floats.
+
+    Networks compute in float32, which cannot hold all bounds of float64. So actions
+    are clipped to the environment's bounds after the cast. Actions that are float32 or
+    discrete do not change.
+    """
+
+    def __init__(
+        self, env: py_environment.PyEnvironment, handle_auto_reset: bool = True
+    ):
+        """Wraps `env`, whose actions are any nest.
+
+        Args:
+          env: The environment.
+          handle_auto_reset: See `PyEnvironment`.
+        """
+        super().__init__(env, handle_auto_reset)
+        self._outer_spec = tree.map_structure(
+            action_specs.float32_spec, env.action_spec()
+        )
+
+    def _convert(
+        self, flat: list[np.ndarray], outer_shape: tuple[int, ...]
+    ) -> list[np.ndarray]:
+        del outer_shape  # The conversion is the same for each element.
+        return [
+            array if spec.dtype == array.dtype else _cast_and_clip(spec, array)
             for spec, array in zip(self._inner_specs, flat, strict=True)
         ]
 
@@ -310,6 +472,27 @@ def _clip(spec: Any, value: Any) -> Any:
     # An action of another integer or floating dtype gets the dtype of the spec.
     castable = action_arrays.can_cast(array.dtype, spec.dtype)
     return clipped.astype(spec.dtype) if castable else clipped
+
+
+def _cast_and_clip(spec: Any, array: np.ndarray) -> np.ndarray:
+    wide = array.astype(np.float64)
+    if array_spec.is_bounded(spec):
+        wide = np.clip(wide, spec.minimum, spec.maximum)
+    return wide.astype(spec.dtype)
+
+
+def _count(number: int) -> str:
+    """Writes a number that may be far too large to read."""
+    return f"{number:,}" if number < 10**12 else "more than 10^12"
+
+
+def _check_bounds(action: np.ndarray, spec: Any) -> None:
+    """Raises a ValueError if the number of a choice is out of bounds."""
+    if np.any(action < spec.minimum) or np.any(action > spec.maximum):
+        raise ValueError(
+            f"action: got {action}, expected integers from {spec.minimum} to "
+            f"{spec.maximum}; take actions that follow the action spec."
+        )
 
 
 def _is_bounded_discrete(spec: Any) -> bool:

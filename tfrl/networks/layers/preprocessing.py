@@ -52,8 +52,8 @@ def default_preprocessing(
     flat = tf.nest.flatten(observation_spec)
     if not tf.nest.is_nested(observation_spec):
         needs_layer = not flat[0].dtype.is_floating
-        return (_make_layer((), flat[0]) if needs_layer else None), None
-    layers = tree.map_structure_with_path(_make_layer, observation_spec)
+        return (make_layer((), flat[0]) if needs_layer else None), None
+    layers = tree.map_structure_with_path(make_layer, observation_spec)
     return layers, keras.layers.Concatenate() if len(flat) > 1 else None
 
 
@@ -104,7 +104,16 @@ class OneHot(keras.layers.Layer):
         }
 
 
-def _make_layer(path: tuple[Any, ...], spec: tf.TensorSpec) -> keras.layers.Layer:
+def make_layer(path: tuple[Any, ...], spec: tf.TensorSpec) -> keras.layers.Layer:
+    """Makes the layer of `default_preprocessing` for one observation.
+
+    Args:
+      path: The path of the observation in its nest, for messages.
+      spec: The spec of the observation.
+
+    Raises:
+      ValueError: See `default_preprocessing`.
+    """
     where = "/".join(["observation_spec", *map(str, path)])
     dtype = spec.dtype
     if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
@@ -150,7 +159,7 @@ def _check_image(where: str, shape: tuple[int, ...]) -> None:
     if size > _MAX_IMAGE:
         raise ValueError(
             f"{where}: got an image of shape {shape}, {size:,} numbers, expected at "
-            f"most {_MAX_IMAGE:,} for dense layers; give the network conv_layer_params "
-            "and preprocessing_layers=keras.layers.Rescaling(1 / 255) instead, or make "
-            "the image smaller in an environment wrapper."
+            f"most {_MAX_IMAGE:,} for dense layers; give the network conv_layer_params"
+            ", which networks.observation_encoder chooses, or make the image smaller "
+            "in an environment wrapper."
         )

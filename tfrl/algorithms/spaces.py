@@ -1,0 +1,337 @@
+"""Fits observations and actions to an algorithm's networks, or says why they do not.
+
+Algorithms choose actions of a kind:
+
+- "any": discrete or continuous actions, in any nest.
+- "discrete": one choice. `fit_actions` numbers the combinations of several.
+- "continuous": bounded floats, in any nest.
+- "vector": one vector of bounded floats. `fit_actions` joins the parts of others.
+
+For observations see `networks.observation_encoder`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Literal
+
+import numpy as np
+import tree
+
+from tfrl import environments, networks
+from tfrl.specs import array_spec
+
+Kind = Literal["any", "discrete", "continuous", "vector"]
+
+# The largest number of combinations of discrete actions that an algorithm with an
+# output for each action learns.
+MAX_ACTIONS = 1024
+
+
+def observation_network(
+    observation_spec: Any,
+    *,
+    conv_layer_params: Any = None,
+    dtype: Any = "float32",
+    seed: int | None = None,
+) -> networks.Network | None:
+    """Makes a network in front of networks that take vectors of floats alone.
+
+    It is for `networks.Sequential` and for `networks.CriticMultiplexer`.
+
+    Args:
+      observation_spec: The nest of specs of one observation.
+      conv_layer_params: See `networks.observation_encoder`.
+      dtype: The dtype of the layers, or a Keras dtype policy.
+      seed: Seeds the convolutions; None follows `tf.random.set_seed`.
+
+    Returns:
+      A network from observations to vectors `[B, n]`; None if all observations are
+      floats and no images, which these networks join themselves.
+
+    Raises:
+      ValueError: See `networks.observation_encoder`.
+    """
+    arguments = networks.observation_encoder(
+        observation_spec, conv_layer_params=conv_layer_params, dtype=dtype
+    )
+    is_floating = all(s.dtype.is_floating for s in tree.flatten(observation_spec))
+    if is_floating and not networks.layers.encoders.has_images(
+        observation_spec, conv_layer_params
+    ):
+        return None
+    return networks.EncodingNetwork(observation_spec, seed=seed, **arguments)
+
+
+def describe(
+    observation_spec: Any, action_spec: Any, conv_layer_params: Any = None
+) -> str:
+    """Returns a line that says how networks take observations and give actions.
+
+    Args:
+      observation_spec: The nest of specs of one observation.
+      action_spec: The nest of specs of one action.
+      conv_layer_params: See `networks.observation_encoder`, with the same errors.
+    """
+    observations = networks.layers.encoders.describe(
+        observation_spec, conv_layer_params
+    )
+    parts = [
+        " ".join(["action", "/".join(map(str, path))]).rstrip() + f": {_in_words(spec)}"
+        for path, spec in tree.flatten_with_path(_array_specs(action_spec))
+    ]
+    return "; ".join([observations, *parts])
+
+
+def fit_actions(
+    environment: environments.PyEnvironment,
+    kind: Kind,
+    title: str = "the algorithm",
+    name: str = "",
+    *,
+    clip: bool = False,
+) -> environments.PyEnvironment:
+    """Wraps an environment so that an algorithm can choose its actions.
+
+    Floats of other dtypes become float32, the combinations of several discrete actions
+    one action for the kind "discrete", and several continuous actions one vector for
+    the kind "vector". An environment that needs none of this is returned as it is, as
+    is one with actions of another kind, which `check_actions` refuses.
+
+    Args:
+      environment: The environment, batched or not.
+      kind: The kind of the algorithm's actions.
+      title: The algorithm's name, for the error.
+      name: The environment's name, for the error.
+      clip: Whether float32 actions are clipped to their bounds, too. Algorithms of the
+        kind "any" draw them from normal distributions, which have no bounds, and some
+        environments refuse actions out of bounds.
+
+    Raises:
+      ValueError: There are more than 1,024 combinations of several discrete actions.
+    """
+    wrappers = environments.wrappers
+    if clip and any(map(_is_bounded_float32, tree.flatten(environment.action_spec()))):
+        environment = wrappers.ActionClipWrapper(environment)
+    if any(map(_is_other_float, tree.flatten(environment.action_spec()))):
+        environment = wrappers.Float32ActionsWrapper(environment)
+    action_spec = environment.action_spec()
+    specs = tree.flatten(action_spec)
+    if not specs:
+        return environment
+    if kind == "vector":
+        is_continuous = all(map(array_spec.is_continuous, specs))
+        if is_continuous and not _is_vector(action_spec):
+            environment = wrappers.FlattenActionWrapper(environment)
+    elif kind == "discrete":
+        is_discrete = all(map(_is_bounded_discrete, specs))
+        if is_discrete and not _is_one_choice(action_spec):
+            number = math.prod(itertools.chain(*map(_numbers_of_values, specs)))
+            has_one = sum(math.prod(spec.shape) for spec in specs) == 1
+            if number > MAX_ACTIONS and not has_one:
+                raise _too_many(number, title, name)
+            environment = wrappers.EnumerateActionsWrapper(environment, number)
+    return environment
+
+
+def _too_many(number: int, title: str, name: str) -> ValueError:
+    few = f"{number:,}" if number < 10**12 else "more than 10^12"
+    return ValueError(
+        f"{_subject(name)}, whose actions have {few} combinations, but {title} learns "
+        f"a value for each of at most {MAX_ACTIONS:,}; {_instead('PPO', name)}, which "
+        "chooses each part on its own, or wrap the environment in "
+        "environments.wrappers.EnumerateActionsWrapper with a larger max_actions."
+    )
+
+
+def original_action(
+    fitted: Any, environment: environments.PyEnvironment, action: Any
+) -> Any:
+    """Returns the action of an environment for an action of the fitted one.
+
+    Args:
+      fitted: What `fit_actions` returned.
+      environment: What it was given.
+      action: An action of `fitted`, or a batch of any size.
+
+    Raises:
+      ValueError: The action does not follow the action spec of `fitted`.
+    """
+    while fitted is not environment:
+        action = fitted.inner_action(action)
+        fitted = fitted.wrapped_env()
+    return action
+
+
+def check_actions(
+    action_spec: Any, kind: Kind, title: str, name: str = "", *, has_bins: bool = False
+) -> None:
+    """Raises an error unless an algorithm chooses actions of this spec.
+
+    Args:
+      action_spec: The nest of specs of an action, of the fitted environment.
+      kind: The kind of the algorithm's actions.
+      title: The algorithm's name.
+      name: The environment's name; empty if it has none.
+      has_bins: Whether the algorithm has the setting `num_action_bins`.
+
+    Raises:
+      ValueError: The actions are of another kind, or are to be scaled and have no
+        finite bounds. The message names an algorithm for them.
+    """
+    specs = tree.flatten(_array_specs(action_spec))
+    if not specs:
+        raise ValueError(
+            f"{_subject(name)}, which has no actions, expected at least one to choose; "
+            "give the environment an action space."
+        )
+    if kind == "any":
+        return
+    is_discrete = [array_spec.is_discrete(spec) for spec in specs]
+    if any(is_discrete) and not all(is_discrete):
+        raise ValueError(
+            f"{_subject(name)}, whose actions are partly discrete and partly "
+            f"continuous, but {title} chooses {_CHOICES[kind]}; "
+            f"{_instead('PPO', name)}."
+        )
+    if kind == "discrete":
+        _check_discrete(specs, title, name, has_bins)
+    else:
+        _check_continuous(specs, kind, title, name)
+
+
+_CHOICES = {
+    "discrete": "among discrete ones",
+    "continuous": "continuous ones",
+    "vector": "a continuous vector",
+}
+
+
+def _check_discrete(specs: list[Any], title: str, name: str, has_bins: bool) -> None:
+    if array_spec.is_continuous(specs[0]):
+        has_one = len(specs) == 1 and math.prod(specs[0].shape) == 1
+        bins = (
+            "set num_action_bins=11, for example, or " if has_bins and has_one else ""
+        )
+        raise ValueError(
+            f"{_subject(name)}, whose actions are continuous, but {title} chooses "
+            f"{_CHOICES['discrete']}; {bins}{_instead('SAC', name)}."
+        )
+    if len(specs) > 1 or not _is_one_choice(specs[0]):
+        raise ValueError(
+            f"{_subject(name)}, whose action is {_list(map(_in_words, specs))}, but "
+            f"{title} chooses one of the integers from 0; {_instead('PPO', name)}."
+        )
+
+
+def _check_continuous(specs: list[Any], kind: Kind, title: str, name: str) -> None:
+    if array_spec.is_discrete(specs[0]):
+        raise ValueError(
+            f"{_subject(name)}, whose actions are discrete, but {title} chooses "
+            f"{_CHOICES[kind]}; {_instead('DQN', name)}."
+        )
+    if not all(map(_has_finite_range, specs)):
+        raise ValueError(
+            f"{_subject(name)}, whose actions have no finite bounds, onto which "
+            f"{title} scales actions; give them bounds in the environment's action "
+            f"space, or {_instead('PPO', name)}."
+        )
+    if kind == "vector" and (len(specs) > 1 or not _is_vector(specs[0])):
+        raise ValueError(
+            f"{_subject(name)}, whose actions are no single vector, but {title} "
+            f"chooses one; {_instead('SAC', name)}."
+        )
+
+
+def _subject(name: str) -> str:
+    return f"environment: got {name!r}" if name else "environment: got one"
+
+
+def _instead(algorithm: str, name: str) -> str:
+    """Names an algorithm that can be trained instead, and how to train it."""
+    if not name:
+        return f"train {algorithm}: tfrl.{algorithm}(environment)"
+    return (
+        f'train {algorithm}: tfrl.{algorithm}("{name}"), or '
+        f"tfrl train {algorithm.lower()} --env={name}"
+    )
+
+
+def _array_specs(specs: Any) -> Any:
+    """Returns the array specs of a nest of array or tensor specs."""
+    if all(isinstance(spec, array_spec.ArraySpec) for spec in tree.flatten(specs)):
+        return specs
+    from tfrl.specs import tensor_spec  # Not at the top: it imports TensorFlow.
+
+    return tensor_spec.to_nest_array_spec(specs)
+
+
+def _is_other_float(spec: Any) -> bool:
+    return array_spec.is_continuous(spec) and spec.dtype != np.float32
+
+
+def _is_bounded_float32(spec: Any) -> bool:
+    return spec.dtype == np.float32 and array_spec.is_bounded(spec)
+
+
+def _is_bounded_discrete(spec: Any) -> bool:
+    return array_spec.is_discrete(spec) and array_spec.is_bounded(spec)
+
+
+def _is_vector(spec: Any) -> bool:
+    return isinstance(spec, array_spec.ArraySpec) and len(spec.shape) == 1
+
+
+def _is_one_choice(spec: Any) -> bool:
+    """Whether an action spec is one integer from 0, as networks number actions."""
+    return (
+        isinstance(spec, array_spec.BoundedArraySpec)
+        and _is_bounded_discrete(spec)
+        and spec.shape == ()
+        and spec.dtype in (np.int32, np.int64)
+        and int(spec.minimum) == 0
+    )
+
+
+def _numbers_of_values(spec: Any) -> list[int]:
+    """Returns the number of values of each element, as Python's integers."""
+    low, high = (
+        np.broadcast_to(bound, spec.shape).ravel().tolist()
+        for bound in (spec.minimum, spec.maximum)
+    )
+    return [b - a + 1 for a, b in zip(low, high, strict=True)]
+
+
+def _has_finite_range(spec: Any) -> bool:
+    if not array_spec.is_bounded(spec):
+        return False
+    limit = np.finfo(spec.dtype).max / 2
+    return bool(np.all(spec.minimum > -limit) and np.all(spec.maximum < limit))
+
+
+def _in_words(spec: Any) -> str:
+    """Says what an action of a spec is."""
+    size = math.prod(spec.shape)
+    if array_spec.is_discrete(spec):
+        if not array_spec.is_bounded(spec):
+            return "any integer" if spec.shape == () else f"{size} integers"
+        numbers = _numbers_of_values(spec)
+        if spec.shape == ():
+            return f"one of {numbers[0]:,}"
+        if len(set(numbers)) == 1:
+            return f"{size} choices of {numbers[0]:,}"
+        return f"choices of {_list(f'{number:,}' for number in numbers)}"
+    count = "a number" if size == 1 else f"{size} numbers"
+    if not _has_finite_range(spec):
+        return f"{count} without bounds"
+    low, high = np.unique(spec.minimum), np.unique(spec.maximum)
+    if low.size == high.size == 1:
+        return f"{count} from {low[0]:g} to {high[0]:g}"
+    return f"{count} with bounds"
+
+
+def _list(words: Any) -> str:
+    """Joins words: "2, 3 and 4"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else str(last)

@@ -28,7 +28,7 @@ from absl import flags
 
 from examples import sweep_processes
 from tfrl import environments, train
-from tfrl.algorithms import action_kinds, registry, worlds
+from tfrl.algorithms import registry, spaces, worlds
 from tfrl.command import cli
 from tfrl.system import quiet
 
@@ -133,7 +133,9 @@ def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironmen
         environment = worlds.make_native_environment(
             config.env, config.num_envs, seed, bins
         )
-    action_kinds.check_discrete(environment.action_spec(), "DQN", config.env)
+    spaces.check_actions(
+        environment.action_spec(), "discrete", "DQN", config.env, has_bins=True
+    )
     return environment
 
 

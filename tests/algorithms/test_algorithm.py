@@ -217,6 +217,38 @@ def test_it_trains_in_every_kind_of_environment(environment):
     assert len(made.evaluate(2).returns) == 2
 
 
+class Pictures(gymnasium.Env):
+    """A picture and a number to see, and two levers to choose."""
+
+    observation_space = gymnasium.spaces.Dict(
+        picture=gymnasium.spaces.Box(0, 255, (12, 12, 3), np.uint8),
+        number=gymnasium.spaces.Discrete(3),
+    )
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._steps = 0
+        self.observation_space.seed(self.np_random.integers(1000).item())
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self._steps += 1
+        return self.observation_space.sample(), 1.0, self._steps == 5, False, {}
+
+
+def test_pictures_in_a_dict_are_convolved_and_combined_actions_chosen(capsys):
+    made = make_dqn(Pictures).learn(40, progress=False)
+    told = capsys.readouterr().err
+    assert "picture [12, 12, 3]: image, convolutions (16, 3, 1)" in told
+    kernels = [v for v in made.agent.trainable_variables if v.shape.rank == 4]
+    assert len(kernels) == 2
+    action, _ = made.predict({"picture": np.zeros((12, 12, 3)), "number": 1})
+    assert Pictures.action_space.contains(action)
+    np.testing.assert_array_equal(made.evaluate(2).returns, [5.0, 5.0])
+
+
 def test_what_cannot_be_an_environment_is_refused():
     with pytest.raises(TypeError, match="environment: got a int, expected the name of"):
         tfrl.PPO(7)

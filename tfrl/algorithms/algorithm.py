@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
-from tfrl.algorithms import action_kinds, learning, presets, registry, worlds
+from tfrl.algorithms import learning, presets, registry, spaces, worlds
 from tfrl.train.runs import run_length
 
 
@@ -57,8 +57,7 @@ class Algorithm:
       agent_name: The name of its agent's class in `tfrl.agents`.
       environment_name: The environment that it trains in by default.
       relative: The algorithm whose settings for an environment it takes, too.
-      actions: The kind of actions that it chooses: "discrete", for one discrete action,
-        "continuous" or "any".
+      actions: The kind of actions that it chooses; see `spaces`.
       overrides: Settings of the class that hold for every environment.
       settings: The settings, an instance of `Settings`.
     """
@@ -69,7 +68,7 @@ class Algorithm:
     agent_name: ClassVar[str]
     environment_name: ClassVar[str] = "CartPole-v1"
     relative: ClassVar[str | None] = None
-    actions: ClassVar[str] = "any"
+    actions: ClassVar[spaces.Kind] = "any"
     overrides: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
@@ -123,7 +122,11 @@ class Algorithm:
             settings = self._settings_for(name, preset, values)
         self.settings = settings
         self.world = worlds.World(
-            environment, settings, evaluation_environment, environment_name
+            environment,
+            settings,
+            worlds.ActionFit(self.action_kind, self.title),
+            evaluation_environment,
+            environment_name,
         )
         self.logdir = None if logdir is None else pathlib.Path(logdir)
         arguments = dict(agent_arguments or {})
@@ -176,6 +179,11 @@ class Algorithm:
     def make_loop(self, agent: Any) -> train.TrainingLoop:
         """Makes the loop that trains the agent, with its buffer."""
         raise NotImplementedError
+
+    @property
+    def action_kind(self) -> spaces.Kind:
+        """The kind of actions that it chooses with its settings."""
+        return self.actions
 
     def agent_class(self) -> Callable[..., agents.TFAgent]:
         """Returns the agent's class."""
@@ -234,7 +242,13 @@ class Algorithm:
         """
         environment, own = self.environment, self.own
         specs = environment.observation_spec(), environment.action_spec()
-        action_kinds.check(specs[1], type(self), self.world.name)
+        spaces.check_actions(
+            specs[1],
+            self.action_kind,
+            self.title,
+            self.world.name,
+            has_bins="num_action_bins" in self.settings.texts(),
+        )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
             networks[name] = network(*specs) if _is_function(network) else network
@@ -291,6 +305,7 @@ class Algorithm:
             )
         if num_environment_steps is not None:
             self.num_iterations = self._iterations_for(num_environment_steps)
+        self.world.describe(self.environment)
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
             agent.initialize()

@@ -184,12 +184,17 @@ def _make(
         return made.make_agent()
 
     return distribute.Experiment(
-        lambda seed: worlds.make_environment(config.env, config.num_envs, seed),
+        lambda seed: worlds.make_environment(
+            config.env,
+            config.num_envs,
+            seed,
+            fit=worlds.ActionFit(kind.actions, kind.title),
+        ),
         make_agent,
         make_table,
         batch_size=config.batch_size,
         make_run_settings=lambda agent: run_settings.make(
-            worlds.World(config.env, s),
+            registry.algorithm_of(config).world,
             s,
             agent,
             kind.title,

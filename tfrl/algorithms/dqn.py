@@ -20,7 +20,6 @@ from tfrl.algorithms.settings import (
     FROM_0,
     SIZE,
     SIZE_OR_0,
-    check_convolutions,
     check_layers,
     field,
     integer,
@@ -46,9 +45,6 @@ class ValueSettings(off_policy.ReplaySettings):
 
     num_action_bins: int = field(
         0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
-    )
-    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
-        (), "For images; none for other observations.", check_convolutions
     )
     fc_layer_params: tuple[int, ...] = field(
         (100, 100), "Units of the hidden layers.", check_layers

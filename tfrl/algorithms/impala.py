@@ -87,6 +87,7 @@ class IMPALA(algorithm.Algorithm):
             self.environment.observation_spec(),
             self.environment.action_spec(),
             fc_layer_params=s.fc_layer_params,
+            conv_layer_params=s.conv_layer_params or None,
             activation_fn=keras.activations.get(s.activation),
             dtype=s.dtype,
             seed=s.seed,

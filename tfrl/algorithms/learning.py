@@ -196,7 +196,7 @@ def predict(
     action = tf.nest.map_structure(
         lambda x: x.numpy() if is_batch else x.numpy()[0], step.action
     )
-    return action, step.state
+    return algorithm.world.fit.original(action), step.state
 
 
 def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tfrl import losses, networks
-from tfrl.algorithms import off_policy, parts, td3
+from tfrl.algorithms import off_policy, parts, spaces, td3
 from tfrl.algorithms.settings import (
     ABOVE_0,
     COUNT,
@@ -79,13 +79,20 @@ class MPO(off_policy.OffPolicy):
     title = "MPO"
     agent_name = "MpoAgent"
     environment_name = "Pendulum-v1"
-    actions = "continuous"
+    actions = "vector"
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the policy, of normal distributions, and the critic."""
         s = self.settings
+        encoder = spaces.observation_network(
+            self.environment.observation_spec(),
+            conv_layer_params=s.conv_layer_params or None,
+            dtype=s.dtype,
+            seed=s.seed,
+        )
         policy = networks.Sequential(
             [
+                *([] if encoder is None else [encoder]),
                 networks.LayerNormMLP(
                     s.fc_layer_params, activate_final=True, dtype=s.dtype
                 ),
@@ -107,7 +114,7 @@ class MPO(off_policy.OffPolicy):
             (self.environment.observation_spec(), self.environment.action_spec()),
             joint_fc_layer_params=s.fc_layer_params,
             seed=s.seed + 1,
-            **parts.network_arguments(s, self.environment),
+            **parts.network_arguments(s, self.environment, for_critic=True),
         )
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -149,4 +156,4 @@ class DMPO(MPO):
     def make_critic(self) -> networks.Network:
         """Makes the critic, which predicts the distribution of the return."""
         s = self.settings
-        return td3.distributional_critic(s)
+        return td3.distributional_critic(s, self.environment)

@@ -164,7 +164,7 @@ class CQL(BC):
     relative = "iql"
     title = "CQL"
     agent_name = "CqlSacAgent"
-    actions = "continuous"
+    actions = "vector"
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics and the actor, whose actions are squashed."""
@@ -226,7 +226,7 @@ def _make_critic(s: Any, environment: environments.TFEnvironment) -> networks.Ne
         (environment.observation_spec(), environment.action_spec()),
         joint_fc_layer_params=s.fc_layer_params,
         seed=s.seed + 1,
-        **parts.network_arguments(s, environment),
+        **parts.network_arguments(s, environment, for_critic=True),
     )
 
 

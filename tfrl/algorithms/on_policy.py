@@ -13,7 +13,6 @@ from tfrl.algorithms.settings import (
     SIZE,
     SIZE_OR_0,
     Settings,
-    check_convolutions,
     check_layers,
     field,
     number,
@@ -48,11 +47,6 @@ class ActorCriticSettings(RolloutSettings):
 
     target_kl: float = field(
         0.0, "KL divergence that ends a rollout's updates; 0: none.", FROM_0
-    )
-    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
-        (),
-        "For images: filters, kernel size and stride of each.",
-        check_convolutions,
     )
     lstm_size: int = field(
         0, "Units of an LSTM after these layers; 0: none.", SIZE_OR_0

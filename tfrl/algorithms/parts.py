@@ -34,27 +34,24 @@ check_activation = settings.one_of(*ACTIVATIONS)
 
 
 def network_arguments(
-    s: Any, environment: environments.TFEnvironment
+    s: Any, environment: environments.TFEnvironment, *, for_critic: bool = False
 ) -> dict[str, Any]:
     """Returns the arguments that all networks of observations have.
 
-    They say how observations become vectors, and in which precision layers compute. A
-    picture that convolutions take stays one; its bytes are scaled to [0, 1].
-    """
-    if getattr(s, "conv_layer_params", ()):
-        import keras  # Not at the top: --help does not wait for TensorFlow.
+    They say how observations become vectors, and in which precision layers compute; see
+    `networks.observation_encoder`.
 
-        return {
-            "preprocessing_layers": keras.layers.Rescaling(1 / 255),
-            "conv_layer_params": s.conv_layer_params,
-            "dtype": s.dtype,
-        }
-    layers, combiner = networks.default_preprocessing(environment.observation_spec())
-    return {
-        "preprocessing_layers": layers,
-        "preprocessing_combiner": combiner,
-        "dtype": s.dtype,
-    }
+    Args:
+      s: The settings.
+      environment: The environment.
+      for_critic: Whether the network is a critic of observations and actions.
+    """
+    return networks.observation_encoder(
+        environment.observation_spec(),
+        conv_layer_params=s.conv_layer_params or None,
+        for_critic=for_critic,
+        dtype=s.dtype,
+    )
 
 
 def observation_normalizer(

@@ -11,7 +11,7 @@ import math
 from typing import Any, ClassVar
 
 from tfrl import agents, environments, networks, policies
-from tfrl.algorithms import off_policy, parts
+from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
     COUNT,
@@ -139,9 +139,14 @@ class SAC(off_policy.OffPolicy):
             num_quantiles=getattr(s, "num_quantiles", None),
             fc_layer_params=s.critic_fc_layer_params,
             seed=s.seed + 1,
-            **common,
+            **parts.network_arguments(s, self.environment, for_critic=True),
         )
         return {"critic_network": critics, "actor_network": actor}
+
+    @property
+    def action_kind(self) -> spaces.Kind:
+        """The kind of its actions; state-dependent noise is of a vector."""
+        return "vector" if self.settings.gsde_sample_freq else "continuous"
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""

@@ -123,6 +123,9 @@ class Settings:
         "mixed_bfloat16 for large networks on GPUs.",
         one_of("float32", "mixed_bfloat16", "mixed_float16"),
     )
+    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
+        (), "Of images; () chooses by their size.", check_convolutions
+    )
     emulator: str = field(
         "ale-py", "Of Atari games; or envpool.", one_of("ale-py", "envpool")
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tfrl import environments, networks, utils
-from tfrl.algorithms import off_policy, parts
+from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     COUNT,
     FINITE,
@@ -98,7 +98,7 @@ class TD3(off_policy.OffPolicy):
                 specs,
                 joint_fc_layer_params=s.fc_layer_params,
                 seed=s.seed + 1,
-                **common,
+                **parts.network_arguments(s, self.environment, for_critic=True),
             ),
         }
 
@@ -158,7 +158,7 @@ class D4PG(off_policy.OffPolicy):
                 seed=s.seed,
                 **parts.network_arguments(s, self.environment),
             ),
-            "critic_network": distributional_critic(s),
+            "critic_network": distributional_critic(s, self.environment),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -171,14 +171,19 @@ class D4PG(off_policy.OffPolicy):
         }
 
 
-def distributional_critic(s: Any) -> networks.Network:
-    """Makes a critic that predicts the distribution of the return.
-
-    Its first layer joins any observations and actions.
-    """
+def distributional_critic(
+    s: Any, environment: environments.TFEnvironment
+) -> networks.Network:
+    """Makes a critic that predicts the distribution of the return."""
+    encoder = spaces.observation_network(
+        environment.observation_spec(),
+        conv_layer_params=s.conv_layer_params or None,
+        dtype=s.dtype,
+        seed=s.seed + 1,
+    )
     return networks.Sequential(
         [
-            networks.CriticMultiplexer(),
+            networks.CriticMultiplexer(observation_network=encoder),
             networks.LayerNormMLP(
                 s.fc_layer_params, activate_final=True, dtype=s.dtype
             ),

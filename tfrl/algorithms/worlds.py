@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import tree
+
 from tfrl import environments, train
-from tfrl.algorithms import grids, velocities
+from tfrl.algorithms import grids, spaces, velocities
 from tfrl.algorithms import settings as settings_lib
+
+
+class ActionFit:
+    """Fits the actions of environments to an algorithm; see `spaces.fit_actions`.
+
+    Attributes:
+      kind: The kind of the algorithm's actions.
+      title: The algorithm's name.
+    """
+
+    def __init__(self, kind: spaces.Kind, title: str) -> None:
+        """Keeps the kind and the title."""
+        self.kind, self.title = kind, title
+        self._pair: tuple[Any, Any] = (None, None)
+
+    def __call__(
+        self, environment: environments.PyEnvironment, name: str, clip: bool = False
+    ) -> environments.PyEnvironment:
+        """Returns the environment with actions that the algorithm chooses."""
+        fitted = spaces.fit_actions(environment, self.kind, self.title, name, clip=clip)
+        self._pair = fitted, environment
+        return fitted
+
+    @property
+    def has_changed_actions(self) -> bool:
+        """Whether the last environment has got other actions."""
+        return self._pair[0] is not self._pair[1]
+
+    def original(self, action: Any) -> Any:
+        """Returns the action of the last environment for one of the fitted one."""
+        return spaces.original_action(*self._pair, action)
+
 
 # The settings that environments are made with.
 SETTINGS = ("num_action_bins", "emulator", "grid_observations")
@@ -22,6 +57,7 @@ def make_environment(
     is_training: bool = False,
     emulator: str = "ale-py",
     grid_observations: str = "flat",
+    fit: ActionFit | None = None,
 ) -> environments.TFEnvironment:
     """Makes one Gymnasium environment, or `num_envs` of them stepped together.
 
@@ -39,6 +75,7 @@ def make_environment(
         become their signs. Games have the usual preprocessing in any case.
       emulator: See `suite_atari.load_batch`.
       grid_observations: How MiniGrid's grids are seen; see `grids.wrappers_of`.
+      fit: Fits the environment's actions to an algorithm; None leaves them.
 
     Raises:
       ValueError: The action cannot be put in bins.
@@ -80,6 +117,8 @@ def make_environment(
             )
         except ValueError as error:
             raise ValueError(f"num_action_bins for {name!r}: {error}") from None
+    if fit is not None:
+        environment = fit(environment, name)
     environment.seed(seed)
     return environments.TFPyEnvironment(environment)
 
@@ -126,12 +165,11 @@ def own_settings(values: Any) -> dict[str, Any]:
 
 
 def refuse_games(name: str) -> None:
-    """Raises a ValueError for an Atari game, which needs convolutions."""
+    """Raises a ValueError for an Atari game, for runs with actors."""
     if environments.suite_atari.is_game(name):
         raise ValueError(
-            f"env: got {name!r}, an Atari game, but the networks of these settings "
-            "have dense layers alone; give --config.conv_layer_params, or train DQN: "
-            f"tfrl train dqn --env={name}"
+            f"env: got {name!r}, an Atari game, which actors do not play; "
+            f"train in one process: tfrl train dqn --env={name}"
         )
 
 
@@ -140,12 +178,14 @@ class World:
 
     Attributes:
       name: The environment's name; empty if it has none.
+      fit: Fits actions to the algorithm.
     """
 
     def __init__(
         self,
         environment: Any,
         settings: settings_lib.Settings,
+        fit: ActionFit,
         evaluation_environment: Any = None,
         name: str = "",
     ) -> None:
@@ -156,6 +196,7 @@ class World:
             makes one, or an environment: Gymnasium's, a vector of these, dm_env's, or
             one of `tfrl.environments`. An environment is for training alone.
           settings: The settings of the algorithm.
+          fit: Fits actions to the algorithm.
           evaluation_environment: The same, to evaluate and film in; None for
             `environment`, or for the environment that is registered by its `spec`.
           name: The environment's name, if `environment` is not a name.
@@ -166,6 +207,7 @@ class World:
         self.name = environment if isinstance(environment, str) else name
         self._training = environment
         self._settings = settings
+        self.fit = fit
         self._own = own_settings(settings.to_dict())
         if evaluation_environment is None:
             evaluation_environment = environment
@@ -186,22 +228,21 @@ class World:
                 )
 
     def make_training(self) -> environments.TFEnvironment:
-        """Makes the environment to train in.
-
-        Raises:
-          ValueError: It is an Atari game, and the networks have no convolutions.
-        """
+        """Makes the environment to train in."""
         s = self._settings
         num_envs = getattr(s, "num_envs", 1)
         if not isinstance(self._training, str):
-            return _of_program(self._training, num_envs, s.seed)
-        if not getattr(s, "conv_layer_params", ()):
-            refuse_games(self._training)
+            return self._of_program(self._training, num_envs, s.seed)
         # An environment in TensorFlow is a part of the program on the agent's device.
         is_native = environments.native.bit_flipping.is_task(self._training)
         with train.device_scope(s.device if is_native else ""):
             return make_environment(
-                self._training, num_envs, s.seed, is_training=True, **self._own
+                self._training,
+                num_envs,
+                s.seed,
+                is_training=True,
+                fit=self.fit,
+                **self._own,
             )
 
     def make_evaluation(self, count: int, seed: int) -> environments.TFEnvironment:
@@ -212,40 +253,54 @@ class World:
             in.
         """
         if isinstance(self._evaluation, str):
-            return make_environment(self._evaluation, count, seed, **self._own)
+            return make_environment(
+                self._evaluation, count, seed, fit=self.fit, **self._own
+            )
         if _is_made(self._evaluation) and self._evaluation is self._training:
             raise ValueError(
                 "evaluation_environment: got none, and the environment that was given "
                 "to train in cannot be evaluated in as well; give another one, or a "
                 "function that makes environments, or the name of a registered one."
             )
-        return _of_program(self._evaluation, count, seed)
+        return self._of_program(self._evaluation, count, seed)
 
     def make_film(self) -> environments.TFEnvironment | None:
         """Makes an environment to film; None if it cannot be rendered as pictures."""
         if isinstance(self._evaluation, str):
-            return make_video_environment(self._evaluation, **self._own)
+            return make_video_environment(self._evaluation, fit=self.fit, **self._own)
         if _is_made(self._evaluation):
             return None
-        environment = _of_program(self._evaluation, 1, 1)
+        environment = self._of_program(self._evaluation, 1, 1)
         modes = getattr(environment, "render_mode", None)
         return environment if modes == "rgb_array" else None
 
+    def describe(self, environment: environments.TFEnvironment) -> None:
+        """Prints how networks take images, or several parts of an observation."""
+        spec = environment.observation_spec()
+        leaves = tree.flatten(spec)
+        if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
+            convolutions = self._settings.conv_layer_params or None
+            text = spaces.describe(spec, environment.action_spec(), convolutions)
+            print(f"Networks: {text}.", file=sys.stderr)
 
-def _of_program(given: Any, num_envs: int, seed: int) -> environments.TFEnvironment:
-    """Returns environments that a program has made, or makes by its function."""
-    if isinstance(given, environments.TFEnvironment):
-        return given
-    environment: environments.PyEnvironment
-    if _is_made(given):
-        environment = _as_py_environment(given)
-    else:
-        members = [_as_py_environment(given()) for _ in range(num_envs)]
-        environment = members[0]
-        if num_envs > 1:
-            environment = environments.BatchedPyEnvironment(members)
-    environment.seed(seed)
-    return environments.TFPyEnvironment(environment)
+    def _of_program(
+        self, given: Any, num_envs: int, seed: int
+    ) -> environments.TFEnvironment:
+        """Returns environments that a program has made, or makes by its function."""
+        if isinstance(given, environments.TFEnvironment):
+            return given
+        environment: environments.PyEnvironment
+        if _is_made(given):
+            environment = _as_py_environment(given)
+        else:
+            members = [_as_py_environment(given()) for _ in range(num_envs)]
+            environment = members[0]
+            if num_envs > 1:
+                environment = environments.BatchedPyEnvironment(members)
+        # Other environments than the registered ones may refuse actions out of bounds.
+        environment = self.fit(environment, self.name, clip=self.fit.kind == "any")
+        environment.seed(seed)
+        return environments.TFPyEnvironment(environment)
 
 
 def _kinds() -> dict[type, Callable[[Any], Any]]:

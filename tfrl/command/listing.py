@@ -17,7 +17,8 @@ from tfrl.algorithms import presets, registry
 _ACTS_ON = {
     "any": "any actions",
     "continuous": "bounded continuous actions",
-    "discrete": "one discrete action",
+    "vector": "bounded continuous actions",
+    "discrete": "discrete actions",
 }
 # The extras, and environments that they add.
 _EXTRAS = {

@@ -8,7 +8,7 @@ from typing import Any
 from absl import flags
 
 from tfrl import agents, train
-from tfrl.algorithms import registry, run_settings, worlds
+from tfrl.algorithms import registry, run_settings
 from tfrl.command import cli
 
 
@@ -76,7 +76,11 @@ def run_loop(
         directory,
         **_length(config),
         **run_settings.make(
-            worlds.World(config.env, s), s, loop.agent, kind.title, **flag_values()
+            registry.algorithm_of(config).world,
+            s,
+            loop.agent,
+            kind.title,
+            **flag_values(),
         ),
     )
     cli.report(run.run(), directory)

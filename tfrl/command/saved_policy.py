@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
+from tfrl.algorithms import registry, worlds
 from tfrl.algorithms import settings as settings_lib
-from tfrl.algorithms import worlds
 from tfrl.command import cli
 from tfrl.train.runs import run_config
 
@@ -75,6 +75,10 @@ def find() -> Saved:
             "--env: expected the environment's name, got none, and there is no "
             f"{config}; give --env=NAME."
         )
+    own = worlds.own_settings(settings)
+    if settings.get("agent") in registry.CLASSES:
+        kind = registry.find(settings["agent"])
+        own["fit"] = worlds.ActionFit(kind.actions, kind.title)
     seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
-    return Saved(path, name, seed, worlds.own_settings(settings))
+    return Saved(path, name, seed, own)

@@ -166,7 +166,8 @@ def make_environment(config, kind):
         # The extra `robotics` is not among those of the tests.
         return environments.TFPyEnvironment(test_hindsight_training.Reach())
     s = registry.find(config.agent).Settings.of(config)
-    return worlds.World(config.env, s).make_training()
+    fit = worlds.ActionFit("any", "")
+    return worlds.World(config.env, s, fit).make_training()
 
 
 def make_loop(name, kind, device, jit_compile, seed=0):

@@ -358,6 +358,8 @@ class Algorithm:
 
         Raises:
           ValueError: A length is not positive.
+          KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
+            checkpoint.
           Exception: What the environment or a callback raises.
         """
         if self._loop is None:
@@ -368,7 +370,10 @@ class Algorithm:
                 self, self.reached, callbacks, shows_progress=progress
             )
         else:
-            learning.with_files(self, self.logdir, self.reached, callbacks).run()
+            run = learning.with_files(self, self.logdir, self.reached, callbacks)
+            result = run.run()
+            if not (result.finished or result.stopped_by):
+                raise KeyboardInterrupt
         return self
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:

@@ -111,9 +111,11 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
         assert (tmp_path / name).exists(), name
     again = make().learn(60)
     assert_same(again, made)
-    longer = make()
-    longer.learn(100)
+    longer = make().learn(60).learn(40)
     assert longer.loop.info().environment_steps >= 100
+    program = make().learn(60)  # As a program that is started again.
+    assert_same(program, longer)
+    assert_same(program.learn(40), longer)
     loaded = tfrl.load(tmp_path)
     assert_same(loaded, longer)
 

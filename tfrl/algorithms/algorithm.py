@@ -304,7 +304,8 @@ class Algorithm:
                 f"{type(self).__name__} for a run of another length."
             )
         if num_environment_steps is not None:
-            self.num_iterations = self._iterations_for(num_environment_steps)
+            values = self.settings.to_dict()
+            self.num_iterations = least_iterations(values, num_environment_steps)
         self.world.describe(self.environment)
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
@@ -313,9 +314,6 @@ class Algorithm:
                 prepare(agent)
         self._loop = self.make_loop(agent)
         return self._loop
-
-    def _iterations_for(self, num_environment_steps: int) -> int:
-        return least_iterations(self.settings.to_dict(), num_environment_steps)
 
     def refuse_replay(self) -> None:
         """Raises a ValueError if an algorithm without replay gets a buffer."""
@@ -369,11 +367,14 @@ class Algorithm:
             learning.without_files(
                 self, self.reached, callbacks, shows_progress=progress
             )
-        else:
+        elif not learning.is_longer(self.logdir, self.reached):
             run = learning.with_files(self, self.logdir, self.reached, callbacks)
             result = run.run()
             if not (result.finished or result.stopped_by):
                 raise KeyboardInterrupt
+        else:
+            # A later call of `learn` has trained on before this program began.
+            learning.restore(self, self.logdir)
         return self
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:

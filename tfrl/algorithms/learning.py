@@ -7,7 +7,7 @@ import dataclasses
 import os
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -233,9 +233,15 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
         "schedule_iterations", config["num_iterations"]
     )
     algorithm.build()
-    steps = config.get("num_environment_steps")
-    length = run_length.RunLength(None if steps else config["num_iterations"], steps)
-    directory = train.RunDirectory(path, config)
+    algorithm.reached = restore(algorithm, path)
+    return algorithm
+
+
+def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
+    """Restores the last checkpoint in a folder; returns the length of its run."""
+    config = run_config.read(folder / "config.json")
+    length = _length_of(config)
+    directory = train.RunDirectory(folder, config)
     train.Run(
         algorithm.loop,
         directory,
@@ -243,5 +249,17 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
         num_environment_steps=length.num_environment_steps,
     )
     directory.unlock()
-    algorithm.reached = length
-    return algorithm
+    return length
+
+
+def is_longer(folder: pathlib.Path, length: run_length.RunLength) -> bool:
+    """Whether the run in a folder is one of the same unit, and longer."""
+    if not (folder / "config.json").exists():
+        return False
+    begun = _length_of(run_config.read(folder / "config.json"))
+    return begun.unit == length.unit and begun.total > length.total
+
+
+def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:
+    steps = config.get("num_environment_steps")
+    return run_length.RunLength(None if steps else config["num_iterations"], steps)

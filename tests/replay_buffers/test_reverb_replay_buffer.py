@@ -383,7 +383,7 @@ def test_drivers_in_graphs_write_through_the_buffer(server):
 def test_batches_are_checked_and_need_observers(make_buffer, server):
     with pytest.raises(NotImplementedError, match="pass one, or write with"):
         make_buffer().add_batch(None)
-    with pytest.raises(ValueError, match="items at 'observation'"):
+    with pytest.raises(ValueError, match="items/observation: got "):
         make_writing_buffer(server, 2).add_batch(
             make_frames([[0], [1]], [0])._replace(step_type=np.zeros([2], np.int32))
         )

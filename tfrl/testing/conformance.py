@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tree
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 
 
 class Conformance:
@@ -88,35 +88,16 @@ def check_like_spec(
     check_structure(value, spec, where, mend)
     paths = tree.flatten_with_path(spec)
     for (path, leaf_spec), leaf in zip(paths, tree.flatten(value), strict=True):
-        _check_leaf(
-            np.asarray(leaf),
-            leaf_spec,
-            tuple(outer_shape),
-            "/".join((where, *map(str, path))),
-            mend,
-            bounds,
-        )
+        place, array = matching.join(where, *path), np.asarray(leaf)
+        try:
+            matching.check(place, array, leaf_spec, outer_shape, remedy=mend)
+        except ValueError as error:
+            raise AssertionError(str(error)) from None
+        if bounds and hasattr(leaf_spec, "minimum"):
+            _check_bounds(array, leaf_spec, place, mend)
 
 
-def _check_leaf(
-    leaf: np.ndarray,
-    spec: Any,
-    outer_shape: tuple[int, ...],
-    where: str,
-    mend: str,
-    bounds: bool,
-) -> None:
-    dtype = getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
-    if leaf.dtype != dtype:
-        fail(where, f"dtype {leaf.dtype}", f"{np.dtype(dtype)}", mend)
-    shape = (*outer_shape, *spec.shape)
-    if len(leaf.shape) != len(shape) or any(
-        size is not None and size != got
-        for got, size in zip(leaf.shape, shape, strict=True)
-    ):
-        fail(where, f"shape {leaf.shape}", f"{shape}", mend)
-    if not bounds or not hasattr(spec, "minimum"):
-        return
+def _check_bounds(leaf: np.ndarray, spec: Any, where: str, mend: str) -> None:
     low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
     if not (np.all(leaf >= low) and np.all(leaf <= high)):
         fail(

@@ -357,7 +357,11 @@ def test_eager_steps_trace_once():
 @pytest.mark.parametrize(
     ("action", "error", "message"),
     [
-        ([1], ValueError, r"action: got shape \(1,\), expected \(2,\); take"),
+        (
+            [1],
+            ValueError,
+            r"action: got shape \(1,\), expected \(2,\); cast the action",
+        ),
         ([0.5, 0.5], TypeError, "action: got dtype float32, expected int32; cast"),
     ],
 )

@@ -12,7 +12,7 @@ import tree
 
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import leaf_checks
-from tfrl.specs import array_spec, bounds
+from tfrl.specs import array_spec, bounds, matching
 from tfrl.trajectories import time_step as ts
 
 # Bounds are checked at each of the first steps, and later once in a period of steps,
@@ -281,7 +281,7 @@ def _paths(spec: ts.TimeStep) -> list[tuple[str, Any]]:
     """Returns the path and the spec of each leaf, in flat order."""
     fields = ("step_type", "reward", "discount", "observation")
     return [
-        (leaf_checks.join((field, *path)), leaf)
+        (matching.join(field, *path), leaf)
         for field in fields
         for path, leaf in tree.flatten_with_path(getattr(spec, field))
     ]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
@@ -114,10 +115,7 @@ CONFORMING = {
 FAST = ("CartPole-v1[7]", "MountainCarContinuous-v0[1]", "corridor[7]", "countdown[2]")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in CONFORMING],
-)
+@pytest.mark.parametrize("name", some_slow(CONFORMING, fast=FAST))
 def test_it_conforms(name):
     class Suite(testing.TFEnvironmentConformance):
         num_steps = 25

@@ -464,9 +464,9 @@ def test_tables_that_do_not_fit_are_refused(make_buffer):
         ValueError, match=r"got 'nope', but the server at .* has \['any"
     ):
         make_buffer("nope")
-    with pytest.raises(ValueError, match=r"has int64 \(4,\) at 'frame', .* \(5,\)"):
+    with pytest.raises(ValueError, match=r"'fours'/frame: got shape \(4,\), .* \(5,\)"):
         make_buffer("fours", 5)
-    with pytest.raises(ValueError, match="has 2 tensors, expected 1"):
+    with pytest.raises(ValueError, match="got 2 tensors, expected 1"):
         reverb_replay_buffer.ReverbReplayBuffer(
             SPEC["frame"], "fours", 4, local_server=make_buffer().local_server
         )

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tfrl.specs import matching
-from tfrl.specs.array_spec import ArraySpec
+from tfrl.specs.array_spec import ArraySpec, BoundedArraySpec
 
 SIZES = [(), (1,), (2,), (1, 2), (2, 2), (None,), (None, 2), (2, 1, 2)]
 
@@ -91,3 +91,19 @@ def test_arrays_are_cast_within_their_kind():
 def test_it_starts_without_tensorflow():
     program = "import sys, tfrl.specs.matching; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_first_number_out_of_bounds_is_named():
+    spec = BoundedArraySpec((2,), np.float32, [0, -1], 1)
+    matching.check_bounds("act", np.array([[0, -1], [1, 1]]), spec, remedy="mend it")
+    message = (
+        r"^act: got -2\.0 at index \[1, 1\], expected a number in \[-1\.0, 1\.0\], the "
+        r"bounds of its spec; mend it\.$"
+    )
+    values = np.array([[0, -1], [1, -2]], np.float32)
+    with pytest.raises(ValueError, match=message):
+        matching.check_bounds("act", values, spec, remedy="mend it")
+    assert matching.outlier(np.array([np.nan, 0]), spec).startswith("got nan at")
+    scalar = BoundedArraySpec((), np.int32, 0, 3)
+    assert matching.outlier(np.array(4), scalar).startswith("got 4, expected a number")
+    assert matching.outlier(np.array(3), scalar) is None

@@ -1,4 +1,4 @@
-"""Compares an array or a tensor with its spec: the dtype and the shape.
+"""Compares an array or a tensor with its spec: the dtype, the shape, the bounds.
 
 Environments, policies, networks and replay buffers check what they are given with
 `check`, so that all of them say the same. A spec is an `ArraySpec` or a
@@ -48,6 +48,36 @@ def check(
             f"{where}: got shape {_text(value.shape)}, expected "
             f"{_text(spec.shape, outer)}; {remedy}."
         )
+
+
+def check_bounds(where: str, value: Any, spec: Any, *, remedy: str) -> None:
+    """Raises a ValueError if a number of an array is out of the bounds of its spec.
+
+    Args:
+      where: See `check`.
+      value: An array `[..., *spec.shape]`.
+      spec: A bounded array spec or tensor spec.
+      remedy: See `check`.
+    """
+    problem = outlier(value, spec)
+    if problem is not None:
+        raise ValueError(f"{where}: {problem}; {remedy}.")
+
+
+def outlier(value: Any, spec: Any) -> str | None:
+    """Describes the first number out of the bounds of a spec; None if there is none."""
+    low, high = (
+        np.broadcast_to(bound, value.shape) for bound in (spec.minimum, spec.maximum)
+    )
+    wrong = np.argwhere(~((value >= low) & (value <= high)))  # NaN, too.
+    if not len(wrong):
+        return None
+    index = tuple(wrong[0])
+    at = f" at index {list(map(int, index))}" if index else ""
+    return (
+        f"got {value[index]}{at}, expected a number in [{low[index]}, {high[index]}], "
+        "the bounds of its spec"
+    )
 
 
 def matches(value: Any, spec: Any, outer: Outer = ()) -> bool:

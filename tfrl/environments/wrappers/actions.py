@@ -13,7 +13,7 @@ from tfrl.environments import py_environment
 from tfrl.environments.boundary import action_arrays, action_bins
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
@@ -93,11 +93,8 @@ class ActionDiscretizeWrapper(_ActionConverter):
 
     def _convert(self, flat: list[np.ndarray]) -> list[np.ndarray]:
         (action,), (spec, values, offsets) = flat, self._bins
-        if np.any(action < spec.minimum) or np.any(action > spec.maximum):
-            raise ValueError(
-                f"action: got {action}, expected integers from {spec.minimum} to "
-                f"{spec.maximum}; take actions that follow the action spec."
-            )
+        remedy = "take actions that follow the action spec"
+        matching.check_bounds("action", action, spec, remedy=remedy)
         indices = action.reshape(*self._outer_shape, len(offsets)) + offsets
         return [values[indices].reshape(self._outer_shape + self._inner_specs[0].shape)]
 

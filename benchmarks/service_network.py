@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from benchmarks import check_command, service_fuzz
+from benchmarks import check_command
 from tfrl import replay_service as reverb
+from tfrl.replay_service import server_settings
 from tfrl.replay_service.sampling.sampler import SampleStream
 from tfrl.replay_service.transport import connection
 
@@ -201,13 +202,20 @@ def compare(
     return found
 
 
+def _tls_pair(certificate: str | None, key: str | None) -> tuple[bytes, bytes] | None:
+    """Returns the certificate chain and the private key in files, or None."""
+    texts = server_settings.read_tls(certificate, key)
+    return None if texts is None else (texts[0].encode(), texts[1].encode())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the comparison; returns the exit status."""
     parser = check_command.parser("service_network", __doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    service_fuzz.add_tls(parser)
+    parser.add_argument("--tls_certificate")
+    parser.add_argument("--tls_key")
     options = parser.parse_args(arguments)
-    pair = service_fuzz.tls_pair(options)
+    pair = _tls_pair(options.tls_certificate, options.tls_key)
     with contextlib.ExitStack() as stack:
         ways = [Way("Unix socket", "unix"), Way("TCP", "tcp")]
         if pair is not None:

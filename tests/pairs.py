@@ -1,4 +1,4 @@
-"""Pairs of parameters that do not depend on each other."""
+"""Parameters of tests, some of them slow."""
 
 import pytest
 
@@ -16,3 +16,12 @@ def pairs(some, others):
         for i, one in enumerate(some)
         for j, other in enumerate(others)
     ]
+
+
+def some_slow(values, *, slow=None, fast=()):
+    """Returns values as parameters: the ones in `slow`, or not in `fast`, are slow."""
+
+    def is_slow(value):
+        return value not in fast if slow is None else value in slow
+
+    return [pytest.param(v, marks=[pytest.mark.slow] * is_slow(v)) for v in values]

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents import every_agent
+from tests.pairs import some_slow
 from tfrl import agents, environments, networks, policies, replay_buffers, testing
 from tfrl.acme.tf import networks as acme_networks
 from tfrl.environments import suite_gym, test_envs, tf_wrappers, wrappers
@@ -633,8 +634,6 @@ def test_what_is_slow_exists():
     assert set(SLOW) <= set(SUITES)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SUITES]
-)
+@pytest.mark.parametrize("name", some_slow(SUITES, slow=SLOW))
 def test_it_conforms(name):
     SUITES[name].run_all()

@@ -358,20 +358,6 @@ def test_a_hook_that_is_gone_is_refused_with_what_to_override(kind, name, instea
         type("Mine", (kind,), {name: lambda self, *args: None})
 
 
-def test_an_override_with_other_arguments_is_refused():
-    with pytest.raises(
-        TypeError, match=r"Mine\._critic_loss: got .* _critic_loss\(self, batch\)"
-    ):
-        type("Mine", (agents.SacAgent,), {"_critic_loss": lambda self: None})
-
-
-def test_an_override_with_the_hooks_arguments_is_taken():
-    def override(self, batch, *, more=None):
-        del self, batch, more
-
-    type("Mine", (agents.Td3Agent,), {"_critic_loss": override})
-
-
 def test_numbers_for_a_log(agent):
     assert set(agent.diagnose()) == {"learning_rate"}
     values = agent.diagnose(EXPERIENCE)

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from tests import int32_handles
 from tests.agents.every_agent import KINDS
+from tests.pairs import some_slow
 from tests.policies import saved_elsewhere
 from tfrl import agents, testing
 from tfrl.agents import on_policy, options
@@ -135,8 +136,7 @@ def test_the_registry_has_every_agent_of_the_package():
 
 
 def variants_are_slow(names):
-    slow = [pytest.mark.slow]
-    return [pytest.param(name, marks=slow * (name in VARIANTS)) for name in names]
+    return some_slow(names, slow=VARIANTS)
 
 
 @pytest.mark.parametrize("name", variants_are_slow(LEARNING))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import agents, networks
 from tfrl.policies import policy_saver
 from tfrl.specs import tensor_spec
@@ -211,7 +212,7 @@ def check_equal(agent, plain):
 @pytest.mark.parametrize(
     # CQL takes long, and is a kind of SAC; DDPG does as TD3.
     "kind",
-    [pytest.param(k, marks=[pytest.mark.slow] * (k in ("cql", "ddpg"))) for k in KINDS],
+    some_slow(KINDS, slow=("cql", "ddpg")),
 )
 def test_policies_losses_and_updates_see_normalized_data(kind):
     agent, plain = made(KINDS[kind], **normalizers()), made(KINDS[kind])

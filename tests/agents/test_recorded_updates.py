@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents.every_agent import KINDS
+from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import replay_updates
@@ -116,9 +117,7 @@ def differences(name, found, **tolerances):
     }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in LEARNING]
-)
+@pytest.mark.parametrize("name", some_slow(LEARNING, slow=SLOW))
 def test_three_updates_give_the_recorded_numbers(name):
     assert not differences(name, updates(name), rtol=1e-5, atol=1e-5)
 

@@ -327,12 +327,9 @@ def test_a_gradient_that_is_not_finite_changes_nothing(graph, gradient):
     assert agent.train_step_counter == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["_apply_loss", "_check_trajectory_dimensions", "_update"]
-)
-def test_methods_that_nothing_calls_are_refused(name):
-    with pytest.raises(TypeError, match=rf"Mine.{name}: got an override that TFAgent"):
-        type("Mine", (Counting,), {name: lambda self: None})
+def test_a_method_that_nothing_calls_is_refused():
+    with pytest.raises(TypeError, match=r"Mine._apply_loss: got an override that TFAg"):
+        type("Mine", (Counting,), {"_apply_loss": lambda self: None})
 
 
 def test_train_may_be_replaced_by_a_function_as_the_tutorials_do():

@@ -111,7 +111,8 @@ def test_actions_are_checked():
     with pytest.raises(ValueError, match=r"action: got shape \(\), expected \(2,\)"):
         environment.step(0)
     with pytest.raises(
-        ValueError, match=r"action: got \[0 2\], expected values from -1"
+        ValueError,
+        match=r"action: got 2 at index \[1\], expected a number in \[-1, 1\]",
     ):
         environment.step([0, 2])
 

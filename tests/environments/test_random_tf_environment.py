@@ -110,7 +110,7 @@ def test_another_seed_gives_other_observations():
     [
         (
             tf.zeros([3], tf.int32),
-            r"action: got shape \(3,\), expected \(2,\); take ac",
+            r"action: got shape \(3,\), expected \(2,\); cast the",
         ),
         ({"a": [0, 0]}, r"action: got {'a': \[0, 0\]}, expected a tensor for Bounded"),
     ],

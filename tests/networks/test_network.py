@@ -61,9 +61,7 @@ def test_too_many_positional_arguments_are_refused():
 
 
 def test_float64_tensors_are_not_cast_but_refused():
-    with pytest.raises(
-        ValueError, match=r"got dtype float64 .* expected dtype float32"
-    ):
+    with pytest.raises(ValueError, match=r"got dtype float64, expected float32"):
         make_q_network(name="Net")(tf.zeros([1, 2], tf.float64))
 
 
@@ -108,13 +106,17 @@ def test_arrays_and_lists_in_a_nest_get_the_dtypes_of_their_specs():
 @pytest.mark.parametrize(
     ("given", "spec", "message"),
     [
-        ([[1.0, 2.0]], tf.TensorSpec([2], tf.int32), "got dtype float64 and shape"),
+        (
+            [[1.0, 2.0]],
+            tf.TensorSpec([2], tf.int32),
+            "got dtype float64, expected int32",
+        ),
         ([[True]], tf.TensorSpec([1], tf.float32), "got dtype bool"),
         ([["a"]], tf.TensorSpec([1], tf.float32), "got dtype str"),
         ([[256]], tf.TensorSpec([1], tf.uint8), "got dtype int64"),
         ([[-1]], tf.TensorSpec([1], tf.uint8), "got dtype int64"),
-        ([[1.0]], OBSERVATION, r"shape \(1, 1\), expected .* inner shape \(2,\)"),
-        (1.0, OBSERVATION, r"got dtype float32 and shape \(\), expected"),
+        ([[1.0]], OBSERVATION, r"got shape \(1, 1\), expected \(..., 2\)"),
+        (1.0, OBSERVATION, r"got shape \(\), expected \(..., 2\)"),
         ([[1.0, 2.0], [1.0]], OBSERVATION, "expected the structure of"),
         ((1.0, 2.0), OBSERVATION, "expected the structure of"),
         ([tf.ones([2]), tf.ones([2])], OBSERVATION, "expected the structure of"),
@@ -134,15 +136,14 @@ def test_a_conversion_in_a_function_is_a_constant():
 def test_wrong_inner_shape_names_the_place_and_both_shapes():
     with pytest.raises(
         ValueError,
-        match=r"Net: inputs: got dtype float32 and shape \(1, 3\), expected dtype "
-        r"float32 and inner shape \(2,\).*cast or reshape it",
+        match=r"Net: inputs: got shape \(1, 3\), expected \(..., 2\); cast",
     ):
         make_q_network(name="Net")(tf.zeros([1, 3]))
 
 
 def test_error_in_a_nest_names_the_path():
     net = InputOnly({"a": tf.TensorSpec([], tf.float32)}, name="Net")
-    with pytest.raises(ValueError, match="Net: inputs at 'a': got dtype int32"):
+    with pytest.raises(ValueError, match="Net: inputs/a: got dtype int32"):
         net({"a": tf.zeros([1], tf.int32)})
 
 
@@ -160,7 +161,7 @@ def test_extra_dictionary_keys_are_pruned():
 
 def test_wrong_state_is_an_error():
     net = Scale(OBSERVATION, name="Net")
-    with pytest.raises(ValueError, match="network_state at 'count': got dtype float32"):
+    with pytest.raises(ValueError, match="network_state/count: got dtype float32"):
         net(tf.zeros([1, 2]), network_state={"count": tf.zeros([1])})
 
 

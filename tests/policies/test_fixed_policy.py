@@ -124,7 +124,7 @@ def test_a_given_log_probability_stays():
 
 
 def test_an_action_of_another_shape_or_structure_is_an_error():
-    with pytest.raises(ValueError, match=r"actions c: got shape \(3,\), expected \(2"):
+    with pytest.raises(ValueError, match=r"actions/c: got shape \(3,\), expected \(2"):
         fixed_policy.FixedPolicy({"d": 1, "c": [1.0] * 3}, TIME_STEP, ACTION)
     with pytest.raises(ValueError, match=r"actions: got .* expected the structure"):
         fixed_policy.FixedPolicy({"d": 1}, TIME_STEP, ACTION)

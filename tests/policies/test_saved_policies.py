@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl.networks import actor_distribution_network, network, q_network
 from tfrl.policies import (
     actor_policy,
@@ -142,10 +143,7 @@ def assert_equal(one, other):
 SAVED_ELSEWHERE = ("epsilon_greedy", "random")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(k, marks=[pytest.mark.slow] * (k in SAVED_ELSEWHERE)) for k in KINDS],
-)
+@pytest.mark.parametrize("kind", some_slow(KINDS, slow=SAVED_ELSEWHERE))
 def test_a_loaded_policy_acts_as_the_one_saved(kind, tmp_path):
     policy = KINDS[kind]()
     path = str(tmp_path)

@@ -144,13 +144,13 @@ def test_an_observation_of_another_dtype_names_path_and_dtypes():
 def test_an_observation_of_another_shape_names_path_and_shapes():
     wrong = {"x": tf.zeros([2, 3]), "y": tf.zeros([2], tf.int32)}
     time_step = step()._replace(observation=wrong)
-    with pytest.raises(ValueError, match=r"observation/x.*\(2, 3\).*\(2,\)"):
+    with pytest.raises(ValueError, match=r"observation/x: got .*\(2, 3\).*\(None, 2\)"):
         CountingPolicy().action(time_step, count([0, 0]))
 
 
 def test_an_unbatched_part_of_a_batched_step_is_an_error():
     time_step = step()._replace(reward=tf.zeros([]))
-    with pytest.raises(ValueError, match=r"reward.*0 outer dim.*expected 1"):
+    with pytest.raises(ValueError, match=r"reward: got shape \(\), expected \(None,\)"):
         CountingPolicy().action(time_step, count([0, 0]))
 
 

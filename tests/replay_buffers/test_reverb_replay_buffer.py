@@ -383,7 +383,7 @@ def test_drivers_in_graphs_write_through_the_buffer(server):
 def test_batches_are_checked_and_need_observers(make_buffer, server):
     with pytest.raises(NotImplementedError, match="pass one, or write with"):
         make_buffer().add_batch(None)
-    with pytest.raises(ValueError, match="items at 'observation'"):
+    with pytest.raises(ValueError, match="items/observation: got "):
         make_writing_buffer(server, 2).add_batch(
             make_frames([[0], [1]], [0])._replace(step_type=np.zeros([2], np.int32))
         )
@@ -464,9 +464,9 @@ def test_tables_that_do_not_fit_are_refused(make_buffer):
         ValueError, match=r"got 'nope', but the server at .* has \['any"
     ):
         make_buffer("nope")
-    with pytest.raises(ValueError, match=r"has int64 \(4,\) at 'frame', .* \(5,\)"):
+    with pytest.raises(ValueError, match=r"'fours'/frame: got shape \(4,\), .* \(5,\)"):
         make_buffer("fours", 5)
-    with pytest.raises(ValueError, match="has 2 tensors, expected 1"):
+    with pytest.raises(ValueError, match="got 2 tensors, expected 1"):
         reverb_replay_buffer.ReverbReplayBuffer(
             SPEC["frame"], "fours", 4, local_server=make_buffer().local_server
         )

@@ -102,14 +102,14 @@ def test_add_batch_can_be_wrapped_in_a_function_and_traces_once():
 
 def test_a_wrong_batch_size_is_refused_by_path():
     buffer = TFUniformReplayBuffer({"x": ID_SPEC}, batch_size=2)
-    message = r"items at 'x': got shape \(3,\), expected \(2,\).*batch"
+    message = r"items/x: got shape \(3,\), expected \(2,\).*batch"
     with pytest.raises(ValueError, match=message):
         buffer.add_batch({"x": tf.zeros([3], tf.int64)})
 
 
 def test_a_wrong_dtype_is_refused_by_path():
     buffer = TFUniformReplayBuffer({"x": (ID_SPEC,)}, batch_size=1)
-    message = "items at 'x/0': got dtype float32, expected int64. Cast"
+    message = "items/x/0: got dtype float32, expected int64; cast"
     with pytest.raises(ValueError, match=message):
         buffer.add_batch({"x": (np.zeros([1], np.float32),)})
 

@@ -1,4 +1,4 @@
-"""Invalid and excessive messages, of `benchmarks.service_fuzz` and `service_floods`."""
+"""Invalid messages, and more of everything than a server may hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from benchmarks import service_floods, service_fuzz
+from tests.replay_service import floods, fuzz
 
 DATA = pathlib.Path(__file__).parent / "data"
 PAIR = tuple((DATA / name).read_bytes() for name in ("certificate.pem", "key.pem"))
@@ -14,29 +14,31 @@ PAIR = tuple((DATA / name).read_bytes() for name in ("certificate.pem", "key.pem
 
 @pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
 def test_a_server_goes_on_whatever_it_is_sent(pair):
-    assert service_fuzz.fuzz(500, pair=pair).faults() == []
+    assert fuzz.fuzz(500, pair=pair).faults() == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [None, PAIR], ids=["plain", "tls"])
 def test_a_server_goes_on_after_ten_thousand_messages(pair):
-    assert service_fuzz.fuzz(10_000, seed=1, pair=pair).faults() == []
+    assert fuzz.fuzz(10_000, seed=1, pair=pair).faults() == []
 
 
 def test_faults_are_found():
-    findings = service_fuzz.Findings(1, 11.0, 100_000_000, 50, alive=False)
+    findings = fuzz.Findings(1, 11.0, 100_000_000, 50, alive=False)
     assert len(findings.faults()) == 4
 
 
 @pytest.mark.parametrize(
-    "pair",
+    ("share", "pair"),
     [
-        pytest.param(None, id="plain"),
-        pytest.param(PAIR, id="tls", marks=pytest.mark.slow),
+        pytest.param(0.07, None, id="plain"),
+        pytest.param(0.07, PAIR, id="tls", marks=pytest.mark.slow),
+        pytest.param(1.0, None, id="plain, in full", marks=pytest.mark.slow),
+        pytest.param(1.0, PAIR, id="tls, in full", marks=pytest.mark.slow),
     ],
 )
-def test_no_flood_fills_a_server_or_stops_the_others(pair):
-    findings = service_floods.flood(0.07, pair=pair)
+def test_no_flood_fills_a_server_or_stops_the_others(share, pair):
+    findings = floods.flood(share, pair)
     assert [fault for finding in findings for fault in finding.faults()] == []
     answers = {finding.name: finding.answer for finding in findings}
     for way in ("TCP",) if pair else ("socket", "TCP"):
@@ -47,5 +49,4 @@ def test_no_flood_fills_a_server_or_stops_the_others(pair):
 
 
 def test_faults_of_floods_are_found():
-    assert len(service_floods.Finding("some", 10.0, 10**9).faults()) == 2
-    assert "some" in str(service_floods.Finding("some"))
+    assert len(floods.Finding("some", 10.0, 10**9).faults()) == 2

@@ -1,26 +1,26 @@
-"""Concurrent writers and samplers, as `benchmarks.service_stress` describes them."""
+"""Concurrent writers and samplers, as `stress` describes them."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks import service_stress
+from tests.replay_service import stress
 
 
 def test_nothing_is_lost_torn_or_counted_wrongly():
-    findings = service_stress.stress(1.5, writers=2, samplers=2)
+    findings = stress.stress(1.5, writers=2, samplers=2)
     assert findings.faults() == []
-    assert findings.inserted["ratio"] > service_stress.MIN_SIZE
+    assert findings.inserted["ratio"] > stress.MIN_SIZE
 
 
 @pytest.mark.slow
 def test_nothing_is_lost_in_a_minute_and_memory_stays_as_it_is():
-    findings = service_stress.stress(60, dataset=True)
+    findings = stress.stress(60, dataset=True)
     assert findings.faults() == []
 
 
 def test_faults_are_found():
-    right = service_stress.Findings()
+    right = stress.Findings()
     names = ("queue", "ratio", "images")
     right.written.update(dict.fromkeys(names, 2))
     right.sampled.update(dict.fromkeys(names, 2))

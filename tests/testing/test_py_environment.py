@@ -182,7 +182,7 @@ FAULTS = [
     (StartsInTheMiddle, "test_a_step_before_any_reset_starts_an_episode", "before any"),
     (WrongDtype, "test_time_steps_are_what_the_specs_say", "observation.*float64"),
     (WrongShape, "test_time_steps_are_what_the_specs_say", r"observation.*shape \(\)"),
-    (OutOfBounds, "test_time_steps_are_what_the_specs_say", "bounds of the spec"),
+    (OutOfBounds, "test_time_steps_are_what_the_specs_say", "bounds of its spec"),
     (NotANumber, "test_numbers_are_finite", "time step 3/observation: got NaN"),
     (InfiniteReward, "test_numbers_are_finite", "reward.*finite"),
     (NeverEnds, "test_steps_follow_in_order", "the step before was not LAST"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.agents.dqn import dqn_agent
 from tfrl.environments import (
@@ -209,10 +210,7 @@ def python_loop():
     return corridor, Ran(True, python_environment(corridor), agent_class=OffsetLoss)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES],
-)
+@pytest.mark.parametrize("case", some_slow(CASES, slow=SLOW))
 def test_the_results_are_those_of_a_plain_loop(case, request):
     arguments = {}
     if case == NATIVE:

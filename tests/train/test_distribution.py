@@ -12,6 +12,7 @@ import re
 
 import pytest
 
+from tests.pairs import some_slow
 from tests.train.scripts.agents_on_replicas import AGENTS
 
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
@@ -58,10 +59,7 @@ def compared(run):
     return run_agents
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in AGENTS],
-)
+@pytest.mark.parametrize("name", some_slow(AGENTS, fast=FAST))
 def test_the_halves_of_a_batch_give_the_weights_of_one_device(compared, name):
     found = compared(name in FAST)[name]
     assert found["difference"] < 1e-5

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents import every_agent
+from tests.pairs import some_slow
 from tests.train import memory
 from tfrl import policies, train
 from tfrl.environments import native, suite_gym, tf_py_environment
@@ -68,16 +69,11 @@ SETTINGS = {
 }
 
 
-def named(*names, fast):
-    """Makes parameters of names, and marks those that are not fast as slow."""
-    return [pytest.param(n, marks=[pytest.mark.slow] * (n not in fast)) for n in names]
-
-
 # What differs between agents is compared on plain loops, in `tests/agents`. XLA takes
 # ten seconds for one agent; `test_compiled_loop.py` compiles a loop in the fast tests.
-COMPILED = named(*SETTINGS, fast=[])
-DETERMINISTIC = named("DdpgAgent", "Td3Agent", fast=["Td3Agent"])
-CONTINUOUS = named("DdpgAgent", "Td3Agent", "SacAgent", fast=["SacAgent"])
+COMPILED = some_slow([*SETTINGS], fast=[])
+DETERMINISTIC = some_slow(["DdpgAgent", "Td3Agent"], fast=["Td3Agent"])
+CONTINUOUS = some_slow(["DdpgAgent", "Td3Agent", "SacAgent"], fast=["SacAgent"])
 
 
 def make_loop(

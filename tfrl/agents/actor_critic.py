@@ -49,11 +49,6 @@ class ActorCriticAgent(tf_agent.TFAgent):
         "_compute_actor_loss": "override _actor_loss(batch)",
         "_compute_entropy": "override _alpha_loss(batch)",
     }
-    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {
-        "_critic_loss": ("batch",),
-        "_actor_loss": ("batch",),
-        "_alpha_loss": ("batch",),
-    }
 
     def __init__(
         self,

@@ -57,11 +57,6 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_apply_loss": "take the gradients in _train and give them to self._apply",
-        "_check_trajectory_dimensions": (
-            "convert experience with a tfrl.agents.data_converter in _loss, which "
-            "checks it"
-        ),
-        "_update": "write _train, which calls self._apply and self._count",
     }
 
     # The named tuple of `LossInfo.extra`, for an agent with several parts.

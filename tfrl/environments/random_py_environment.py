@@ -10,7 +10,7 @@ import tree
 
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import action_arrays
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
@@ -180,13 +180,9 @@ class RandomPyEnvironment(py_environment.PyEnvironment):
         if not specs:
             return
         for spec, array in zip(specs, self._flat_action(action), strict=True):
-            if array_spec.is_bounded(spec) and not (
-                np.all(array >= spec.minimum) and np.all(array <= spec.maximum)
-            ):
-                raise ValueError(
-                    f"action: got {array}, expected values from {spec.minimum} to "
-                    f"{spec.maximum}; take actions that follow the action spec."
-                )
+            if array_spec.is_bounded(spec):
+                remedy = "take actions that follow the action spec"
+                matching.check_bounds("action", array, spec, remedy=remedy)
 
 
 def _checked_specs(name: str, specs: Any) -> Any:

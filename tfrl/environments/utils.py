@@ -10,7 +10,7 @@ import tree
 
 from tfrl.environments import py_environment, tf_environment, tf_py_environment
 from tfrl.environments.boundary import time_step_checker
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
 
 
@@ -123,16 +123,14 @@ def _check_step(
     for (path, spec), array in zip(specs, flat, strict=True):
         if not array_spec.is_bounded(spec):
             continue
-        bad = (array < spec.minimum) | (array > spec.maximum)
         # A bound at the dtype's limit counts as no bound, so an infinity passes.
         if array_spec.is_continuous(spec):
-            bad &= ~np.isinf(array)
-        if bad.any():
-            where = "/".join(map(str, path))
+            array = np.where(np.isinf(array), spec.minimum, array)
+        problem = matching.outlier(array, spec)
+        if problem is not None:
             raise ValueError(
-                f"{where}: got {array[bad][0]} from environment {name} at step {step}, "
-                f"expected values from {spec.minimum} to {spec.maximum}; correct the "
-                "environment, or its spec."
+                f"{matching.join(*path)}: {problem}, from environment {name} at step "
+                f"{step}; correct the environment, or its spec."
             )
 
 

@@ -11,11 +11,11 @@ import tree
 from typing_extensions import override
 
 from tfrl.policies import tf_policy, utils
-from tfrl.specs import tensor_spec
+from tfrl.specs import matching, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import common, nest_utils
+from tfrl.utils import common
 
 
 class FixedPolicy(tf_policy.TFPolicy):
@@ -151,9 +151,9 @@ def _as_arrays(actions: Any, action_spec: Any) -> Any:
     return tf.nest.pack_sequence_as(
         action_spec,
         [
-            _as_array(f"actions {path}".rstrip(), value, spec)
+            _as_array(matching.join("actions", *path), value, spec)
             for (path, spec), value in zip(
-                nest_utils.flatten_with_joined_paths(action_spec),
+                tree.flatten_with_path(action_spec),
                 tf.nest.flatten(arrays),
                 strict=True,
             )
@@ -163,11 +163,8 @@ def _as_arrays(actions: Any, action_spec: Any) -> Any:
 
 def _as_array(where: str, value: np.ndarray, spec: Any) -> np.ndarray:
     array = value.astype(spec.dtype.as_numpy_dtype)
-    if not spec.shape.is_compatible_with(array.shape):
-        raise ValueError(
-            f"{where}: got shape {array.shape}, expected {spec.shape} as in "
-            "action_spec; give one action, without batch dimension."
-        )
+    remedy = "give one action, without batch dimension"
+    matching.check(where, array, spec, remedy=remedy)
     return array
 
 

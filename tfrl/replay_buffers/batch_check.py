@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.specs import matching
 from tfrl.typing import types
 
 
@@ -28,12 +29,9 @@ class BatchCheck:
           batch_size: The outer dimension of every leaf; None allows any.
         """
         self._data_spec = data_spec
+        self._outer = (batch_size,)
         self._leaves = [
-            _Leaf(
-                "/".join(map(str, path)),
-                spec.dtype,
-                tf.TensorShape([batch_size, *spec.shape]),
-            )
+            (matching.join("items", *path), spec)
             for path, spec in tree.flatten_with_path(data_spec)
         ]
 
@@ -47,36 +45,18 @@ class BatchCheck:
                 f"nested as data_spec is. {error}"
             ) from error
         checked = [
-            leaf.checked(item)
-            for leaf, item in zip(self._leaves, tf.nest.flatten(items), strict=True)
+            self._checked(where, item, spec)
+            for (where, spec), item in zip(
+                self._leaves, tf.nest.flatten(items), strict=True
+            )
         ]
         return tf.nest.pack_sequence_as(self._data_spec, checked)
 
-
-class _Leaf(NamedTuple):
-    """The dtype and shape expected at one place in the nest of items."""
-
-    path: str
-    dtype: tf.DType
-    shape: tf.TensorShape
-
-    def checked(self, item: Any) -> tf.Tensor:
-        dtype = getattr(item, "dtype", self.dtype)
-        if dtype != self.dtype and not self._casts(item):
-            raise ValueError(
-                f"items at '{self.path}': got dtype {tf.as_dtype(item.dtype).name}, "
-                f"expected {self.dtype.name}. Cast the items or change data_spec."
-            )
-        tensor = tf.convert_to_tensor(item, self.dtype)
-        if not tensor.shape.is_compatible_with(self.shape):
-            raise ValueError(
-                f"items at '{self.path}': got shape {tensor.shape}, expected "
-                f"{self.shape}: a batch of the buffer's size, then the shape in "
-                "data_spec. Reshape the items or make a buffer that fits them."
-            )
+    def _checked(self, where: str, item: Any, spec: tf.TensorSpec) -> tf.Tensor:
+        if isinstance(item, np.ndarray | np.generic):
+            item = matching.cast(item, spec)
+        has_dtype = hasattr(item, "dtype")
+        tensor = tf.convert_to_tensor(item, None if has_dtype else spec.dtype)
+        remedy = "cast the items, or give a batch of items like data_spec"
+        matching.check(where, tensor, spec, self._outer, remedy=remedy)
         return tensor
-
-    def _casts(self, item: Any) -> bool:
-        return isinstance(item, np.ndarray | np.generic) and np.can_cast(
-            item.dtype, self.dtype.as_numpy_dtype, "same_kind"
-        )

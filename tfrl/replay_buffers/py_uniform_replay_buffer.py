@@ -12,6 +12,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.replay_buffers import replay_buffer
+from tfrl.specs import matching
 from tfrl.typing import types
 from tfrl.utils import number_checks, numpy_storage
 from tfrl.utils.random_numbers import seeds
@@ -90,7 +91,7 @@ class PyUniformReplayBuffer(replay_buffer.ReplayBuffer):
                 f"nested as data_spec is. {error}"
             ) from error
         frame = [
-            _checked_leaf("/".join(map(str, path)), spec, np.asarray(item))
+            _checked_leaf(matching.join("items", *path), spec, np.asarray(item))
             for (path, spec), item in zip(
                 tree.flatten_with_path(self._data_spec),
                 tree.flatten(items),
@@ -261,21 +262,14 @@ class _RandomState(tf.train.experimental.PythonState):
         self.generator.bit_generator.state = json.loads(string_value)
 
 
-def _checked_leaf(path: str, spec: Any, item: np.ndarray) -> np.ndarray:
+def _checked_leaf(where: str, spec: Any, item: np.ndarray) -> np.ndarray:
     """Returns the frame in a batch of one, cast to the dtype of `spec`."""
     if item.ndim > 0 and item.shape[1:] == spec.shape and item.shape[0] != 1:
         raise NotImplementedError(
-            f"items at '{path}': got a batch of {item.shape[0]}; PyUniformReplayBuffer "
-            "stores one environment, a batch of 1. Add the items one by one."
+            f"{where}: got a batch of {item.shape[0]}; PyUniformReplayBuffer stores "
+            "one environment, a batch of 1. Add the items one by one."
         )
-    if item.shape != (1, *spec.shape):
-        raise ValueError(
-            f"items at '{path}': got shape {item.shape}, expected {(1, *spec.shape)}: "
-            "a batch of 1, then the shape in data_spec. Reshape the items."
-        )
-    if not np.can_cast(item.dtype, spec.dtype, "same_kind"):
-        raise ValueError(
-            f"items at '{path}': got dtype {item.dtype}, expected {spec.dtype}. Cast "
-            "the items or change data_spec."
-        )
-    return item[0].astype(spec.dtype, copy=False)
+    item = matching.cast(item, spec)
+    remedy = "cast the items, or give a batch of one item like data_spec"
+    matching.check(where, item, spec, (1,), remedy=remedy)
+    return item[0]

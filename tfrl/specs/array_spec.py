@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.specs import bounds
+from tfrl.specs import bounds, matching
 
 _MAX_INT64 = np.iinfo(np.int64).max
 
@@ -66,7 +66,7 @@ class ArraySpec:
         Lists and tuples never conform: nothing is converted.
         """
         if isinstance(array, np.ndarray | np.generic):
-            return self._dtype == array.dtype and self._matches_shape(array.shape)
+            return matching.matches(array, self)
         if isinstance(array, numbers.Number):
             return self._shape == () and self._dtype == np.dtype(type(array))
         return False
@@ -100,14 +100,6 @@ class ArraySpec:
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.name if name is None else name,
-        )
-
-    def _matches_shape(self, shape: tuple[int, ...]) -> bool:
-        if shape == self._shape:
-            return True
-        return len(shape) == len(self._shape) and all(
-            mine is None or mine == other
-            for mine, other in zip(self._shape, shape, strict=True)
         )
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tree
 
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 
 
 class Conformance:
@@ -88,43 +88,13 @@ def check_like_spec(
     check_structure(value, spec, where, mend)
     paths = tree.flatten_with_path(spec)
     for (path, leaf_spec), leaf in zip(paths, tree.flatten(value), strict=True):
-        _check_leaf(
-            np.asarray(leaf),
-            leaf_spec,
-            tuple(outer_shape),
-            "/".join((where, *map(str, path))),
-            mend,
-            bounds,
-        )
-
-
-def _check_leaf(
-    leaf: np.ndarray,
-    spec: Any,
-    outer_shape: tuple[int, ...],
-    where: str,
-    mend: str,
-    bounds: bool,
-) -> None:
-    dtype = getattr(spec.dtype, "as_numpy_dtype", spec.dtype)
-    if leaf.dtype != dtype:
-        fail(where, f"dtype {leaf.dtype}", f"{np.dtype(dtype)}", mend)
-    shape = (*outer_shape, *spec.shape)
-    if len(leaf.shape) != len(shape) or any(
-        size is not None and size != got
-        for got, size in zip(leaf.shape, shape, strict=True)
-    ):
-        fail(where, f"shape {leaf.shape}", f"{shape}", mend)
-    if not bounds or not hasattr(spec, "minimum"):
-        return
-    low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
-    if not (np.all(leaf >= low) and np.all(leaf <= high)):
-        fail(
-            where,
-            f"values in [{leaf.min()}, {leaf.max()}]",
-            f"values in [{low.min()}, {high.max()}], the bounds of the spec",
-            mend,
-        )
+        place, array = matching.join(where, *path), np.asarray(leaf)
+        try:
+            matching.check(place, array, leaf_spec, outer_shape, remedy=mend)
+            if bounds and hasattr(leaf_spec, "minimum"):
+                matching.check_bounds(place, array, leaf_spec, remedy=mend)
+        except ValueError as error:
+            raise AssertionError(str(error)) from None
 
 
 def check_same(one: Any, other: Any, where: str, expected: str, mend: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrl.specs import matching
 from tfrl.utils import nest_utils
 
 # `tf.io.decode_raw` lacks these dtypes; it decodes their bits as another dtype.
@@ -159,16 +160,12 @@ class _Leaf:
         )
 
     def _checked(self, value: np.ndarray) -> np.ndarray:
-        if self.dtype == tf.string:
-            fits = value.dtype.kind in "OSU"
-        else:
-            fits = value.dtype.newbyteorder("=") == self.dtype.as_numpy_dtype
-        if not fits or value.shape != self.shape:
-            raise ValueError(
-                f"{self.path or 'the example'}: got shape {value.shape} of "
-                f"{value.dtype}, expected shape {self.shape} of {self.dtype.name}; "
-                "encode arrays that follow the spec."
-            )
+        # Text is compared as objects, and numbers of either byte order.
+        is_text = self.dtype == tf.string and value.dtype.kind in "SU"
+        dtype = np.object_ if is_text else value.dtype.newbyteorder("=")
+        value = value.astype(dtype, copy=False)
+        where = self.path or "the example"
+        matching.check(where, value, self, remedy="encode arrays that follow the spec")
         return value
 
     def _bytes(self, value: np.ndarray) -> list[bytes]:

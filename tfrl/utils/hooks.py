@@ -31,13 +31,11 @@ class RefusesOverrides:
 
     A class lists in `_refused_overrides` the methods that its subclasses may not
     override, each with a remedy for the error text. Overrides inherited from a mixin
-    are refused too. `_hook_arguments` lists hooks that are called with positional
-    arguments, and the names of these; `_hook_keywords` hooks that are called with
-    keyword arguments. A subclass may list a hook again.
+    are refused too. `_hook_keywords` lists hooks that are called with keyword
+    arguments, and the names of these. A subclass may list a hook again.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}
-    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {}
     _hook_keywords: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -57,33 +55,24 @@ class RefusesOverrides:
                         f"{base.__name__} would ignore or break at, expected none of "
                         f"this name; {remedy}."
                     )
-        for name, arguments in _listed(cls, "_hook_arguments").items():
-            _check_arguments(cls, name, arguments, arguments, {})
-        for name, arguments in _listed(cls, "_hook_keywords").items():
-            _check_arguments(cls, name, arguments, (), dict.fromkeys(arguments))
+        # Derived classes come last, so that they prevail.
+        keywords: dict[str, Sequence[str]] = {}
+        for base in reversed(cls.__mro__):
+            keywords |= vars(base).get("_hook_keywords", {})
+        for name, arguments in keywords.items():
+            _check_keywords(cls, name, arguments)
 
 
-def _listed(cls: type, attribute: str) -> dict[str, Sequence[str]]:
-    """Returns the hooks that a class and its bases list; derived classes come first."""
-    listed: dict[str, Sequence[str]] = {}
-    for base in reversed(cls.__mro__):
-        listed |= vars(base).get(attribute, {})
-    return listed
-
-
-def _check_arguments(
-    cls: type, name: str, expected: Sequence[str], args: Any, kwargs: Any
-) -> None:
+def _check_keywords(cls: type, name: str, keywords: Sequence[str]) -> None:
     override = vars(cls).get(name)
     if not inspect.isfunction(override):
         return
     signature = inspect.signature(override)
     try:
-        signature.bind(None, *args, **kwargs)
+        signature.bind(None, **dict.fromkeys(keywords))
     except TypeError:
-        names = " by name" if kwargs else ""
         raise TypeError(
             f"{cls.__name__}.{name}: got an override with the arguments {signature}, "
-            f"expected {name}(self, {', '.join(expected)}), with which it is "
-            f"called{names}."
+            f"expected {name}(self, {', '.join(keywords)}), with which it is called by "
+            "name."
         ) from None

@@ -506,14 +506,8 @@ def test_the_target_may_be_updated_in_another_way():
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("_next_q_values", r"_compute_next_q_values\(next_time_steps, info\)"),
-        ("_best_actions", "_compute_next_q_values"),
-        ("_target_q_values", "_compute_next_q_values"),
-        ("_q_values", r"_compute_q_values\(time_steps, actions, training\)"),
         ("_td_loss", r"_td_error\(predictions, transitions\)"),
         ("_apply_loss", r"self\._apply"),
-        ("_update", r"self\._apply and self\._count"),
-        ("_check_trajectory_dimensions", "data_converter"),
     ],
 )
 def test_a_method_that_would_be_ignored_is_refused(base, name, instead):

@@ -23,14 +23,19 @@ def test_tensors_come_in_the_order_and_dtypes_of_the_specs():
     [
         ({"choice": [0]}, ValueError, r"action: got .*expected the structure of the a"),
         (
-            {"choice": "up", "force": [[0.0, 0.0]]},
+            {"choice": 1, "force": [[0.0, 0.0]]},
             ValueError,
             r"action/choice: got shape \(\), expected \(1,\)",
         ),
         (
+            {"choice": ["up"], "force": [[0.0, 0.0]]},
+            TypeError,
+            "action/choice: got dtype string, expected int32",
+        ),
+        (
             {"choice": [0], "force": [0.0, 0.0]},
             ValueError,
-            r"action/force: got shape \(2,\), expected \(1, 2\); take actions that fol",
+            r"action/force: got shape \(2,\), expected \(1, 2\); .* batch in fr",
         ),
         (
             {"choice": [0.5], "force": [[0.0, 0.0]]},

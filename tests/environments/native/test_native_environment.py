@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
@@ -114,10 +115,7 @@ CONFORMING = {
 FAST = ("CartPole-v1[7]", "MountainCarContinuous-v0[1]", "corridor[7]", "countdown[2]")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in CONFORMING],
-)
+@pytest.mark.parametrize("name", some_slow(CONFORMING, fast=FAST))
 def test_it_conforms(name):
     class Suite(testing.TFEnvironmentConformance):
         num_steps = 25
@@ -357,7 +355,11 @@ def test_eager_steps_trace_once():
 @pytest.mark.parametrize(
     ("action", "error", "message"),
     [
-        ([1], ValueError, r"action: got shape \(1,\), expected \(2,\); take"),
+        (
+            [1],
+            ValueError,
+            r"action: got shape \(1,\), expected \(2,\); cast the action",
+        ),
         ([0.5, 0.5], TypeError, "action: got dtype float32, expected int32; cast"),
     ],
 )

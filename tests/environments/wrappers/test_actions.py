@@ -236,7 +236,7 @@ def test_what_cannot_be_enumerated_is_refused(scripted, spec, limit, message):
 def test_an_enumerated_action_out_of_bounds_is_refused(scripted, action):
     environment = wrappers.EnumerateActionsWrapper(scripted(integers(5, 7)))
     environment.reset()
-    with pytest.raises(ValueError, match=rf"action: got {action}, expected .* 0 to 2"):
+    with pytest.raises(ValueError, match=rf"action: got {action}, expected a number in .0, 2"):
         environment.step(action)
 
 
@@ -389,7 +389,12 @@ def test_discretize_refuses_other_actions(scripted, spec, num_actions, message):
 
 
 @pytest.mark.parametrize(
-    ("action", "message"), [([0], "got shape"), (-1, "from 0 to 4"), (5, "from 0 to 4")]
+    ("action", "message"),
+    [
+        ([0], "got shape"),
+        (-1, r"got -1, .* in \[0, 4\]"),
+        (5, r"got 5, .* in \[0, 4\]"),
+    ],
 )
 def test_discretize_refuses_bad_actions(scripted, action, message):
     environment = wrappers.ActionDiscretizeWrapper(scripted(force()), 5)

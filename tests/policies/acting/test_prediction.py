@@ -105,19 +105,19 @@ def test_a_policy_in_python_predicts_on_arrays():
             {"place": [0, 0], "level": 0.5},
             None,
             TypeError,
-            r"observation\['level'\]: got float64, expected int32; convert it",
+            r"observation/level: got dtype float64, expected int32; convert it",
         ),
         (
             {"place": [0, 0, 0], "level": 0},
             None,
             ValueError,
-            r"\['place'\]: got the shape \[3\], expected \[2\], or \[B, ...\] of it",
+            r"observation/place: got shape \(3,\), expected \(2,\); .* a batch of all",
         ),
         (
             {"level": [1], "place": [0, 0]},
             None,
             ValueError,
-            r"\['place'\]: got the shape \[2\]",
+            r"observation/place: got shape \(2,\), expected \(None, 2\)",
         ),
         (
             {"place": [0, 0], "level": 0},

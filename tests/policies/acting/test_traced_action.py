@@ -203,7 +203,7 @@ def test_what_does_not_fit_the_specs_is_told_as_before(network):
         policy.action(time_step)
     with pytest.raises(TypeError, match="got dtype float64, expected float32"):
         policy.action(ts.restart(tf.zeros([3, 4], tf.float64), 3))
-    with pytest.raises(ValueError, match="expected outer dimensions followed by"):
+    with pytest.raises(ValueError, match=r"got shape \(3, 5\), expected \(None, 4\)"):
         policy.action(ts.restart(tf.zeros([3, 5]), 3))
 
 

@@ -11,6 +11,7 @@ import sys
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import train
 from tfrl.train.loops import placement
 
@@ -52,9 +53,7 @@ SPLIT = [
 
 
 def cases(*names):
-    return pytest.mark.parametrize(
-        "case", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in names]
-    )
+    return pytest.mark.parametrize("case", some_slow(names, slow=SLOW))
 
 
 @pytest.fixture(scope="module")

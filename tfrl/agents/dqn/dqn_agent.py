@@ -15,7 +15,7 @@ well; the target network and the greedy policy act without noise.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -95,14 +95,7 @@ class DqnAgent(tf_agent.TFAgent):
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {
-        "_best_actions": "override _compute_next_q_values(next_time_steps, info)",
-        "_next_q_values": "override _compute_next_q_values(next_time_steps, info)",
-        "_q_values": "override _compute_q_values(time_steps, actions, training)",
-        "_target_q_values": "override _compute_next_q_values(next_time_steps, info)",
         "_td_loss": "override _td_error(predictions, transitions)",
-    }
-    _hook_arguments: ClassVar[Mapping[str, Sequence[str]]] = {
-        "_td_error": ("predictions", "transitions"),
     }
 
     # Whether the online network chooses the next action that the target rates.

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.environments.boundary import action_arrays
+from tfrl.specs import matching
 
 
 def flatten(action: Any, spec: Any, batch_size: int) -> list[tf.Tensor]:
@@ -25,7 +26,7 @@ def flatten(action: Any, spec: Any, batch_size: int) -> list[tf.Tensor]:
       TypeError: If a dtype is of another kind, such as floats for integers.
     """
     return [
-        _as_tensor("/".join(("action", *map(str, path))), leaf, leaf_spec, batch_size)
+        _as_tensor(matching.join("action", *path), leaf, leaf_spec, batch_size)
         for (path, leaf_spec), leaf in zip(
             tree.flatten_with_path(spec),
             action_arrays.leaves(action, spec),
@@ -42,16 +43,11 @@ def _as_tensor(where: str, value: Any, spec: Any, batch_size: int) -> tf.Tensor:
             f"{where}: got {value!r}, expected a tensor for {spec} ({error}); pack the "
             "actions like the spec."
         ) from None
-    expected = tf.TensorShape([batch_size, *spec.shape])
-    if not expected.is_compatible_with(tensor.shape):
-        raise ValueError(
-            f"{where}: got shape {tuple(tensor.shape)}, expected {tuple(expected)}; "
-            f"take actions that follow {spec}, with the batch in front."
-        )
     dtypes = [np.dtype(t.dtype.as_numpy_dtype) for t in (tensor, spec)]
-    if not action_arrays.can_cast(*dtypes):
-        raise TypeError(
-            f"{where}: got dtype {tensor.dtype.name}, expected {spec.dtype.name}; cast "
-            "the action."
-        )
-    return tf.cast(tensor, spec.dtype)
+    if action_arrays.can_cast(*dtypes):
+        tensor = tf.cast(tensor, spec.dtype)
+    remedy = f"cast the action, or follow {spec}, with the batch in front"
+    matching.check(
+        where, tensor, spec, (batch_size,), remedy=remedy, dtype_error=TypeError
+    )
+    return tensor

@@ -8,7 +8,7 @@ import numpy as np
 import tree
 
 from tfrl.environments.boundary import leaf_checks
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 
 
 class NestCopier:
@@ -31,7 +31,7 @@ class NestCopier:
         self._field = field
         self._spec = spec
         self._leaves = [
-            (leaf_checks.join((field, *path)), leaf.dtype)
+            (matching.join(field, *path), leaf.dtype)
             for path, leaf in tree.flatten_with_path(spec)
         ]
         # The dtype of a single array; None for a nest.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.specs import array_spec, bounds
+from tfrl.specs import array_spec, bounds, matching
 
 LeafCheck = Callable[[Any], np.ndarray]
 # Takes a value, the value as an array, and a dtype; returns whether the value may be
@@ -67,12 +67,8 @@ def make(
     if must_be_finite and array_spec.is_continuous(spec):
         is_finite = bounds.finite_test(spec.dtype, shape)
     # Unlike a closure, a partial can be pickled with the environment that holds it.
-    return functools.partial(_check, join(path), spec.dtype, shape, may_cast, is_finite)
-
-
-def join(path: Sequence[Any]) -> str:
-    """Returns a path as text, such as "observation/position"."""
-    return "/".join(map(str, path))
+    where = matching.join(*path)
+    return functools.partial(_check, where, spec.dtype, shape, may_cast, is_finite)
 
 
 def flatten(
@@ -168,8 +164,8 @@ def _check(
 ) -> np.ndarray:
     if type(value) is not np.ndarray or value.dtype != dtype:
         value = _as_dtype(where, value, dtype, may_cast)
-    if value.shape != shape:
-        _check_shape(where, value.shape, shape)
+    if value.shape != shape and not matching.fits(value.shape, shape):
+        raise BrokenSpecError(where, f"shape {value.shape}, expected {shape},")
     if is_finite is not None and not is_finite(value):
         raise not_finite(where, value)
     return value
@@ -215,12 +211,3 @@ def _describe(value: Any, array: np.ndarray, dtype: np.dtype[Any]) -> str:
             lost = array[array.astype(dtype) != array]
         return f"{got} with {lost[0]}" if lost.size else got
     return got
-
-
-def _check_shape(where: str, got: tuple[int, ...], expected: tuple[Any, ...]) -> None:
-    if len(got) == len(expected) and all(
-        wanted is None or wanted == size
-        for size, wanted in zip(got, expected, strict=True)
-    ):
-        return
-    raise BrokenSpecError(where, f"shape {got}, expected {expected},")

@@ -12,7 +12,7 @@ import tree
 
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import leaf_checks
-from tfrl.specs import array_spec, bounds
+from tfrl.specs import array_spec, bounds, matching
 from tfrl.trajectories import time_step as ts
 
 # Bounds are checked at each of the first steps, and later once in a period of steps,
@@ -230,7 +230,7 @@ class TimeStepChecker:
                 if not self._is_batched and value.ndim > len(spec.shape):
                     value = value[0]
                 warnings.warn(
-                    f"{_describe_outlier(where, value, spec)} from environment "
+                    f"{where}: {matching.outlier(value, spec)}, from environment "
                     f"{self._name} at step {step}; correct the bounds in its spec (or "
                     "its Box), or clip the numbers in a wrapper. Later numbers out "
                     "of bounds cause no warning.",
@@ -281,7 +281,7 @@ def _paths(spec: ts.TimeStep) -> list[tuple[str, Any]]:
     """Returns the path and the spec of each leaf, in flat order."""
     fields = ("step_type", "reward", "discount", "observation")
     return [
-        (leaf_checks.join((field, *path)), leaf)
+        (matching.join(field, *path), leaf)
         for field in fields
         for path, leaf in tree.flatten_with_path(getattr(spec, field))
     ]
@@ -313,15 +313,3 @@ def _make_bounds_check(spec: Any) -> Callable[[np.ndarray], Any] | None:
     # Counting takes a fraction of the time of np.any.
     count = np.count_nonzero
     return lambda value: count(value < low) or count(value > high)
-
-
-def _describe_outlier(where: str, value: np.ndarray, spec: Any) -> str:
-    low, high = (
-        np.broadcast_to(bound, value.shape) for bound in (spec.minimum, spec.maximum)
-    )
-    index = tuple(np.argwhere((value < low) | (value > high))[0])
-    at = f" at index {list(map(int, index))}" if index else ""
-    return (
-        f"{where}: got {value[index]}{at}, expected a number in "
-        f"[{low[index]}, {high[index]}], the bounds of its spec,"
-    )

@@ -13,6 +13,7 @@ from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_tensors
 from tfrl.environments.native import dynamics_checks
 from tfrl.environments.native.dynamics import Dynamics
+from tfrl.specs import matching
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import nest_utils, number_checks, tracking
 from tfrl.utils.random_numbers import seeds
@@ -135,11 +136,9 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
             for value, spec in zip(tf.nest.flatten(state), specs, strict=True)
         ]
         for tensor, spec in zip(tensors, specs, strict=True):
-            if not tensor.shape.is_compatible_with(spec.shape):
-                raise ValueError(
-                    f"state: got shape {tensor.shape}, expected {spec.shape}; give one "
-                    "state for each member."
-                )
+            matching.check(
+                "state", tensor, spec, remedy="give one state for each member"
+            )
         return self._begin(tf.nest.pack_sequence_as(self._state_spec, tensors))
 
     def render(self, mode: str = "rgb_array") -> np.ndarray:

@@ -18,7 +18,7 @@ from tfrl.environments.boundary import (
 )
 from tfrl.environments.boundary.action_specs import flat_spec, one_hot_spec
 from tfrl.environments.wrappers import base
-from tfrl.specs import array_spec
+from tfrl.specs import array_spec, matching
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
@@ -487,12 +487,8 @@ def _count(number: int) -> str:
 
 
 def _check_bounds(action: np.ndarray, spec: Any) -> None:
-    """Raises a ValueError if the number of a choice is out of bounds."""
-    if np.any(action < spec.minimum) or np.any(action > spec.maximum):
-        raise ValueError(
-            f"action: got {action}, expected integers from {spec.minimum} to "
-            f"{spec.maximum}; take actions that follow the action spec."
-        )
+    remedy = "take actions that follow the action spec"
+    matching.check_bounds("action", action, spec, remedy=remedy)
 
 
 def _is_bounded_discrete(spec: Any) -> bool:

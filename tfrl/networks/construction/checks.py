@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from tfrl.specs import matching
 from tfrl.utils import nest_utils
 
 
@@ -34,60 +35,38 @@ def check_nest(tensors: Any, specs: Any, where: str) -> Any:
     for i, (tensor, spec) in enumerate(
         zip(flat_tensors, tf.nest.flatten(specs), strict=True)
     ):
-        if _fits(tensor, spec):
+        if hasattr(tensor, "dtype") and matching.matches(tensor, spec, None):
             continue
         converted = _converted(tensor, spec)
-        if not _fits(converted, spec):
-            path = "/".join(map(str, tree.flatten_with_path(specs)[i][0]))
-            raise ValueError(
-                f"{where}{f' at {path!r}' if path else ''}: got dtype "
-                f"{_dtype_name(converted)} and shape {np.shape(converted)}, expected "
-                f"dtype {spec.dtype.name} and inner shape {spec.shape} behind the "
-                "outer dimensions; cast or reshape it, or build the network for it."
-            )
+        place = matching.join(where, *tree.flatten_with_path(specs)[i][0])
+        remedy = "cast or reshape it, or build the network for it"
+        matching.check(place, converted, spec, None, remedy=remedy)
         flat_tensors[i], is_converted = converted, True
     if is_converted:
         tensors = tf.nest.pack_sequence_as(tensors, flat_tensors)
     return tensors
 
 
-def _fits(tensor: Any, spec: Any) -> bool:
-    """Whether a tensor or array has a spec's dtype, and its shape as inner shape."""
-    try:
-        shape, dtype = tf.TensorShape(tensor.shape), tf.as_dtype(tensor.dtype)
-    except (AttributeError, TypeError):  # Numbers, and arrays of objects.
-        return False
-    inner_rank = spec.shape.rank
-    return dtype == spec.dtype and (
-        shape.rank is None
-        or inner_rank is None
-        or (
-            shape.rank >= inner_rank
-            and shape[shape.rank - inner_rank :].is_compatible_with(spec.shape)
-        )
-    )
-
-
 def _converted(value: Any, spec: Any) -> Any:
     """Converts an array or number to a tensor of the spec's dtype, if that is safe.
 
-    A tensor is returned unchanged, as are numbers that the dtype cannot hold.
+    A tensor is returned unchanged, as are arrays that the dtype cannot hold.
     """
-    if not isinstance(value, np.ndarray | np.generic | int | float):
+    if hasattr(value, "dtype") and not isinstance(value, np.ndarray | np.generic):
         return value
     array = np.asarray(value)
     try:
         given = tf.as_dtype(array.dtype)
     except TypeError:
-        return value
+        return array
     if not (
         (spec.dtype.is_floating and (given.is_floating or given.is_integer))
         or (spec.dtype.is_integer and given.is_integer)
     ):
-        return value
+        return array
     cast = array.astype(spec.dtype.as_numpy_dtype)
     if spec.dtype.is_integer and not np.array_equal(cast, array):
-        return value
+        return array
     return tf.convert_to_tensor(cast)
 
 
@@ -113,13 +92,6 @@ def _as_array(part: Any) -> Any:
     if isinstance(part, list) and not nest_utils.has_tensors(part):
         return np.asarray(part)
     return part
-
-
-def _dtype_name(value: Any) -> str:
-    dtype = getattr(value, "dtype", None)
-    return str(
-        np.asarray(value).dtype if dtype is None else getattr(dtype, "name", dtype)
-    )
 
 
 def _describe(leaf: Any) -> str:

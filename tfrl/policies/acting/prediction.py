@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.specs import tensor_spec
+from tfrl.specs import matching, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -127,24 +127,21 @@ def _conform(observation: Any, spec: Any) -> Any:
         raise ValueError(
             f"observation: its structure differs from the spec {spec}: {error}"
         ) from None
-    arrays, ranks = [], set()
+    arrays: list[np.ndarray] = []
+    outer: tuple[None, ...] = ()
     for (path, leaf_spec), leaf in zip(
         tree.flatten_with_path(spec), leaves, strict=True
     ):
-        name = "observation" + "".join(f"[{key!r}]" for key in path)
-        array, dtype = np.asarray(leaf), leaf_spec.dtype.as_numpy_dtype
-        shape = tuple(leaf_spec.shape)
-        if not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise TypeError(
-                f"{name}: got {array.dtype}, expected {np.dtype(dtype).name}; convert "
-                "it."
-            )
-        rank = array.ndim - len(shape)
-        ranks.add(rank)
-        if rank not in (0, 1) or len(ranks) > 1 or array.shape[rank:] != shape:
-            raise ValueError(
-                f"{name}: got the shape {list(array.shape)}, expected {list(shape)}, "
-                f"or [B, ...] of it for a batch of all observations."
-            )
-        arrays.append(array.astype(dtype, copy=False))
+        array = matching.cast(np.asarray(leaf), leaf_spec)
+        if not arrays and array.ndim > leaf_spec.shape.rank:
+            outer = (None,)
+        matching.check(
+            matching.join("observation", *path),
+            array,
+            leaf_spec,
+            outer,
+            remedy="convert it, and give a batch of all observations or of none",
+            dtype_error=TypeError,
+        )
+        arrays.append(array)
     return tree.unflatten_as(spec, arrays)

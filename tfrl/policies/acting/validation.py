@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.specs import matching
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -46,13 +47,24 @@ def conform(
         values, specs, message=f"{where}: does not have the structure of its spec"
     )
     values = tf.nest.map_structure(composite.as_tensor, values)
-    outer_rank: tuple[str, int] | None = None
+    outer: tuple[None, ...] | None = None
     for (path, value), spec in zip(
         nest_utils.flatten_with_joined_paths(values),
         tf.nest.flatten(specs),
         strict=True,
     ):
-        outer_rank = _check_leaf(f"{where} {path}".rstrip(), value, spec, outer_rank)
+        if not isinstance(spec, tf.TensorSpec):  # Sparse and ragged tensors.
+            continue
+        matching.check(
+            f"{where} {path}".rstrip(),
+            value,
+            spec,
+            outer,
+            remedy="cast it, give all the same batch dimensions, or change the spec",
+            dtype_error=TypeError,
+        )
+        if outer is None and None not in (value.shape.rank, spec.shape.rank):
+            outer = (None,) * (value.shape.rank - spec.shape.rank)
     return values
 
 
@@ -86,33 +98,3 @@ def check_policy_step(
             "policy_step_spec"
         ),
     )
-
-
-def _check_leaf(
-    where: str, value: Any, spec: Any, outer_rank: tuple[str, int] | None
-) -> tuple[str, int] | None:
-    """Checks one tensor; returns the outer rank that later tensors must have."""
-    if not isinstance(spec, tf.TensorSpec):  # Sparse and ragged tensors.
-        return outer_rank
-    if value.dtype != spec.dtype:
-        raise TypeError(
-            f"{where}: got dtype {value.dtype.name}, expected {spec.dtype.name}; cast "
-            "it, or change the spec."
-        )
-    if value.shape.rank is None or spec.shape.rank is None:
-        return outer_rank
-    rank = value.shape.rank - spec.shape.rank
-    if rank < 0 or not value.shape[rank:].is_compatible_with(spec.shape):
-        raise ValueError(
-            f"{where}: got shape {value.shape}, expected outer dimensions followed by "
-            f"{spec.shape}; add the batch dimension, or change the spec."
-        )
-    if outer_rank is None:
-        return where, rank
-    if rank != outer_rank[1]:
-        raise ValueError(
-            f"{where}: got shape {value.shape}, that is {rank} outer dimensions before "
-            f"{spec.shape}, expected {outer_rank[1]} as in {outer_rank[0]}; give all "
-            "of them the same batch dimensions."
-        )
-    return outer_rank

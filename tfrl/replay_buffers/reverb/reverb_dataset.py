@@ -11,6 +11,7 @@ import tree
 
 from tfrl import replay_service
 from tfrl.replay_service.sampling import generator
+from tfrl.specs import matching
 
 
 def make_reverb_dataset(
@@ -169,23 +170,18 @@ def check_signature(
         return
     found = tf.nest.flatten(signature)
     expected = tree.flatten_with_path(data_spec)
-    where = f"data_spec: the signature of table {table_name!r} has"
+    where = f"data_spec: the signature of table {table_name!r}"
     remedy = (
         "make the table with tensor_spec.add_outer_dim(data_spec, sequence_length), or "
-        "give the buffer the specs of the table's items."
+        "give the buffer the specs of the table's items"
     )
     if len(found) != len(expected):
         raise ValueError(
-            f"{where} {len(found)} tensors, expected {len(expected)}; {remedy}"
+            f"{where}: got {len(found)} tensors, expected {len(expected)}; {remedy}."
         )
     for given, (path, spec) in zip(found, expected, strict=True):
-        shape = tf.TensorShape([sequence_length, *spec.shape])
-        if given.dtype != spec.dtype or not shape.is_compatible_with(given.shape):
-            raise ValueError(
-                f"{where} {given.dtype.name} {given.shape} at "
-                f"'{'/'.join(map(str, path))}', expected {spec.dtype.name} {shape}; "
-                f"{remedy}"
-            )
+        place = matching.join(where, *path)
+        matching.check(place, given, spec, (sequence_length,), remedy=remedy)
 
 
 @tf.autograph.experimental.do_not_convert

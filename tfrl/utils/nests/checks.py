@@ -6,11 +6,13 @@ module arrays count as tensors, and an `ArraySpec` counts as a spec.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl.specs import matching
 from tfrl.utils import composite
 from tfrl.utils.nests.structure import (
     assert_same_structure,
@@ -79,7 +81,10 @@ def assert_matching_dtypes_and_inner_shapes(
     if allow_extra_fields:
         tensors_or_specs = prune_extra_keys(specs, tensors_or_specs)
     _assert_leaves_match(
-        tensors_or_specs, specs, _fits, (f"{caller}", tensors_name, specs_name)
+        tensors_or_specs,
+        specs,
+        functools.partial(matching.fits, outer=None),
+        (f"{caller}", tensors_name, specs_name),
     )
 
 
@@ -226,15 +231,6 @@ def _assert_leaves_match(
         )
 
 
-def _fits(tensor_shape: tf.TensorShape, inner_shape: tf.TensorShape) -> bool:
-    """Returns whether `tensor_shape` ends in `inner_shape`, or a rank is unknown."""
-    if inner_shape.rank in (0, None) or tensor_shape.rank is None:
-        return True
-    if inner_shape.rank > tensor_shape.rank:
-        return False
-    return inner_shape.is_compatible_with(tensor_shape[-inner_shape.rank :])
-
-
 def _outer_ranks(tensors: Any, specs: Any, check_dtypes: bool) -> list[int]:
     """Returns each tensor's number of outer dimensions, which must be equal."""
     pairs = _pairs(tensors, specs, "Tensors and specs do not have matching structures")
@@ -251,7 +247,7 @@ def _outer_ranks(tensors: Any, specs: Any, check_dtypes: bool) -> list[int]:
     if all(pair.spec_shape.is_compatible_with(pair.shape) for pair in pairs):
         return [0] * len(pairs)
     outer_ranks = [pair.shape.rank - pair.spec_shape.rank for pair in pairs]
-    fit = all(_fits(pair.shape, pair.spec_shape) for pair in pairs)
+    fit = all(matching.fits(pair.shape, pair.spec_shape, None) for pair in pairs)
     if len(set(outer_ranks)) > 1 or not fit:
         raise ValueError(
             "Received a mix of batched and unbatched Tensors, or Tensors are not "

@@ -1,12 +1,10 @@
 """Checks that concurrent writers and samplers lose, tear and leak nothing.
 
-    python -m benchmarks.service_stress --seconds=60
-
 Every writer and every sampler works on three tables at the same time: a queue, each of
 whose items is sampled once; a table whose limiter bounds the samples per insert; and a
 table of images that evicts all the time. Half of the processes share memory with the
 server, the others use TCP. The contents of a step identify it, so that torn or mixed
-steps are found. It prints its counts; the exit status is 1 if something is wrong.
+steps are found.
 """
 
 from __future__ import annotations
@@ -17,19 +15,19 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks import check_command, processes
+from benchmarks import processes
 from benchmarks.workers import memory
 
 SAMPLES_PER_INSERT, MIN_SIZE, ERROR_BUFFER = 4.0, 100, 600.0
 _SIZES = {"queue": 500, "ratio": 2_000, "images": 300}
 _IMAGE = (84, 84)
 _LENGTH = 3
-_WORKER = "benchmarks.workers.stressing"
+_WORKER = "tests.replay_service.stress_worker"
 _POLL = 0.1  # Seconds.
 _PATIENCE = 120.0  # Seconds for workers to end after their working time.
 
@@ -121,7 +119,6 @@ def stress(
     writers: int = 4,
     samplers: int = 2,
     dataset: bool = False,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
     """Runs writers and samplers.
 
@@ -130,7 +127,6 @@ def stress(
       writers: The number of writing processes.
       samplers: The number of sampling processes.
       dataset: Whether the first sampler takes images from a `TrajectoryDataset`.
-      say: Prints a line for the reader.
 
     Raises:
       RuntimeError: A worker fails, for example because of a torn step.
@@ -159,7 +155,7 @@ def stress(
             for i in range(samplers)
         ]
         started += sampling
-        return _watch(server, writing, sampling, seconds, say)
+        return _watch(server, writing, sampling, seconds)
     finally:
         for process in started:
             process.kill()
@@ -172,7 +168,6 @@ def _watch(
     writing: list[subprocess.Popen[str]],
     sampling: list[subprocess.Popen[str]],
     seconds: float,
-    say: Callable[[str], None],
 ) -> Findings:
     findings = Findings()
     client = server.localhost_client()
@@ -199,11 +194,6 @@ def _watch(
         findings.queued += [tuple(item) for item in result["queued"]]
         findings.grown.append(result["grown"])
     _note(findings, client.server_info())
-    say(
-        f"{sum(findings.written.values()):,} items written, "
-        f"{sum(findings.sampled.values()):,} sampled, {len(findings.queued):,} through "
-        f"the queue; server {findings.held[-1] / 1e6:.0f} MB"
-    )
     return findings
 
 
@@ -252,20 +242,3 @@ def _signature(name: str) -> Any:
     if name == "images":
         signature["image"] = spec(*_IMAGE, dtype=np.uint8)
     return signature
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the check; returns the exit status."""
-    parser = check_command.parser("service_stress", __doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--writers", type=int, default=4)
-    parser.add_argument("--samplers", type=int, default=2)
-    options = parser.parse_args(arguments)
-    findings = stress(
-        options.seconds, options.writers, options.samplers, dataset=True, say=print
-    )
-    return check_command.conclude(findings.faults())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

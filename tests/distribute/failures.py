@@ -1,30 +1,24 @@
-"""Checks what a run with actors loses if one of its processes fails, and for how long.
+"""What a run with actors loses if one of its processes fails, and for how long.
 
-    python -m benchmarks.distribute_failures
-    python -m benchmarks.distribute_failures --roles=actor,shard --faults=SIGKILL
-
-Each role fails in each way at three moments: before it has handed anything on, while a
+A role fails in one way at three moments: before it has handed anything on, while a
 checkpoint is written, and shortly before the end of the run. Two actors in environments
 whose frames are numbered, two replay servers, a learner and an evaluator run as on one
-host; the calling process is the coordinator. A line gives the moment, whether the
-others went on meanwhile, and the seconds until the role was back. At the end of a run,
-the items in the servers' last checkpoints are counted: no frame may be there twice. A
-frame may be missing only if a failed server had not saved or not confirmed it. For a
-killed server, these are the frames after its checkpoint; for a stopped server, the
-frames of the last two calls of its actors. One more frame may be missing when an actor
-goes back to its server, and an actor may lose the frames of one call. The exit status
-is 1 if an outcome is wrong.
+host; the calling process is the coordinator. A printed line gives the moment, whether
+the others went on meanwhile, and the seconds until the role was back. At the end of a
+run, the items in the servers' last checkpoints are counted: no frame may be there
+twice. A frame may be missing only if a failed server had not saved or not confirmed it.
+For a killed server, these are the frames after its checkpoint; for a stopped server,
+the frames of the last two calls of its actors. One more frame may be missing when an
+actor goes back to its server, and an actor may lose the frames of one call.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import itertools
 import os
 import pathlib
-import secrets
 import shutil
 import signal
 import subprocess
@@ -36,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import tree
-from typing_extensions import override
 
 from benchmarks import noting, processes
 
@@ -58,10 +51,6 @@ _STEP = 0.005  # Seconds of a step, and of an update at least.
 _NEAR_END = 40  # Iterations before the end, which wait for the last failure.
 _SLOW = 3.0  # Seconds of such an iteration.
 _MOST_LEFT = 5.0  # Seconds for which processes may outlive the run.
-
-
-class Failure(AssertionError):
-    """An outcome is wrong."""
 
 
 # The functions of the run's processes.
@@ -127,7 +116,6 @@ def _make_environment(seed: int) -> Any:
         def _reset(self) -> ts.TimeStep:
             return ts.restart(self._observe())
 
-        @override
         def _step(self, action: Any) -> ts.TimeStep:
             time.sleep(_STEP)
             _fail_if_told("actor")
@@ -198,7 +186,7 @@ def _make_run_settings(agent: Any) -> dict[str, Any]:
     }
 
 
-def _run(folder: pathlib.Path, length: int) -> None:
+def _run(folder: pathlib.Path) -> None:
     """Is the calling process of the run, whose members are noted in the folder."""
     from tfrl import distribute, train
 
@@ -224,7 +212,7 @@ def _run(folder: pathlib.Path, length: int) -> None:
         experiment,
         train.RunDirectory(folder / "run", {}),
         num_actors=2,
-        num_iterations=length,
+        num_iterations=_LENGTH,
         num_shards=2,
         evaluator=True,
         launcher=noting.NotingLauncher(folder, distribute.LocalLauncher()),
@@ -238,19 +226,17 @@ def _run(folder: pathlib.Path, length: int) -> None:
 class Watched:
     """A run in a process of its own, some of whose processes the driver makes fail."""
 
-    def __init__(self, folder: pathlib.Path, length: int = _LENGTH) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         """Starts the run in a folder."""
         self.folder = folder
-        self._length = length
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
         """Starts the run, or starts it again."""
-        command = [sys.executable, "-m", "benchmarks.distribute_failures"]
         with (self.folder / "output").open("ab") as output:
             self._process = subprocess.Popen(
-                [*command, f"--run={self.folder}", f"--length={self._length}"],
+                [sys.executable, "-m", "tests.distribute.failures", str(self.folder)],
                 cwd=processes.ROOT,
                 env={**os.environ, _FOLDER: str(self.folder)},
                 stdout=output,
@@ -326,7 +312,7 @@ class Watched:
         while not condition():
             if time.monotonic() - start > _PATIENCE:
                 text = (self.folder / "output").read_text()[-2000:]
-                raise Failure(f"no {what} within {_PATIENCE:g} s; output:\n{text}")
+                raise AssertionError(f"no {what} in {_PATIENCE:g} s; output:\n{text}")
             time.sleep(0.001)
         return time.monotonic() - start
 
@@ -432,34 +418,27 @@ def audit(
     return Audit(int(np.sum(counts > 1)), missing, unexplained, lost)
 
 
-def run_case(role: str, fault: str, say: Callable[[str], None]) -> bool:
-    """Makes a role fail at each moment of one run; returns whether all was right."""
-    with tempfile.TemporaryDirectory() as name:
-        run = Watched(pathlib.Path(name))
-        try:
-            return _Case(run, role, fault, say).play()
-        except Failure as failure:
-            say(f"{role:<12}{fault:<10}WRONG: {failure}")
-            return False
-        finally:
-            noting.kill([run.process.pid, *noting.descendants(run.process.pid)])
-            run.process.wait()
+def run_case(role: str, fault: str, folder: pathlib.Path) -> None:
+    """Makes a role fail at each moment of one run, and checks the outcome."""
+    run = Watched(folder)
+    try:
+        _Case(run, role, fault).play()
+    finally:
+        noting.kill([run.process.pid, *noting.descendants(run.process.pid)])
+        run.process.wait()
 
 
 class _Case:
     """A run in which one role fails in one way, at each moment."""
 
-    def __init__(
-        self, run: Watched, role: str, fault: str, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, run: Watched, role: str, fault: str) -> None:
         self._run = run
         self._role = role
         self._fault = fault
-        self._say = say
         self._killed: list[int] = []
         self._losses: list[Losses] = []
 
-    def play(self) -> bool:
+    def play(self) -> None:
         """Plays the moments in turn, and counts the frames at the end."""
         run, role = self._run, self._role
         (run.folder / "hold").touch()
@@ -472,14 +451,13 @@ class _Case:
         self._at("end")
         (run.folder / "hold").unlink()
         run.until("finish", lambda: run.process.poll() is not None)
-        if run.process.returncode:
-            raise Failure(f"the run has ended with status {run.process.returncode}")
+        assert run.process.returncode == 0
         found = audit(run.folder, self._killed, self._losses)
-        is_wrong = found.doubled or found.unexplained
+        print(f"{role:<12}{self._fault:<10}{found}")
+        assert not found.doubled, found
+        assert not found.unexplained, found
         # An actor loses one call; of the last frame no item can begin.
-        is_wrong = is_wrong or (role == "actor" and found.lost > _PULL_PERIOD + 1)
-        self._say(f"{role:<12}{self._fault:<10}{'WRONG: ' * bool(is_wrong)}{found}")
-        return not is_wrong
+        assert role != "actor" or found.lost <= _PULL_PERIOD + 1, found
 
     @property
     def _ends_run(self) -> bool:
@@ -508,8 +486,7 @@ class _Case:
         if self._ends_run:
             run.until("end of the run", lambda: run.process.poll() is not None)
             left = run.until("end of the others", lambda: not noting.running(others))
-            if left > _MOST_LEFT:
-                raise Failure(f"processes were left over for {left:.1f} s")
+            assert left <= _MOST_LEFT, f"processes were left over for {left:.1f} s"
             run.start()
         elif self._fault == "SIGSTOP":
             time.sleep(_STOPPED)
@@ -527,9 +504,7 @@ class _Case:
             went_on = "go on"
         else:
             went_on = "wait"
-        self._say(
-            f"{role:<12}{self._fault:<10}{moment:<12}{went_on:<22}{seconds:6.1f} s"
-        )
+        print(f"{role:<12}{self._fault:<10}{moment:<12}{went_on:<22}{seconds:6.1f} s")
 
     def _least_kept(self) -> dict[int, int]:
         """Returns, by actor, up to which frame the failed server has kept all."""
@@ -584,30 +559,5 @@ class _Case:
         return run.progress(role)[1] > (_PULL_PERIOD if is_new else before[1])
 
 
-def main() -> int:
-    """Plays the cases; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.distribute_failures", description=__doc__
-    )
-    parser.add_argument("--roles", default=",".join(ROLES))
-    parser.add_argument("--faults", default=",".join(FAULTS))
-    parser.add_argument("--run", type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--length", type=int, default=_LENGTH, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    # The servers of a run let this process's clients in, too.
-    os.environ.setdefault("TFRL_REPLAY_TOKEN", secrets.token_hex(32))
-    if options.run is not None:
-        _run(options.run, options.length)
-        return 0
-    results = [
-        run_case(role, fault, lambda line: print(line, flush=True))
-        for role in options.roles.split(",")
-        for fault in options.faults.split(",")
-        # No code of a user runs in a replay server.
-        if (role, fault) != ("shard", "exception")
-    ]
-    return 0 if all(results) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    _run(pathlib.Path(sys.argv[1]))

@@ -1,10 +1,7 @@
 """Checks that every item is inserted once while connections break all the time.
 
-    python -m benchmarks.service_connections --seconds=10
-
 Writers and a sampler reach the server through a relay that repeatedly breaks one of
-their connections. It prints its counts; the exit status is 1 if an item is missing or
-there twice, or if a writer or the sampler failed.
+their connections.
 """
 
 from __future__ import annotations
@@ -12,17 +9,15 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import os
 import random
 import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 
-from benchmarks import check_command
 from tfrl import replay_service as reverb
 from tfrl.replay_service.transport import connection
 
@@ -124,9 +119,7 @@ class Findings:
         return [what for what, is_right in checks.items() if not is_right]
 
 
-def disturb(
-    seconds: float, seed: int = 0, say: Callable[[str], None] = lambda _: None
-) -> Findings:
+def disturb(seconds: float, seed: int = 0) -> Findings:
     """Runs writers and a sampler for `seconds` while their connections break."""
     table = reverb.Table(
         "items",
@@ -139,22 +132,17 @@ def disturb(
     findings = Findings()
     relay = Relay(server.port)
     try:
-        with _only_tcp():
-            _work(findings, relay, seconds, random.Random(seed))
-            client = server.localhost_client()
-            items: dict[int, int] = {}
-            size = client.server_info()["items"].current_size
-            while len(items) < size:
-                for info, data in client.sample("items", size, emit_timesteps=False):
-                    items[info.key] = int(data[0][0])
+        _work(findings, relay, seconds, random.Random(seed))
+        client = server.localhost_client()
+        items: dict[int, int] = {}
+        size = client.server_info()["items"].current_size
+        while len(items) < size:
+            for info, data in client.sample("items", size, emit_timesteps=False):
+                items[info.key] = int(data[0][0])
         findings.there.update(items.values())
     finally:
         relay.close()
         server.stop()
-    say(
-        f"{len(findings.written):,} items written, {findings.sampled:,} sampled, "
-        f"{findings.breaks} connections broken"
-    )
     return findings
 
 
@@ -204,29 +192,8 @@ def _sample(findings: Findings, address: str, end: float) -> None:
             findings.sampled += 1
 
 
-@contextlib.contextmanager
-def _only_tcp() -> Iterator[None]:
-    """Makes clients use the relay instead of the server's local socket."""
-    before = os.environ.get(connection.TRANSPORT_VARIABLE)
-    os.environ[connection.TRANSPORT_VARIABLE] = "tcp"
-    try:
-        yield
-    finally:
-        del os.environ[connection.TRANSPORT_VARIABLE]
-        if before is not None:
-            os.environ[connection.TRANSPORT_VARIABLE] = before
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the check; returns the exit status."""
-    parser = check_command.parser("service_connections", __doc__)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    return check_command.conclude(
-        disturb(options.seconds, options.seed, print).faults()
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.mark.slow
+def test_every_item_goes_in_once_when_connections_break_all_the_time(monkeypatch):
+    # Clients use the relay instead of the server's local socket.
+    monkeypatch.setenv(connection.TRANSPORT_VARIABLE, "tcp")
+    assert disturb(10.0).faults() == []

@@ -1,6 +1,6 @@
 """Writers and samplers of items whose contents identify them.
 
-    python -m benchmarks.workers.stressing '{"role": "writer", ...}'
+    python -m tests.replay_service.stress_worker '{"role": "writer", ...}'
 
 Each prints a line of JSON at its end. A writer works for the given seconds, a sampler
 until its standard input ends.

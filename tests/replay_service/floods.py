@@ -1,14 +1,10 @@
 """Sends a replay server far more than it may hold; other clients must not notice.
 
-    python -m benchmarks.service_floods
-
 Each flood is something that a client can send, most of them without a greeting: 64 MB
 of JSON, items that are refused, each with a layout of its own, connections that stay
 silent, messages and handshakes that never end. Meanwhile another client asks the server
-for its tables. For each flood, the script prints the longest time that this client
-waited, and the memory by which the server grew; the exit status is 1 if one is too
-large. `--tls_certificate` and `--tls_key` name files for TLS; then only the floods over
-TCP are sent. The certificate has to be valid for "localhost" and its own root.
+for its tables. Neither the longest time that this client waits, nor the memory by which
+the server grows, may be large. With TLS only the floods over TCP are sent.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ import random
 import socket
 import ssl
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import check_command, service_fuzz
 from benchmarks.workers import memory
+from tests.replay_service import fuzz
 from tfrl.replay_service.transport import wire
 
 _LENGTH = struct.Struct("<I")
@@ -39,7 +34,6 @@ _LONGEST_WAIT = 2.0  # Seconds that another client may wait.
 _MOST_GROWTH = 128e6  # Bytes that a flood may add to the server.
 _PAUSE = 0.005  # Seconds between two requests of the other client.
 _HELD = 0.3  # Seconds for which connections stay open.
-_SETTLED = 0.2  # Seconds after which a flood should have left no traces.
 
 Send = Callable[[], str]  # Sends a flood, and returns how the server answered.
 Connect = Callable[[], socket.socket]
@@ -53,23 +47,13 @@ class Finding:
       name: The name of the flood.
       longest: The longest time in seconds that another client waited.
       peak: The bytes by which the server grew while it was flooded.
-      kept: The bytes by which it was larger afterwards.
       answer: The server's answer.
     """
 
     name: str
     longest: float = 0.0
     peak: int = 0
-    kept: int = 0
     answer: str = ""
-
-    def __str__(self) -> str:
-        """Returns the measurements on one line."""
-        return (
-            f"{self.name:34} longest wait {self.longest:6.2f} s, growth "
-            f"{self.peak / 1e6:7.1f} MB, afterwards {self.kept / 1e6:7.1f} MB: "
-            f"{self.answer:.90}"
-        )
 
     def faults(self) -> list[str]:
         """Returns a line for each fault."""
@@ -91,10 +75,10 @@ class Target:
         Args:
           pair: The certificate chain and the private key for TLS, or None.
         """
-        self.server = service_fuzz.make_server(pair)
+        self.server = fuzz.make_server(pair)
         self.port = self.server.port
         roots = None if pair is None else pair[0]
-        self._streams = service_fuzz.RemoteStreams(self.port, random.Random(0), roots)
+        self._streams = fuzz.RemoteStreams(self.port, random.Random(0), roots)
         self.local: Mapping[str, Any] | None = self._streams.greet()["local"]
 
     @property
@@ -291,16 +275,11 @@ _OF_SOCKET = (
 )
 
 
-def flood(
-    share: float = 1.0,
-    say: Callable[[str], None] = lambda _: None,
-    pair: tuple[bytes, bytes] | None = None,
-) -> list[Finding]:
+def flood(share: float, pair: tuple[bytes, bytes] | None = None) -> list[Finding]:
     """Floods a new server in each way; returns the findings.
 
     Args:
       share: The share of each flood that is sent.
-      say: Called with a line for each finding.
       pair: See `Target`.
     """
     findings = []
@@ -311,7 +290,6 @@ def flood(
                 continue  # TLS does not change what comes over the socket.
             send = prepare(target, int(size * share))
             findings.append(_measured(name, target, send))
-            say(str(findings[-1]))
     finally:
         target.server.stop()
     return findings
@@ -345,8 +323,6 @@ def _measured(name: str, target: Target, send: Send) -> Finding:
         done.set()
         for thread in threads:
             thread.join()
-    time.sleep(_SETTLED)
-    finding.kept = memory.held(target.pid) - before
     return finding
 
 
@@ -398,7 +374,7 @@ def _asking(connect: Connect, messages: Sequence[bytes]) -> Send:
 
 def _read(connection: socket.socket, answers: list[bytes]) -> None:
     with contextlib.suppress(OSError):
-        while (message := service_fuzz.received(connection)) is not None:
+        while (message := fuzz.received(connection)) is not None:
             answers[:] = [message]
 
 
@@ -406,19 +382,3 @@ def _text(message: bytes) -> str:
     """Returns the text of an error, or the kind of another message."""
     frame = wire.decode(message)
     return str(frame.meta.get("message", f"a message of kind {frame.kind}"))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the check; returns the exit status."""
-    parser = check_command.parser("service_floods", __doc__)
-    parser.add_argument("--share", type=float, default=1.0)
-    service_fuzz.add_tls(parser)
-    options = parser.parse_args(arguments)
-    findings = flood(options.share, print, service_fuzz.tls_pair(options))
-    return check_command.conclude(
-        list(itertools.chain(*(f.faults() for f in findings)))
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,11 @@
-"""What the audit of a run with failures calls an error."""
+"""Runs whose processes are killed and stopped."""
+
+import secrets
 
 import numpy as np
 import pytest
 
-from benchmarks import distribute_failures
+from tests.distribute import failures
 
 
 def frames(number, *ranges):
@@ -30,6 +32,26 @@ def test_missing_frames_need_a_failure_that_explains_them(
     held, losses, expected, monkeypatch, tmp_path
 ):
     servers = np.array(held)[::2], np.array(held)[1::2]
-    monkeypatch.setattr(distribute_failures, "frames_written", lambda _: servers)
-    found = distribute_failures.audit(tmp_path, [], losses)
+    monkeypatch.setattr(failures, "frames_written", lambda _: servers)
+    found = failures.audit(tmp_path, [], losses)
     assert (found.doubled, found.missing, found.unexplained) == expected
+
+
+# No code of a user runs in a replay server.
+CASES = [
+    (role, fault)
+    for role in failures.ROLES
+    for fault in failures.FAULTS
+    if (role, fault) != ("shard", "exception")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("role", "fault"), CASES)
+def test_a_process_that_fails_comes_back_and_loses_no_more_than_told(
+    role, fault, monkeypatch, tmp_path
+):
+    # The servers of the run let this process's clients in, too.
+    monkeypatch.setenv("TFRL_REPLAY_TOKEN", secrets.token_hex(32))
+    failures.run_case(role, fault, tmp_path)

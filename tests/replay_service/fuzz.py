@@ -1,22 +1,14 @@
 """Sends invalid messages to a replay server, which must neither end nor grow.
 
-    python -m benchmarks.service_fuzz --messages=10000
-
 Messages of every kind are truncated, extended, changed in some bytes or in their JSON,
 sent in any order or without a greeting; and some lengths are announced without the
 message. Half of them go over TCP, half over the local socket. Some connections over TCP
-begin with other bytes than they should. Between them the server has to answer valid
-requests. It prints its measurements; the exit status is 1 if one is wrong.
-
-    python -m benchmarks.service_fuzz --tls_certificate=chain.pem --tls_key=key.pem
-
-does the same with TLS, where some connections begin or end with bytes that are not
-encrypted. The certificate has to be valid for "localhost" and its own root.
+begin with other bytes than they should; with TLS, some begin or end with bytes that are
+not encrypted. Between them the server has to answer valid requests.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import dataclasses
@@ -25,17 +17,14 @@ import random
 import socket
 import ssl
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks import check_command
 from benchmarks.workers import memory
 from tfrl import replay_service as reverb
-from tfrl.replay_service import server_settings
 from tfrl.replay_service.transport import framing, preamble, tls, wire
 
 _TABLES = ("table", "other")
@@ -105,17 +94,13 @@ def make_server(pair: tuple[bytes, bytes] | None = None) -> reverb.Server:
 
 
 def fuzz(
-    messages: int,
-    seed: int = 0,
-    say: Callable[[str], None] = lambda _: None,
-    pair: tuple[bytes, bytes] | None = None,
+    messages: int, seed: int = 0, pair: tuple[bytes, bytes] | None = None
 ) -> Findings:
     """Sends `messages` invalid messages to a new server.
 
     Args:
       messages: Their number.
       seed: The seed of their contents.
-      say: Called with a line of measurements.
       pair: See `make_server`.
     """
     server = make_server(pair)
@@ -144,7 +129,6 @@ def fuzz(
         findings.open_files = _settled(lambda: _open_files(pid) - files)
     finally:
         server.stop()
-    say(str(findings))
     return findings
 
 
@@ -464,30 +448,3 @@ def _is_running(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def add_tls(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that name the files which `tls_pair` reads."""
-    parser.add_argument("--tls_certificate")
-    parser.add_argument("--tls_key")
-
-
-def tls_pair(options: argparse.Namespace) -> tuple[bytes, bytes] | None:
-    """Returns the certificate chain and the private key, or None."""
-    texts = server_settings.read_tls(options.tls_certificate, options.tls_key)
-    return None if texts is None else (texts[0].encode(), texts[1].encode())
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the check; returns the exit status."""
-    parser = check_command.parser("service_fuzz", __doc__)
-    parser.add_argument("--messages", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    add_tls(parser)
-    options = parser.parse_args(arguments)
-    findings = fuzz(options.messages, options.seed, print, tls_pair(options))
-    return check_command.conclude(findings.faults())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

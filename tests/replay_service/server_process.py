@@ -11,7 +11,7 @@ from benchmarks import processes
 _PATIENCE = 60.0  # Seconds for it to end.
 
 
-class ServerCommand:
+class ServerProcess:
     """A replay server that was started by the command `tfrl-replay-server`."""
 
     def __init__(self, folder: pathlib.Path, port: int = 0, max_size: int = 100_000):

@@ -209,13 +209,13 @@ def test_a_class_inherits_fields_changes_defaults_and_takes_known_values():
 
 def test_a_buffer_has_room_for_a_window_of_each_environment():
     values = {"num_envs": 5, "n_step_update": 3, "replay_capacity": 20}
-    off_policy.ReplaySettings(**values)
+    off_policy.OffPolicySettings(**values)
     with pytest.raises(
         ValueError,
         match=r"^replay_capacity: expected at least 20, 4 frames of each environment "
         r"\(num_envs, n_step_update\), got 19; set replay_capacity",
     ):
-        off_policy.ReplaySettings(**{**values, "replay_capacity": 19})
+        off_policy.OffPolicySettings(**{**values, "replay_capacity": 19})
 
 
 def test_each_environment_gives_the_same_number_of_episodes():

@@ -27,7 +27,7 @@ from tfrl.algorithms.settings import (
 )
 
 
-class ValueSettings(off_policy.ReplaySettings):
+class ValueBasedSettings(off_policy.OffPolicySettings):
     """The settings of all algorithms of this module."""
 
     defaults: ClassVar = {
@@ -70,7 +70,7 @@ class ValueSettings(off_policy.ReplaySettings):
     )
 
 
-class Munchausen(ValueSettings):
+class MunchausenSettings(ValueBasedSettings):
     """Settings of algorithms that Munchausen's reward may be added to."""
 
     munchausen: bool = field(False, "Munchausen; not with double_q or n steps.")
@@ -88,13 +88,13 @@ class Munchausen(ValueSettings):
             )
 
 
-class DQNSettings(Munchausen):
+class DQNSettings(MunchausenSettings):
     """The settings of DQN and DDQN."""
 
     loss: str = field("squared", "Or huber, of the errors.", one_of("squared", "huber"))
 
 
-class AtomSettings(ValueSettings):
+class AtomSettings(ValueBasedSettings):
     """The settings of algorithms whose returns have a distribution on fixed atoms."""
 
     num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
@@ -158,7 +158,7 @@ class RainbowSettings(AtomSettings):
     }
 
 
-class QuantileSettings(Munchausen):
+class QuantileSettings(MunchausenSettings):
     """The settings of algorithms that learn quantiles of the return."""
 
     num_quantiles: int = field(32, "Quantiles of the return.", SIZE)

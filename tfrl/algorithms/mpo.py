@@ -22,7 +22,7 @@ from tfrl.algorithms.settings import (
 )
 
 
-class MPOSettings(off_policy.ReplaySettings):
+class MPOSettings(off_policy.OffPolicySettings):
     """The settings of MPO. The epsilons are the largest KL divergences."""
 
     defaults: ClassVar = {

@@ -19,7 +19,7 @@ from tfrl.algorithms.settings import (
 )
 
 
-class ReplaySettings(Settings):
+class OffPolicySettings(Settings):
     """The settings of an algorithm that learns from replay."""
 
     num_envs: int = field(1, "Environments stepped together.", ENVIRONMENTS)

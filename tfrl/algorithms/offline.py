@@ -42,7 +42,7 @@ class BCSettings(Settings):
     learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
 
 
-class ValueSettings(BCSettings):
+class OfflineSettings(BCSettings):
     """The settings of algorithms that learn values from data."""
 
     gamma: float = field(0.99, "Discount of a step.", FRACTION)
@@ -52,7 +52,7 @@ class ValueSettings(BCSettings):
     )
 
 
-class IQLSettings(ValueSettings):
+class IQLSettings(OfflineSettings):
     """The settings of IQL."""
 
     expectile: float = field(
@@ -65,7 +65,7 @@ class IQLSettings(ValueSettings):
     )
 
 
-class CQLSettings(ValueSettings):
+class CQLSettings(OfflineSettings):
     """The settings of CQL."""
 
     cql_alpha: float = field(0.1, "Weight of the penalty.", FROM_0)

@@ -25,7 +25,7 @@ from tfrl.algorithms.settings import (
 )
 
 
-class EntropySettings(off_policy.ReplaySettings):
+class EntropySettings(off_policy.OffPolicySettings):
     """The settings of all algorithms of this module."""
 
     defaults: ClassVar = {

@@ -21,7 +21,7 @@ from tfrl.algorithms.settings import (
 )
 
 
-class ActorSettings(off_policy.ReplaySettings):
+class DeterministicSettings(off_policy.OffPolicySettings):
     """The settings of all algorithms of this module."""
 
     defaults: ClassVar = {"num_iterations": 19_000, "gamma": 0.98}
@@ -33,7 +33,7 @@ class ActorSettings(off_policy.ReplaySettings):
     critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
 
 
-class TD3Settings(ActorSettings):
+class TD3Settings(DeterministicSettings):
     """The settings of TD3. Noise is in units of half of the range of each action."""
 
     target_update_period: int = field(2, "Updates between such steps.", COUNT)
@@ -43,7 +43,7 @@ class TD3Settings(ActorSettings):
     target_policy_noise_clip: float = field(0.5, "Largest such noise.", FROM_0)
 
 
-class DDPGSettings(ActorSettings):
+class DDPGSettings(DeterministicSettings):
     """The settings of DDPG. Noise is in units of half of the range of each action."""
 
     ou_stddev: float = field(
@@ -52,7 +52,7 @@ class DDPGSettings(ActorSettings):
     ou_damping: float = field(0.15, "The rate at which it returns to zero.", FRACTION)
 
 
-class D4PGSettings(ActorSettings):
+class D4PGSettings(DeterministicSettings):
     """The settings of D4PG."""
 
     defaults: ClassVar = {

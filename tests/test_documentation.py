@@ -40,6 +40,11 @@ LEFT_OUT = {
 }
 # What the fast test of a page replaces, so that its programs take seconds.
 SHORTER = {
+    "algorithms": {
+        "seed=0).learn(50_000)": "seed=0, jit_compile=False).learn(2_000)",
+        "num_epochs=2, seed=0)": "num_epochs=1, seed=0, jit_compile=False)",
+        "learn(20_000, callbacks": "learn(1_000, callbacks",
+    },
     "callbacks": {"uniform(-4, -2, size=2)": "uniform(-4, -2, size=1)"},
     "from_acme": {"run(num_episodes=40)": "run(num_episodes=3)"},
     "from_stable_baselines3": {
@@ -49,15 +54,28 @@ SHORTER = {
         "sample_batch_size=256": "sample_batch_size=8",
         "ppo_iterations, num_epochs = 390, 20": "ppo_iterations, num_epochs = 2, 1",
     },
-    "runs": {"5_000": "1_000"},
+    "offline": {
+        '"Pendulum-v1", seed=0': '"Pendulum-v1", jit_compile=False, seed=0',
+        "learn(5_000)": "learn(410)",
+        "learn(10_000)": "learn(20)",
+        "learn(1_000)": "learn(20)",
+    },
+    "runs": {
+        "seed=0, logdir": "seed=0, jit_compile=False, logdir",
+        "learn(10_000)": "learn(1_100)",
+        "5_000": "1_000",
+    },
 }
 # What the programs of such a page reach as they are printed, beside `RETURNS`.
 LONG_RETURNS = {
+    "algorithms": {"result.mean": 400},
     "agents": {"normalized_info.average_return": 80},
     # Untrained, it gets about -1,300; five seeds, with the noise, got -290 to -170.
     "from_acme": {
         "[env_loop.run_episode()['episode_return'] for _ in range(10)]": -400,
     },
+    # Five seeds of another half-trained SAC got -234 to -184.
+    "offline": {"iql.evaluate(10).mean": -700},
     "from_stable_baselines3": {
         "info.average_return": 80,
         "sac_info.average_return": -250,

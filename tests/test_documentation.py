@@ -35,7 +35,7 @@ LEFT_OUT = {
     "actor_learner": ["## Several replicas"],
     "agents": ["## R2D2", "### Normalised observations and rewards"],
     "callbacks": ["### Early stopping"],
-    "from_stable_baselines3": ["## Recurrent PPO", "## Save, load and fine-tune"],
+    "from_stable_baselines3": ["## Recurrent PPO", "## VecNormalize"],
     "speed": ["## Many runs at once"],
 }
 # What the fast test of a page replaces, so that its programs take seconds.
@@ -48,11 +48,18 @@ SHORTER = {
     "callbacks": {"uniform(-4, -2, size=2)": "uniform(-4, -2, size=1)"},
     "from_acme": {"run(num_episodes=40)": "run(num_episodes=3)"},
     "from_stable_baselines3": {
-        "sac_steps, learning_starts = 8_000, 100": (
-            "sac_steps, learning_starts = 52, 50"
+        'ppo = tfrl.PPO("CartPole-v1", ': (
+            'ppo = tfrl.PPO("CartPole-v1", jit_compile=False, num_epochs=1, '
         ),
-        "sample_batch_size=256": "sample_batch_size=8",
-        "ppo_iterations, num_epochs = 390, 20": "ppo_iterations, num_epochs = 2, 1",
+        "ppo.learn(100_000)": "ppo.learn(1_000)",
+        "eval_interval=7)": "eval_interval=1, jit_compile=False, num_epochs=1)",
+        "watched.learn(100_000, ": "watched.learn(1, ",
+        "make_weak_env, ": "make_weak_env, jit_compile=False, num_epochs=1, ",
+        "tuned.learn(50_000)": "tuned.learn(1)",
+        "Rover, num_envs=4)": "Rover, num_envs=4, jit_compile=False, num_epochs=1)",
+        "rover.learn(5_000)": "rover.learn(1)",
+        '"Pendulum-v1", seed=0,': '"Pendulum-v1", jit_compile=False, seed=0,',
+        "sac.learn(8_000)": "sac.learn(110)",
     },
     "offline": {
         '"Pendulum-v1", seed=0': '"Pendulum-v1", jit_compile=False, seed=0',
@@ -78,10 +85,10 @@ LONG_RETURNS = {
     "offline": {"iql.evaluate(10).mean": -700},
     "from_stable_baselines3": {
         "info.average_return": 80,
-        "sac_info.average_return": -250,
-        "ppo_info.average_return": 400,
-        "normalized_info.average_return": 400,
-        "recurrent_result.mean": 300,
+        "sac_return": -250,
+        "ppo.evaluate(10).mean": 400,
+        "normalized_return": 400,
+        "recurrent_return": 300,
         "tuned_return": 400,
     },
     "speed": {"result.returns": 80},

@@ -35,7 +35,11 @@ LEFT_OUT = {
     "actor_learner": ["## Several replicas"],
     "agents": ["## R2D2", "### Normalised observations and rewards"],
     "callbacks": ["### Early stopping"],
-    "from_stable_baselines3": ["## Recurrent PPO", "## VecNormalize"],
+    "from_stable_baselines3": [
+        "## Save, load and fine-tune",
+        "## VecNormalize",
+        "## Recurrent PPO",
+    ],
     "speed": ["## Many runs at once"],
 }
 # What the fast test of a page replaces, so that its programs take seconds.
@@ -54,8 +58,6 @@ SHORTER = {
         "ppo.learn(100_000)": "ppo.learn(1_000)",
         "eval_interval=7)": "eval_interval=1, jit_compile=False, num_epochs=1)",
         "watched.learn(100_000, ": "watched.learn(1, ",
-        "make_weak_env, ": "make_weak_env, jit_compile=False, num_epochs=1, ",
-        "tuned.learn(50_000)": "tuned.learn(1)",
         "Rover, num_envs=4)": "Rover, num_envs=4, jit_compile=False, num_epochs=1)",
         "rover.learn(5_000)": "rover.learn(1)",
         '"Pendulum-v1", seed=0,': '"Pendulum-v1", jit_compile=False, seed=0,',

@@ -65,7 +65,7 @@ SHORTER = {
     },
     "offline": {
         '"Pendulum-v1", seed=0': '"Pendulum-v1", jit_compile=False, seed=0',
-        "learn(5_000)": "learn(410)",
+        "learn(5_000)": "learn(210)",
         "learn(10_000)": "learn(20)",
         "learn(1_000)": "learn(20)",
     },

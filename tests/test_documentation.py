@@ -35,35 +35,62 @@ LEFT_OUT = {
     "actor_learner": ["## Several replicas"],
     "agents": ["## R2D2", "### Normalised observations and rewards"],
     "callbacks": ["### Early stopping"],
-    "from_stable_baselines3": ["## Recurrent PPO", "## Save, load and fine-tune"],
+    "from_stable_baselines3": [
+        "## Save, load and fine-tune",
+        "## VecNormalize",
+        "## Recurrent PPO",
+    ],
     "speed": ["## Many runs at once"],
 }
 # What the fast test of a page replaces, so that its programs take seconds.
 SHORTER = {
+    "algorithms": {
+        "seed=0).learn(50_000)": "seed=0, jit_compile=False).learn(2_000)",
+        "num_epochs=2, seed=0)": "num_epochs=1, seed=0, jit_compile=False)",
+        "learn(20_000, callbacks": "learn(1_000, callbacks",
+    },
     "callbacks": {"uniform(-4, -2, size=2)": "uniform(-4, -2, size=1)"},
     "from_acme": {"run(num_episodes=40)": "run(num_episodes=3)"},
     "from_stable_baselines3": {
-        "sac_steps, learning_starts = 8_000, 100": (
-            "sac_steps, learning_starts = 52, 50"
+        'ppo = tfrl.PPO("CartPole-v1", ': (
+            'ppo = tfrl.PPO("CartPole-v1", jit_compile=False, num_epochs=1, '
         ),
-        "sample_batch_size=256": "sample_batch_size=8",
-        "ppo_iterations, num_epochs = 390, 20": "ppo_iterations, num_epochs = 2, 1",
+        "ppo.learn(100_000)": "ppo.learn(1_000)",
+        "eval_interval=7)": "eval_interval=1, jit_compile=False, num_epochs=1)",
+        "watched.learn(100_000, ": "watched.learn(1, ",
+        "Rover, num_envs=4)": "Rover, num_envs=4, jit_compile=False, num_epochs=1)",
+        "rover.learn(5_000)": "rover.learn(1)",
+        '"Pendulum-v1", seed=0,': '"Pendulum-v1", jit_compile=False, seed=0,',
+        "sac.learn(8_000)": "sac.learn(110)",
     },
-    "runs": {"5_000": "1_000"},
+    "offline": {
+        '"Pendulum-v1", seed=0': '"Pendulum-v1", jit_compile=False, seed=0',
+        "learn(5_000)": "learn(210)",
+        "learn(10_000)": "learn(20)",
+        "learn(1_000)": "learn(20)",
+    },
+    "runs": {
+        "seed=0, logdir": "seed=0, jit_compile=False, logdir",
+        "learn(10_000)": "learn(1_100)",
+        "5_000": "1_000",
+    },
 }
 # What the programs of such a page reach as they are printed, beside `RETURNS`.
 LONG_RETURNS = {
+    "algorithms": {"result.mean": 400},
     "agents": {"normalized_info.average_return": 80},
     # Untrained, it gets about -1,300; five seeds, with the noise, got -290 to -170.
     "from_acme": {
         "[env_loop.run_episode()['episode_return'] for _ in range(10)]": -400,
     },
+    # Five seeds of another half-trained SAC got -234 to -184.
+    "offline": {"iql.evaluate(10).mean": -700},
     "from_stable_baselines3": {
         "info.average_return": 80,
-        "sac_info.average_return": -250,
-        "ppo_info.average_return": 400,
-        "normalized_info.average_return": 400,
-        "recurrent_result.mean": 300,
+        "sac_return": -250,
+        "ppo.evaluate(10).mean": 400,
+        "normalized_return": 400,
+        "recurrent_return": 300,
         "tuned_return": 400,
     },
     "speed": {"result.returns": 80},

@@ -251,6 +251,20 @@ def test_pictures_in_a_dict_are_convolved_and_combined_actions_chosen(capsys):
     np.testing.assert_array_equal(made.evaluate(2).returns, [5.0, 5.0])
 
 
+def test_settings_follow_the_number_of_environments_that_are_given():
+    vector = tfrl.PPO(gymnasium.make_vec("CartPole-v1", 4), gamma=0.5)
+    s = vector.settings
+    assert (s.num_envs, s.collect_steps_per_iteration, s.gamma) == (4, 256, 0.5)
+    assert vector.loop.most_steps_per_iteration == 1_024
+    alone = tfrl.PPO(make_cart_pole(), collect_steps_per_iteration=512)
+    s = alone.settings
+    assert (s.num_envs, s.collect_steps_per_iteration) == (1, 512)
+    assert tfrl.DQN(gymnasium.make_vec("CartPole-v1", 4)).settings.num_envs == 4
+    assert tfrl.PPO(make_cart_pole).settings.num_envs == 8
+    with pytest.raises(ValueError, match="num_envs: got 3 for an environment that is"):
+        tfrl.PPO(make_cart_pole(), num_envs=3)
+
+
 def test_what_cannot_be_an_environment_is_refused():
     with pytest.raises(TypeError, match="environment: got a int, expected the name of"):
         tfrl.PPO(7)
@@ -275,6 +289,8 @@ def test_the_settings_are_those_of_the_environment(capsys):
     assert tfrl.DDQN("Acrobot-v1").settings.double_q is True
     variant = tfrl.DDQN("CartPole-v1", preset="dqn_prioritized")
     assert variant.settings.replay == "prioritized"
+    with pytest.raises(ValueError, match="preset: got 'dqn', settings of 'dqn', expec"):
+        tfrl.SAC("Pendulum-v1", preset="dqn")
 
 
 TINY = {

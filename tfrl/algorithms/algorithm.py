@@ -113,13 +113,15 @@ class Algorithm:
 
         Raises:
           TypeError: There is no such setting, or the environment is no environment.
-          ValueError: A setting is out of its range.
+          ValueError: A setting is out of its range, or the row is of another algorithm.
         """
         if environment is None:
             environment = self.environment_name
         if settings is None:
             name = environment if isinstance(environment, str) else environment_name
-            settings = self._settings_for(name, preset, values)
+            settings = self._settings_for(
+                name, preset, values, worlds.batch_size_of(environment)
+            )
         self.settings = settings
         self.world = worlds.World(
             environment,
@@ -141,9 +143,16 @@ class Algorithm:
 
     @classmethod
     def _settings_for(
-        cls, environment: str, preset_name: str, values: Mapping[str, Any]
+        cls,
+        environment: str,
+        preset_name: str,
+        values: Mapping[str, Any],
+        num_envs: int | None,
     ) -> Any:
-        """Returns the settings for an environment, and says where they are from."""
+        """Returns the settings for an environment, and says where they are from.
+
+        An environment that a program has made says how many `num_envs` are.
+        """
         known = cls.Settings.texts()
         for name in values:
             if name not in known:
@@ -158,13 +167,27 @@ class Algorithm:
             else registry.find_preset(cls, environment)
         )
         if preset is not None:
+            if preset_name and preset.algorithm not in (cls.name, cls.relative):
+                raise ValueError(
+                    f"preset: got {preset_name!r}, settings of {preset.algorithm!r}, "
+                    f"expected a row of {cls.name!r}; `tfrl list settings {cls.name}` "
+                    "lists them."
+                )
             print(
                 f"{cls.title} on {environment}: settings {preset.name!r} "
                 f"({preset.source}).",
                 file=sys.stderr,
             )
         made = {} if preset is None else preset.settings
-        return cls.Settings.of({**made, **cls.overrides, **values})
+        settings = cls.Settings.of({**made, **cls.overrides, **values})
+        if num_envs is None or "num_envs" not in known:
+            return settings
+        if values.get("num_envs", num_envs) != num_envs:
+            raise ValueError(
+                f"num_envs: got {values['num_envs']} for an environment that is a "
+                f"batch of {num_envs}; leave it out, or give a function that makes one."
+            )
+        return dataclasses.replace(settings, **{**settings.fitted(num_envs), **values})
 
     # What a subclass says.
 

@@ -41,6 +41,12 @@ class RolloutSettings(Settings):
         number(low=0.0, excludes_low=True, optional=True),
     )
 
+    def fitted(self, num_envs: int) -> dict[str, Any]:
+        """Returns changes that keep the number of frames in a rollout."""
+        frames = self.collect_steps_per_iteration * self.num_envs
+        steps = max(frames // num_envs, 1)
+        return {"num_envs": num_envs, "collect_steps_per_iteration": steps}
+
 
 class ActorCriticSettings(RolloutSettings):
     """The settings of PPO and A2C."""

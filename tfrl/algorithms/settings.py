@@ -210,6 +210,10 @@ class Settings:
         """Returns the values by the fields' names."""
         return {name: getattr(self, name) for name in self.texts()}
 
+    def fitted(self, num_envs: int) -> dict[str, Any]:
+        """Returns the settings to change for another number of environments."""
+        return {"num_envs": num_envs}
+
     def changed(self) -> dict[str, Any]:
         """Returns the values of the fields that are not at their defaults."""
         defaults = self.default_values()

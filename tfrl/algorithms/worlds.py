@@ -322,6 +322,14 @@ def _is_made(given: Any) -> bool:
     return not isinstance(given, str | type) and isinstance(given, tuple(_kinds()))
 
 
+def batch_size_of(given: Any) -> int | None:
+    """Returns how many environments a program gave; None for a name or a function."""
+    if not _is_made(given):
+        return None
+    count = getattr(given, "num_envs", None) or getattr(given, "batch_size", None)
+    return int(count or 1)
+
+
 def _as_py_environment(given: Any) -> environments.PyEnvironment:
     for kind, convert in _kinds().items():
         if isinstance(given, kind):

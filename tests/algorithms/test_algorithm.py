@@ -102,7 +102,7 @@ def test_an_evaluation_repeats_from_its_seed(ppo):
     assert not np.array_equal(ppo.evaluate(3, seed=6).returns, one.returns)
 
 
-def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
+def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     def make():
         return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)
 
@@ -112,7 +112,13 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
     again = make().learn(60)
     assert_same(again, made)
     longer = make()
-    longer.learn(100)
+    assert "training\n" in capsys.readouterr().err
+    longer.learn(100, progress=False)
+    told = capsys.readouterr().err.splitlines()
+    assert {line.partition(" from ")[0] for line in told} == {
+        "num_iterations has grown",
+        "num_environment_steps has grown",
+    }
     assert longer.loop.info().environment_steps >= 100
     loaded = tfrl.load(tmp_path)
     assert_same(loaded, longer)

@@ -69,7 +69,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
         expected |= {"--num_iterations", "--config", "--preset"}
     if module.startswith("train_"):
         expected |= {"--replay", "--overwrite", "--num_environment_steps"}
-        expected |= {"--film", "--evaluate_untrained", "--initial_run"}
+        expected |= {"--film", "--evaluate_untrained", "--initial_run", "--quiet"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
         expected |= {"--video", "--video_episodes=1"}
@@ -156,6 +156,11 @@ def test_settings_made_for_the_environment_are_named(run):
     assert errors.startswith(
         "Settings: sac_fetch_reach, made for TQC on FetchReach-v4 (rl-zoo3).\n"
     )
+
+
+def test_quiet_names_no_settings(run):
+    _, _, errors = run("train_sac", "--env=FetchReach-v4", "--quiet", "--seed=-1")
+    assert errors.startswith("error: seed: ")
 
 
 def test_a_row_of_settings_is_taken_by_its_name(run):

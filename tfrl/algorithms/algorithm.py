@@ -339,7 +339,7 @@ class Algorithm:
             settings give.
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
-          progress: Whether to show the progress.
+          progress: Whether to show the progress; warnings are shown in any case.
 
         Raises:
           ValueError: A length is not positive.
@@ -353,7 +353,9 @@ class Algorithm:
                 self, self.reached, callbacks, shows_progress=progress
             )
         else:
-            learning.with_files(self, self.logdir, self.reached, callbacks).run()
+            learning.with_files(
+                self, self.logdir, self.reached, callbacks, shows_progress=progress
+            ).run()
         return self
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:

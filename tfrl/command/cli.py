@@ -48,6 +48,7 @@ _FILES: list[str] = []
 _DEFAULTS = pathlib.Path(registry.__file__).with_name("config_file.py")
 _IS_CONFIG = re.compile("--?config=").match
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
+_SILENT = _HELP | {"--quiet", "-quiet"}
 
 
 def define_flags() -> None:
@@ -107,7 +108,7 @@ def _default_settings(name: str) -> str:
         name = _name_for(name, environment)
     kind = registry.find(name.removesuffix("+"))
     preset = registry.find_preset(kind, environment or kind.environment_name)
-    is_shown = _HELP.isdisjoint(sys.argv) and not any(map(_IS_CONFIG, sys.argv))
+    is_shown = not (_SILENT & {*sys.argv} or any(map(_IS_CONFIG, sys.argv)))
     if preset is not None and environment is not None and is_shown:
         print(
             f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
@@ -333,11 +334,16 @@ def report(
     if result is None or not (result.finished or result.stopped_by):
         sys.exit(130)
     if result.last_return is not None:
+        # Not at the top: --help does not wait for tqdm.
+        from tfrl.train.runs import progress
+
+        steps, updates = result.environment_steps_per_second, result.updates_per_second
+        speed = f"{progress.speed_text(steps or updates)} "
+        speed += "steps" if steps else "updates"
         print(
             f"{'Finished' if result.finished else 'Stopped after'} "
-            f"{result.iteration:,} iterations, "
-            f"{result.iterations_per_second:,.0f} a second. Mean return of the last "
-            f"evaluation: {result.last_return:.1f}, of the best: "
+            f"{result.iteration:,} iterations, {speed} a second. Mean return of the "
+            f"last evaluation: {result.last_return:.1f}, of the best: "
             f"{result.best_return:.1f}."
         )
     print(f"Outputs: {directory.path}")

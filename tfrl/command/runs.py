@@ -28,6 +28,9 @@ def define_config(name: str, folder: str | None = None) -> Any:
     flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
     )
+    flags.DEFINE_bool(
+        "quiet", False, "Show no progress, only warnings and the last lines."
+    )
     return config
 
 
@@ -62,7 +65,8 @@ def load_initial_weights(name: str, config: cli.Config, agent: agents.TFAgent) -
     if initial_run is None or cli.has_checkpoint(name, config):
         return
     path = train.load_weights(agent, initial_run)
-    print(f"Initial weights: {path}", file=sys.stderr)
+    if not flags.FLAGS.quiet:
+        print(f"Initial weights: {path}", file=sys.stderr)
 
 
 def run_loop(
@@ -95,4 +99,5 @@ def flag_values() -> dict[str, bool]:
     return {
         "films": flags.FLAGS.film,
         "evaluates_untrained": flags.FLAGS.evaluate_untrained,
+        "shows_progress": not flags.FLAGS.quiet,
     }

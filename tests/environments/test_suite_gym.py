@@ -147,7 +147,8 @@ def test_unknown_module_is_an_error():
 
 
 def test_name_without_version_is_the_newest():
-    assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
+    with pytest.warns(UserWarning, match=r"'CartPole', .* the newest one, CartPole-v1"):
+        assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
 
 
 def test_name_with_a_module_imports_it():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -157,6 +158,9 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
       ImportError: If the extra that brings the environment is not installed.
       ValueError: If no environment of that name is registered. The message names
         similar ones.
+
+    Warns:
+      UserWarning: The name has no version; it says which one is taken.
     """
     module, _, name = environment_name.rpartition(":")
     if module:
@@ -167,7 +171,16 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
                 install = f"pip install 'tfrl[{extra}]'"
                 extras.require(environment_name, install, package)
                 _import_registrations(environment_name, package)
-    spec = gymnasium.registry.get(name) or gymnasium.registry.get(_newest_version(name))
+    spec = gymnasium.registry.get(name)
+    if spec is None and (newest := _newest_version(name)):
+        spec = gymnasium.registry[newest]
+        # From one place, so that Python shows it once.
+        warnings.warn(
+            f"environment_name: got {environment_name!r}, which has no version; takes "
+            f"the newest one, {newest}.",
+            UserWarning,
+            stacklevel=1,
+        )
     if spec is None:
         raise ValueError(
             f"environment_name: got {environment_name!r}, expected a name that is "

@@ -192,6 +192,35 @@ def test_sac_explores_by_a_function():
     assert isinstance(made.agent.collect_policy, policies.OUNoisePolicy)
 
 
+def test_every_algorithm_of_values_explores_by_a_function():
+    def explore(policy):
+        return policies.EpsilonGreedyPolicy(policy, epsilon=0.2, seed=0)
+
+    for kind in (tfrl.DQN, tfrl.C51, tfrl.QRDQN, tfrl.IQN, tfrl.R2D2):
+        made = kind("CartPole-v1", exploration=explore, fc_layer_params=(4,), **REPLAY)
+        agent = made.make_agent()
+        collecting = agent.collect_policy
+        if kind is tfrl.R2D2:  # It records the state of the network.
+            collecting = collecting.wrapped_policy
+        assert isinstance(collecting, policies.EpsilonGreedyPolicy), kind
+        assert agent._epsilon_greedy is None
+
+
+def test_the_memory_of_a_large_buffer_is_said_before_it_is_taken(capsys):
+    def refuse_to_make(**_):
+        raise MemoryError(capsys.readouterr().err)
+
+    made = make_dqn(num_envs=2, replay_capacity=100_000_000)
+    made.make_agent()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay_buffers, "TFUniformReplayBuffer", refuse_to_make)
+        # Two int32, four of the observation, action, reward and discount.
+        with pytest.raises(MemoryError, match=r"takes \d\.\d GB .* for 100,000,000 "):
+            made.build()
+    make_dqn(replay_capacity=1_000).build()
+    assert "GB" not in capsys.readouterr().err
+
+
 class RandomEnvironment(gymnasium.Env):
     """An environment that is not registered."""
 

@@ -30,7 +30,7 @@ from tfrl.algorithms import distributed, worlds
 from tfrl.command import cli, runs
 
 _SETTINGS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "distributed_"
-CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS))
+CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS), only_with_actors=True)
 _NUM_ACTORS = flags.DEFINE_integer(
     "num_actors", 2, "Processes that collect.", lower_bound=1
 )
@@ -66,8 +66,6 @@ _SCHEDULE = flags.DEFINE_enum(
 def main() -> None:
     """Trains the agent that the configuration names."""
     config = cli.read_config(CONFIG)
-    cli.refuse_environment_steps(config)
-    cli.refuse_initial_run(config)
     worlds.refuse_games(config.env)
     with config.unlocked():  # A run that is resumed has the same ones.
         config.num_shards = _NUM_SHARDS.value

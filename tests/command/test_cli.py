@@ -214,6 +214,24 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "did you mean --config.num_iterations?",
         ),
         ("train_dqn", "--xyzzyx=1", "error: --xyzzyx: unknown flag\n"),
+        *(
+            ("train_ppo", f"--{theirs}=1", f"unknown flag; did you mean --{ours}?")
+            for theirs, ours in (
+                ("total_timesteps", "num_environment_steps"),
+                ("total-timesteps", "num_environment_steps"),
+                ("learning-rate", "config.learning_rate"),
+                ("learning_rate", "config.learning_rate"),
+                ("enviroment", "env"),
+                ("env-id", "env"),
+                ("gym-id", "env"),
+                ("num-envs", "config.num_envs"),
+                ("n-steps", "config.collect_steps_per_iteration"),
+                ("gae-lambda", "config.gae_lambda"),
+                ("config.lr", "config.learning_rate"),
+            )
+        ),
+        ("train_pqn", "--gae-lambda=1", "did you mean --config.lambda_value?"),
+        ("play", "--total_timesteps=1", "error: --total_timesteps: unknown flag\n"),
         ("train_dqn", "--seed=three", "--seed: expected an integer, got 'three'; wri"),
         ("train_dqn", "--config.gamma=None", "--config.gamma: expected a number, got"),
         ("train_dqn", "--film=7", "--film: expected true or false, got '7'; write --f"),
@@ -241,6 +259,24 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
     assert message in errors
     assert errors.startswith("error: ")
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+@pytest.mark.parametrize(
+    ("module", "flag"),
+    [
+        ("train_offline", "num_environment_steps"),
+        ("train_distributed", "num_environment_steps"),
+        ("train_distributed", "initial_run"),
+    ],
+)
+def test_help_lists_no_flag_that_the_command_refuses(run, module, flag):
+    _, output, _ = run(module, "--help")
+    assert f"--{flag}" not in output
+    assert "--num_iterations" in output
+    _, _, errors = run(module, f"--{flag}=7")
+    assert errors.startswith(f"error: --{flag}: unknown flag")
+    if flag == "num_environment_steps":
+        assert "did you mean --num_iterations?" in errors
 
 
 def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):

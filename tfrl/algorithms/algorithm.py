@@ -60,6 +60,7 @@ class Algorithm:
       actions: The kind of actions that it chooses: "discrete", for one discrete action,
         "continuous" or "any".
       overrides: Settings of the class that hold for every environment.
+      is_offline: Whether it learns from recorded data, and steps no environment.
       settings: The settings, an instance of `Settings`.
     """
 
@@ -71,6 +72,7 @@ class Algorithm:
     relative: ClassVar[str | None] = None
     actions: ClassVar[str] = "any"
     overrides: ClassVar[Mapping[str, Any]] = {}
+    is_offline: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ import re
 import runpy
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -358,6 +359,7 @@ def start(main: Callable[[], None], doc: str | None = None) -> None:
     """
 
     def guarded(_arguments: list[str]) -> None:
+        warnings.showwarning = _show_warning
         try:
             main()
         except Exception as error:
@@ -374,6 +376,17 @@ def start(main: Callable[[], None], doc: str | None = None) -> None:
         define_flags()
     doc = doc or sys.modules["__main__"].__doc__ or ""
     app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc))
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Writes a warning as a line, without the place in the code that gives it."""
+    # Not at the top: --help does not wait for tqdm.
+    import tqdm
+
+    # Gymnasium colours its warnings.
+    text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
+    # tqdm writes above its bars.
+    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _parse_flags(words: list[str], doc: str) -> list[str]:

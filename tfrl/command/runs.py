@@ -12,16 +12,29 @@ from tfrl.algorithms import registry, run_settings, worlds
 from tfrl.command import cli
 
 
-def define_config(name: str, folder: str | None = None) -> Any:
-    """Defines the flags of a command that trains; see `cli.define_config`."""
+def define_config(
+    name: str, folder: str | None = None, *, only_with_actors: bool = False
+) -> Any:
+    """Defines the flags of a command that trains.
+
+    Args:
+      name: See `cli.define_config`.
+      folder: See `cli.define_config`.
+      only_with_actors: Whether the command always trains with actors in processes, so
+        that its length is a number of updates, and its weights are new.
+    """
     config = cli.define_config(name, folder)
     # `cli.read_config` reads these two.
-    flags.DEFINE_integer(
-        "num_environment_steps", None, "Length of the run, instead of its iterations."
-    )
-    flags.DEFINE_string(
-        "initial_run", None, "Folder of a run, to begin with its last weights."
-    )
+    if not (only_with_actors or registry.find(name.removesuffix("+")).is_offline):
+        flags.DEFINE_integer(
+            "num_environment_steps",
+            None,
+            "Length of the run, instead of its iterations.",
+        )
+    if not only_with_actors:
+        flags.DEFINE_string(
+            "initial_run", None, "Folder of a run, to begin with its last weights."
+        )
     flags.DEFINE_bool(
         "film", True, "Film the best policy at the end; --nofilm does not."
     )

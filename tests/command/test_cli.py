@@ -151,6 +151,56 @@ def test_help_shows_the_settings_of_the_agent_and_the_environment(run):
     assert errors == ""
 
 
+SAY_PROCESSES = """
+import sys
+from absl import flags
+from examples import train_distributed
+from tfrl.command import cli
+def leave():
+    print("tensorflow" in sys.modules)
+    sys.exit()
+cli.quiet.quieten_tensorflow = leave
+sys.argv[1:] = ["--num_actors=3", "--num_shards=2", "--evaluator"]
+cli.start(train_distributed.main)
+"""
+
+
+def test_a_distributed_run_says_what_it_starts_before_tensorflow_is_imported(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", SAY_PROCESSES],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stdout == "False\n"
+    assert result.stderr == (
+        "Starting 3 actors, 2 replay servers, 1 learner, 1 evaluator: processes on "
+        "this host.\n"
+    )
+
+
+def test_warnings_are_lines_without_the_source(tmp_path):
+    script = tmp_path / "warns.py"
+    script.write_text(
+        "import gymnasium, warnings\n"
+        "from tfrl.command import cli\n"
+        "def main():\n"
+        "    warnings.warn('a:\\nb')\n"
+        "    gymnasium.logger.warn('coloured')\n"
+        "cli.start(main)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stderr == "warning: a: b\nwarning: coloured\n"
+
+
 def test_settings_made_for_the_environment_are_named(run):
     _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
     assert errors.startswith(
@@ -243,7 +293,12 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
         ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
-        ("train_dqn", "--config=nowhere.py", "nowhere.py"),
+        ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),
+        ("train_dqn", "--config=configs/pp.py", "did you mean configs/ppo.py?"),
+        ("train_dqn", "--env=CartPol-v1", "did you mean CartPole-v1 or "),
+        ("train_dqn", "--env=nowhere:Foo-v0", "No module named 'nowhere'"),
+        ("train_dqn", "--env=Pendulum-v1", "whose actions are continuous, but DQN"),
+        ("train_sac", "--env=FrozenLake-v1", "whose actions are discrete, but SAC"),
         (
             "train_dqn",
             "seed=3",

@@ -7,6 +7,7 @@ flag waits for it.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import itertools
 import os
 import pathlib
@@ -22,7 +23,14 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from tfrl.algorithms import distributed, presets, registry, run_folders
+from tfrl.algorithms import (
+    action_kinds,
+    distributed,
+    presets,
+    registry,
+    run_folders,
+    worlds,
+)
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import flag_help, interrupts, threads
@@ -69,6 +77,9 @@ def define_config(name: str, folder: str | None = None) -> Any:
       folder: The beginning of the paths of files whose settings are the default
         instead: FOLDERname.py has those of an algorithm.
     """
+    given = _given("config", sys.argv)
+    if given is not None and not os.path.exists(given.partition(":")[0]):
+        _exit(_text_of_missing_file(given))
     if folder is None:
         path = _default_settings(name)
     else:
@@ -117,6 +128,19 @@ def _default_settings(name: str) -> str:
             file=sys.stderr,
         )
     return f"{_DEFAULTS}:{name},{environment or ''}"
+
+
+def _text_of_missing_file(path: str) -> str:
+    """Returns the error of a configuration that is not there, with the near file."""
+    folder, name = os.path.split(path)
+    files = [each.name for each in pathlib.Path(folder).glob("*.py")]
+    near = difflib.get_close_matches(name, files, n=1, cutoff=0.5)
+    meant = (
+        f"did you mean {os.path.join(folder, near[0])}?"
+        if near
+        else "--preset=NAME takes the settings that tfrl list settings shows."
+    )
+    return f"--config: got {path!r}, where there is no file; {meant}"
 
 
 def _name_for(name: str, environment: str) -> str:
@@ -265,13 +289,19 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
         )
 
 
-def prepare(algorithm: str, config: Config) -> None:
+def prepare(algorithm: str, config: Config, told: str = "") -> None:
     """Imports TensorFlow for a run, unless the run in its folder is finished.
 
     Says so and exits if it is finished, without that wait.
 
+    Args:
+      algorithm: The algorithm's name in the names of folders.
+      config: The configuration.
+      told: A line that is printed before the wait, unless with `--quiet`.
+
     Raises:
-      ValueError: The run is to begin with the weights in its own folder.
+      ValueError: There is no such environment, or the algorithm does not choose its
+        actions, or the run is to begin with the weights in its own folder.
     """
     initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
     if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
@@ -286,6 +316,11 @@ def prepare(algorithm: str, config: Config) -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
+    space = worlds.find_action_space(config.env)
+    if not config.get("num_action_bins"):
+        action_kinds.check_space(space, _kind(config), config.env)
+    if told and not flags.FLAGS.quiet:
+        print(told, file=sys.stderr)
     quiet.quieten_tensorflow()
 
 

@@ -75,6 +75,7 @@ def find() -> Saved:
             "--env: expected the environment's name, got none, and there is no "
             f"{config}; give --env=NAME."
         )
+    worlds.find_action_space(name)  # It checks the name.
     seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
     return Saved(path, name, seed, worlds.own_settings(settings))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import action_kinds, learning, presets, registry, worlds
+from tfrl.system import quiet
 from tfrl.train.runs import run_length
 
 
@@ -234,6 +235,7 @@ class Algorithm:
           ValueError: The algorithm does not choose the environment's actions, or a
             network of the program belongs to no argument of the agent.
         """
+        quiet.take_onednn_notice()
         environment, own = self.environment, self.own
         specs = environment.observation_spec(), environment.action_spec()
         action_kinds.check(specs[1], type(self), self.world.name)

@@ -160,12 +160,15 @@ def test_on_a_terminal_there_is_one_bar():
         bar.note("Resumed at iteration 500.")
         bar.begin("compiling")
         bar.update(info(1000), 2.0)
+        bar.evaluating(1, 2, 3)
+        bar.evaluated(30.0, 40.0)
         bar.close()
     text = read_all(master)
     assert "Resumed at iteration 500." in text
     assert "compiling" in text
+    assert "evaluating: 1 of 2 episodes" in text
     assert re.search(
         r" 50%\|.*\| 1,000/2,000 \[00:00, 500 steps a second, 00:04 left, 2,000 "
-        r"environment steps, return 21.5\]",
+        r"environment steps, return 21.5, evaluation 30.0 \(best 40.0\)\]\s*$",
         text,
     )

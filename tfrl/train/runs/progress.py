@@ -112,10 +112,7 @@ class Progress:
         elif info.environment_steps > before.environment_steps:
             self._collection.add(before, info, done, seconds)
         if self._bar is not None:
-            # The bar itself counts the steps of a length in steps.
-            steps = self._steps() if self._length.num_iterations else []
-            words = self._speed() + steps + self._state()
-            self._bar.set_postfix_str(", ".join(words), refresh=False)
+            self._bar.set_postfix_str(self._beside_bar(), refresh=False)
             self._bar.update(min(done, self._length.total - self._bar.n))
         elif self._is_line_due():
             speed = ", ".join(self._speed())
@@ -142,7 +139,7 @@ class Progress:
             self.note(f"{self._place()}, {text}")
 
     def evaluated(self, mean: float, best: float | None) -> None:
-        """Records the returns of an evaluation; the next update shows them.
+        """Shows the returns of an evaluation; in lines, the next update does.
 
         Args:
           mean: The mean return.
@@ -150,6 +147,14 @@ class Progress:
         """
         compared = "untrained" if best is None else f"best {best:.1f}"
         self._evaluation = [f"evaluation {mean:.1f} ({compared})"]
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._beside_bar())
+
+    def _beside_bar(self) -> str:
+        """Returns the text beside the bar."""
+        # The bar itself counts the steps of a length in steps.
+        steps = self._steps() if self._length.num_iterations else []
+        return ", ".join(self._speed() + steps + self._state())
 
     def _place(self) -> str:
         """Returns the progress of the run, such as "iteration 5 of 10"."""

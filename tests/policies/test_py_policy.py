@@ -25,7 +25,7 @@ class Constant(py_policy.PyPolicy):
 
 
 def test_an_observation_alone_leads_to_predict():
-    with pytest.raises(TypeError, match="got a ndarray, expected a TimeStep; call"):
+    with pytest.raises(TypeError, match="expected a TimeStep, got ndarray; call"):
         Constant().action(np.zeros(1, np.float32))
 
 

@@ -130,7 +130,7 @@ def test_numpy_time_steps_are_accepted():
 
 @pytest.mark.parametrize("observation", [np.zeros(2), [0.0], {"x": 1}, tf.ones(2)])
 def test_an_observation_alone_leads_to_predict(observation):
-    message = r"time_step: got a \w+, expected a TimeStep; call predict\(obs.*restart\("
+    message = r"time_step: expected a TimeStep, got \w+; call predict\(obs.*restart\("
     for method in (CountingPolicy().action, NormalPolicy().distribution):
         with pytest.raises(TypeError, match=message):
             method(observation)

@@ -7,6 +7,7 @@ Gymnasium's own wrapper is left out.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
 import warnings
@@ -174,13 +175,7 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     spec = gymnasium.registry.get(name)
     if spec is None and (newest := _newest_version(name)):
         spec = gymnasium.registry[newest]
-        # From one place, so that Python shows it once.
-        warnings.warn(
-            f"environment_name: got {environment_name!r}, which has no version; takes "
-            f"the newest one, {newest}.",
-            UserWarning,
-            stacklevel=1,
-        )
+        _say_version(environment_name, newest)
     if spec is None:
         raise ValueError(
             f"environment_name: got {environment_name!r}, expected a name that is "
@@ -233,6 +228,17 @@ def _newest_version(name: str) -> str:
     if version is not None or newest is None:
         return ""
     return registration.get_env_id(namespace, base, newest)
+
+
+@functools.cache
+def _say_version(name: str, newest: str) -> None:
+    """Warns once in a process, which makes several environments."""
+    warnings.warn(
+        f"environment_name: got {name!r}, which has no version; takes the newest one, "
+        f"{newest}.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _suggestion(name: str) -> str:

@@ -34,7 +34,7 @@ def check_is_time_step(time_step: Any) -> None:
     """Raises TypeError for an array, or a dict of arrays: an observation alone."""
     if isinstance(time_step, _OBSERVATIONS):
         raise TypeError(
-            f"time_step: got a {type(time_step).__name__}, expected a TimeStep; call "
+            f"time_step: expected a TimeStep, got {type(time_step).__name__}; call "
             "predict(observation) for an observation alone, or make the time step with "
             "tfrl.trajectories.restart(observation, batch_size)."
         )

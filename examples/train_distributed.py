@@ -27,10 +27,10 @@ from absl import flags
 
 from tfrl import distribute
 from tfrl.algorithms import distributed, worlds
-from tfrl.command import cli, runs
+from tfrl.command import actors, cli, runs
 
 _SETTINGS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "distributed_"
-CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS))
+CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS), only_with_actors=True)
 _NUM_ACTORS = flags.DEFINE_integer(
     "num_actors", 2, "Processes that collect.", lower_bound=1
 )
@@ -61,22 +61,33 @@ _SCHEDULE = flags.DEFINE_enum(
     ["free", "lockstep"],
     "lockstep gives the same run twice; ppo and impala only.",
 )
+_WHERE = {
+    "local": "processes on this host",
+    "ray": "processes on Ray's cluster",
+    "command": "processes that you start by the commands below",
+}
 
 
 def main() -> None:
     """Trains the agent that the configuration names."""
     config = cli.read_config(CONFIG)
-    cli.refuse_environment_steps(config)
-    cli.refuse_initial_run(config)
     worlds.refuse_games(config.env)
     with config.unlocked():  # A run that is resumed has the same ones.
         config.num_shards = _NUM_SHARDS.value
         config.schedule = _SCHEDULE.value
-    settings = {"config": config.to_dict(), **runs.flag_values()}
-    launcher = _make_launcher(settings)
-    experiment = distributed.make_experiment(**settings)
+    host, port = _read_address()
     name = f"{cli.agent_name(config, distributed.ALGORITHMS)}_distributed"
-    cli.prepare(name, config)
+    told = actors.text_of_processes(
+        _NUM_ACTORS.value,
+        _NUM_SHARDS.value,
+        _NUM_LEARNERS.value,
+        evaluator=_EVALUATOR.value,
+        where=_WHERE[_LAUNCHER.value],
+    )
+    cli.prepare(name, config, told)
+    settings = {"config": config.to_dict(), **runs.flag_values()}
+    launcher = _make_launcher(settings, host, port)
+    experiment = distributed.make_experiment(**settings)
     directory = cli.make_directory(name, config)
     result = distribute.run_distributed(
         experiment,
@@ -92,34 +103,43 @@ def main() -> None:
     cli.report(result, directory)
 
 
-def _make_launcher(settings: dict[str, Any]) -> distribute.Launcher:
-    """Makes the launcher that the flags name.
+def _read_address() -> tuple[str, int | None]:
+    """Returns the host and the port of --address, for --launcher=command.
 
     Raises:
-      ValueError: The address does not suit it.
-      ImportError: Ray is not installed.
+      ValueError: The address does not suit the launcher.
     """
     address = _ADDRESS.value
-    if _LAUNCHER.value == "ray":
-        return distribute.RayLauncher(address)
-    if _LAUNCHER.value == "local":
-        if address is not None:
-            raise ValueError(
-                f"address: got {address!r} with --launcher=local, expected none; leave "
-                "it out, or set --launcher to ray or command."
-            )
-        return distribute.LocalLauncher()
+    if _LAUNCHER.value == "local" and address is not None:
+        raise ValueError(
+            f"address: got {address!r} with --launcher=local, expected none; leave "
+            "it out, or set --launcher to ray or command."
+        )
+    if _LAUNCHER.value != "command":
+        return "", None
     host, _, port = (address or "localhost:0").rpartition(":")
     if not (host and port.isdecimal()):
         raise ValueError(
             f"address: got {address!r} with --launcher=command, expected host:port; "
             "give the address of this host for the others, such as 10.0.0.5:9000."
         )
+    return host, int(port) or None
+
+
+def _make_launcher(
+    settings: dict[str, Any], host: str, port: int | None
+) -> distribute.Launcher:
+    """Makes the launcher that the flags name.
+
+    Raises:
+      ImportError: Ray is not installed.
+    """
+    if _LAUNCHER.value == "ray":
+        return distribute.RayLauncher(_ADDRESS.value)
+    if _LAUNCHER.value == "local":
+        return distribute.LocalLauncher()
     return distribute.CommandLauncher(
-        "tfrl.algorithms.distributed:make_experiment",
-        settings,
-        host=host,
-        port=int(port) or None,
+        "tfrl.algorithms.distributed:make_experiment", settings, host=host, port=port
     )
 
 

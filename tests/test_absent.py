@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tfrl import absent
+from tfrl.algorithms import registry
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 # The libraries, and the sections on what only they have.
@@ -24,6 +25,8 @@ def expected(name):
     """The pattern of the message for an absent name."""
     if name in absent.MOVED:
         return f"^{name}: it has moved; use {absent.MOVED[name]}.$"
+    if name in absent.ALGORITHMS:
+        return rf"^{name}: use tfrl\.\w+, the whole .*tfrl\.agents\.\w+, the agent"
     (library,) = (key for key, names in BY_LIBRARY.items() if name in names)
     return (
         f"^{name}: {library} has it, tfrl does not: .*"
@@ -41,6 +44,17 @@ def test_the_use_of_an_absent_name_says_what_there_is_instead(name):
     with pytest.raises(AttributeError, match=expected(name)):
         getattr(module, last)
     assert last not in dir(module)
+
+
+def test_an_algorithm_in_agents_leads_to_what_there_is():
+    assert {name.rpartition(".")[2] for name in absent.ALGORITHMS} == {
+        class_name for _, class_name in registry.CLASSES.values()
+    }
+    for name, text in absent.ALGORITHMS.items():
+        found = re.findall(r"tfrl(?:\.\w+)+", text)
+        for module, last in (each.rsplit(".", 1) for each in found):
+            assert getattr(importlib.import_module(module), last), name
+    assert "tfrl.acme.agents.tf.mpo.MPO" in absent.ALGORITHMS["tfrl.agents.MPO"]
 
 
 def test_modules_below_and_imports_from_an_absent_one_say_so():

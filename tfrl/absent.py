@@ -197,6 +197,50 @@ _OF_ACME = {
         "wrappers.video.MujocoVideoWrapper": _VIDEO,
     }.items()
 }
+# The agents of the algorithms whose classes are not in `tfrl.agents`, and Acme's.
+_AGENTS_ALONE = {
+    "A2C": "A2CAgent",
+    "BC": "BehavioralCloningAgent",
+    "C51": "CategoricalDqnAgent",
+    "CQL": "CqlSacAgent",
+    "D4PG": "D4pgAgent",
+    "DDPG": "DdpgAgent",
+    "DDQN": "DdqnAgent",
+    "DMPO": "DmpoAgent",
+    "DQN": "DqnAgent",
+    "DiscreteSAC": "DiscreteSacAgent",
+    "IMPALA": "ImpalaAgent",
+    "IQL": "IqlAgent",
+    "IQN": "IqnAgent",
+    "MPO": "MpoAgent",
+    "PPO": "PPOAgent",
+    "PQN": "PqnAgent",
+    "QRDQN": "QrDqnAgent",
+    "R2D2": "R2d2Agent",
+    "REDQ": "SacAgent",
+    "REINFORCE": "ReinforceAgent",
+    "Rainbow": "CategoricalDqnAgent",
+    "SAC": "SacAgent",
+    "TD3": "Td3Agent",
+    "TQC": "TqcAgent",
+}
+_AGENTS_OF_ACME = {
+    "D4PG": "d4pg.D4PG",
+    "DMPO": "dmpo.DistributionalMPO",
+    "MPO": "mpo.MPO",
+}
+
+
+def _text_of_algorithm(name: str) -> str:
+    acme = _AGENTS_OF_ACME.get(name)
+    return (
+        f"use tfrl.{name}, the whole algorithm, or tfrl.agents.{_AGENTS_ALONE[name]}, "
+        "the agent alone, with TF-Agents' interface"
+        + (f"; Acme's is tfrl.acme.agents.tf.{acme}." if acme else ".")
+    )
+
+
+ALGORITHMS = {f"tfrl.agents.{name}": _text_of_algorithm(name) for name in _AGENTS_ALONE}
 # Where names are now: the modules that hold Acme's programs alone, and modules of other
 # packages that are in folders of these now.
 MOVED = {
@@ -280,6 +324,7 @@ MOVED = {
 # Maps full names to the text that explains their absence.
 NAMES = {
     **{old: f"it has moved; use {new}." for old, new in MOVED.items()},
+    **ALGORITHMS,
     **{name: _TF_AGENTS.format(reason) for name, reason in _OF_TF_AGENTS.items()},
     **{name: _ACME.format(reason) for name, reason in _OF_ACME.items()},
 }

@@ -102,7 +102,7 @@ def test_an_evaluation_repeats_from_its_seed(ppo):
     assert not np.array_equal(ppo.evaluate(3, seed=6).returns, one.returns)
 
 
-def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
+def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     def make():
         return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)
 
@@ -111,7 +111,8 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path):
         assert (tmp_path / name).exists(), name
     again = make().learn(60)
     assert_same(again, made)
-    longer = make().learn(60).learn(40)
+    assert "training\n" in capsys.readouterr().err
+    longer = make().learn(60).learn(40, progress=False)
     assert longer.loop.info().environment_steps >= 100
     program = make().learn(60)  # As a program that is started again.
     assert_same(program, longer)
@@ -186,6 +187,35 @@ def test_sac_explores_by_a_function():
 
     made = tfrl.SAC("Pendulum-v1", exploration=explore, **REPLAY)
     assert isinstance(made.agent.collect_policy, policies.OUNoisePolicy)
+
+
+def test_every_algorithm_of_values_explores_by_a_function():
+    def explore(policy):
+        return policies.EpsilonGreedyPolicy(policy, epsilon=0.2, seed=0)
+
+    for kind in (tfrl.DQN, tfrl.C51, tfrl.QRDQN, tfrl.IQN, tfrl.R2D2):
+        made = kind("CartPole-v1", exploration=explore, fc_layer_params=(4,), **REPLAY)
+        agent = made.make_agent()
+        collecting = agent.collect_policy
+        if kind is tfrl.R2D2:  # It records the state of the network.
+            collecting = collecting.wrapped_policy
+        assert isinstance(collecting, policies.EpsilonGreedyPolicy), kind
+        assert agent._epsilon_greedy is None
+
+
+def test_the_memory_of_a_large_buffer_is_said_before_it_is_taken(capsys):
+    def refuse_to_make(**_):
+        raise MemoryError(capsys.readouterr().err)
+
+    made = make_dqn(num_envs=2, replay_capacity=100_000_000)
+    made.make_agent()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay_buffers, "TFUniformReplayBuffer", refuse_to_make)
+        # Two int32, four of the observation, action, reward and discount.
+        with pytest.raises(MemoryError, match=r"takes \d\.\d GB .* for 100,000,000 "):
+            made.build()
+    make_dqn(replay_capacity=1_000).build()
+    assert "GB" not in capsys.readouterr().err
 
 
 class RandomEnvironment(gymnasium.Env):

@@ -69,7 +69,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
         expected |= {"--num_iterations", "--config", "--preset"}
     if module.startswith("train_"):
         expected |= {"--replay", "--overwrite", "--num_environment_steps"}
-        expected |= {"--film", "--evaluate_untrained", "--initial_run"}
+        expected |= {"--film", "--evaluate_untrained", "--initial_run", "--quiet"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
         expected |= {"--video", "--video_episodes=1"}
@@ -151,11 +151,66 @@ def test_help_shows_the_settings_of_the_agent_and_the_environment(run):
     assert errors == ""
 
 
+SAY_PROCESSES = """
+import sys
+from absl import flags
+from examples import train_distributed
+from tfrl.command import cli
+def leave():
+    print("tensorflow" in sys.modules)
+    sys.exit()
+cli.quiet.quieten_tensorflow = leave
+sys.argv[1:] = ["--num_actors=3", "--num_shards=2", "--evaluator"]
+cli.start(train_distributed.main)
+"""
+
+
+def test_a_distributed_run_says_what_it_starts_before_tensorflow_is_imported(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", SAY_PROCESSES],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stdout == "False\n"
+    assert result.stderr == (
+        "Starting 3 actors, 2 replay servers, 1 learner, 1 evaluator: processes on "
+        "this host.\n"
+    )
+
+
+def test_warnings_are_lines_without_the_source(tmp_path):
+    script = tmp_path / "warns.py"
+    script.write_text(
+        "import gymnasium, warnings\n"
+        "from tfrl.command import cli\n"
+        "def main():\n"
+        "    warnings.warn('a:\\nb')\n"
+        "    gymnasium.logger.warn('coloured')\n"
+        "cli.start(main)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert result.stderr == "warning: a: b\nwarning: coloured\n"
+
+
 def test_settings_made_for_the_environment_are_named(run):
     _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
     assert errors.startswith(
         "Settings: sac_fetch_reach, made for TQC on FetchReach-v4 (rl-zoo3).\n"
     )
+
+
+def test_quiet_names_no_settings(run):
+    _, _, errors = run("train_sac", "--env=FetchReach-v4", "--quiet", "--seed=-1")
+    assert errors.startswith("error: seed: ")
 
 
 def test_a_row_of_settings_is_taken_by_its_name(run):
@@ -209,6 +264,24 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "did you mean --config.num_iterations?",
         ),
         ("train_dqn", "--xyzzyx=1", "error: --xyzzyx: unknown flag\n"),
+        *(
+            ("train_ppo", f"--{theirs}=1", f"unknown flag; did you mean --{ours}?")
+            for theirs, ours in (
+                ("total_timesteps", "num_environment_steps"),
+                ("total-timesteps", "num_environment_steps"),
+                ("learning-rate", "config.learning_rate"),
+                ("learning_rate", "config.learning_rate"),
+                ("enviroment", "env"),
+                ("env-id", "env"),
+                ("gym-id", "env"),
+                ("num-envs", "config.num_envs"),
+                ("n-steps", "config.collect_steps_per_iteration"),
+                ("gae-lambda", "config.gae_lambda"),
+                ("config.lr", "config.learning_rate"),
+            )
+        ),
+        ("train_pqn", "--gae-lambda=1", "did you mean --config.lambda_value?"),
+        ("play", "--total_timesteps=1", "error: --total_timesteps: unknown flag\n"),
         ("train_dqn", "--seed=three", "--seed: expected an integer, got 'three'; wri"),
         ("train_dqn", "--config.gamma=None", "--config.gamma: expected a number, got"),
         ("train_dqn", "--film=7", "--film: expected true or false, got '7'; write --f"),
@@ -220,7 +293,12 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
         ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
-        ("train_dqn", "--config=nowhere.py", "nowhere.py"),
+        ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),
+        ("train_dqn", "--config=configs/pp.py", "did you mean configs/ppo.py?"),
+        ("train_dqn", "--env=CartPol-v1", "did you mean CartPole-v1 or "),
+        ("train_dqn", "--env=nowhere:Foo-v0", "No module named 'nowhere'"),
+        ("train_dqn", "--env=Pendulum-v1", "whose actions are continuous, but DQN"),
+        ("train_sac", "--env=FrozenLake-v1", "whose actions are discrete, but SAC"),
         (
             "train_dqn",
             "seed=3",
@@ -236,6 +314,24 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
     assert message in errors
     assert errors.startswith("error: ")
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+@pytest.mark.parametrize(
+    ("module", "flag"),
+    [
+        ("train_offline", "num_environment_steps"),
+        ("train_distributed", "num_environment_steps"),
+        ("train_distributed", "initial_run"),
+    ],
+)
+def test_help_lists_no_flag_that_the_command_refuses(run, module, flag):
+    _, output, _ = run(module, "--help")
+    assert f"--{flag}" not in output
+    assert "--num_iterations" in output
+    _, _, errors = run(module, f"--{flag}=7")
+    assert errors.startswith(f"error: --{flag}: unknown flag")
+    if flag == "num_environment_steps":
+        assert "did you mean --num_iterations?" in errors
 
 
 def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):

@@ -147,7 +147,12 @@ def test_unknown_module_is_an_error():
 
 
 def test_name_without_version_is_the_newest():
-    assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
+    suite_gym._say_version.cache_clear()
+    with pytest.warns(UserWarning, match=r"'CartPole', .* the newest one, CartPole-v1"):
+        assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # It is said once.
+        assert suite_gym.find_spec("CartPole").id == "CartPole-v1"
 
 
 def test_name_with_a_module_imports_it():

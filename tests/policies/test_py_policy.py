@@ -24,6 +24,11 @@ class Constant(py_policy.PyPolicy):
         return policy_step.PolicyStep(np.int32(2), policy_state, ())
 
 
+def test_an_observation_alone_leads_to_predict():
+    with pytest.raises(TypeError, match="expected a TimeStep, got ndarray; call"):
+        Constant().action(np.zeros(1, np.float32))
+
+
 def test_tensor_specs_become_array_specs():
     policy = Constant()
     assert policy.action_spec == array_spec.BoundedArraySpec((), np.int32, 0, 3)

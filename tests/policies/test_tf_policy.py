@@ -128,6 +128,14 @@ def test_numpy_time_steps_are_accepted():
     np.testing.assert_array_equal(result.action, [[0.75], [1.0]])
 
 
+@pytest.mark.parametrize("observation", [np.zeros(2), [0.0], {"x": 1}, tf.ones(2)])
+def test_an_observation_alone_leads_to_predict(observation):
+    message = r"time_step: expected a TimeStep, got \w+; call predict\(obs.*restart\("
+    for method in (CountingPolicy().action, NormalPolicy().distribution):
+        with pytest.raises(TypeError, match=message):
+            method(observation)
+
+
 def test_a_missing_observation_entry_is_an_error():
     time_step = step()._replace(observation={"x": tf.zeros([2, 2])})
     with pytest.raises((ValueError, TypeError), match=r"time_step.*structure"):

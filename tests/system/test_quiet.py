@@ -82,6 +82,45 @@ os.write(2, {"".join(line + chr(10) for line in MESSAGES).encode()!r})
 {FAKE_WITHOUT_DEVICES}"""
 
 
+NOTICE = (
+    "E0000 00:00:1795451879.047260   10708 util.cc:131] oneDNN supports DT_UINT8 only "
+    "on platforms with AVX-512. Falling back to the default Eigen-based implementation."
+)
+FAKE_WITH_NOTICE = f"""
+import contextlib, os
+uint8 = None
+device = contextlib.nullcontext
+def zeros(shape, dtype): return shape
+def transpose(shape):
+    os.write(2, {f"{NOTICE}{chr(10)}{ERROR}{chr(10)}".encode()!r})
+{FAKE_WITHOUT_DEVICES}"""
+
+
+@pytest.mark.parametrize(("level", "shown"), [("2", [ERROR]), ("0", [NOTICE, ERROR])])
+def test_onednns_notice_is_taken_once_and_hides_no_error(tmp_path, level, shown):
+    (tmp_path / "tensorflow.py").write_text(FAKE_WITH_NOTICE)
+    code = (
+        "import tensorflow\n"
+        "from tfrl.system import quiet\n"
+        "quiet.take_onednn_notice()\n"
+        "quiet.take_onednn_notice()\n"
+        "if quiet.os.environ['TF_CPP_MIN_LOG_LEVEL'] == '0': tensorflow.transpose(1)\n"
+    )
+    result = run(code, tmp_path, TF_CPP_MIN_LOG_LEVEL=level)
+    assert result.stderr.splitlines() == shown
+
+
+@pytest.mark.slow  # It imports TensorFlow once more.
+def test_the_real_notice_does_not_come_later():
+    code = (
+        "from tfrl.system import quiet\n"
+        "quiet.take_onednn_notice()\n"
+        "import tensorflow as tf\n"
+        "tf.transpose(tf.zeros([2, 3], tf.uint8))\n"
+    )
+    assert run(code, TF_ENABLE_ONEDNN_OPTS="1").stderr == ""
+
+
 @pytest.fixture
 def messages(tmp_path):
     (tmp_path / "tensorflow.py").write_text(FAKE_WITH_MESSAGES)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import learning, presets, registry, spaces, worlds
+from tfrl.system import quiet
 from tfrl.train.runs import run_length
 
 
@@ -59,6 +60,7 @@ class Algorithm:
       relative: The algorithm whose settings for an environment it takes, too.
       actions: The kind of actions that it chooses; see `spaces`.
       overrides: Settings of the class that hold for every environment.
+      is_offline: Whether it learns from recorded data, and steps no environment.
       settings: The settings, an instance of `Settings`.
     """
 
@@ -70,6 +72,7 @@ class Algorithm:
     relative: ClassVar[str | None] = None
     actions: ClassVar[spaces.Kind] = "any"
     overrides: ClassVar[Mapping[str, Any]] = {}
+    is_offline: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -263,6 +266,7 @@ class Algorithm:
           ValueError: The algorithm does not choose the environment's actions, or a
             network of the program belongs to no argument of the agent.
         """
+        quiet.take_onednn_notice()
         environment, own = self.environment, self.own
         specs = environment.observation_spec(), environment.action_spec()
         spaces.check_actions(
@@ -375,7 +379,7 @@ class Algorithm:
             settings give.
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
-          progress: Whether to show the progress.
+          progress: Whether to show the progress; warnings are shown in any case.
 
         Raises:
           ValueError: A length is not positive.
@@ -391,7 +395,9 @@ class Algorithm:
                 self, self.reached, callbacks, shows_progress=progress
             )
         elif not learning.is_longer(self.logdir, self.reached):
-            run = learning.with_files(self, self.logdir, self.reached, callbacks)
+            run = learning.with_files(
+                self, self.logdir, self.reached, callbacks, shows_progress=progress
+            )
             result = run.run()
             if not (result.finished or result.stopped_by):
                 raise KeyboardInterrupt

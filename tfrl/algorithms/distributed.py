@@ -169,6 +169,7 @@ def _make(
     *,
     films: bool,
     evaluates_untrained: bool,
+    shows_progress: bool = True,
     **settings: Any,
 ) -> distribute.Experiment:
     kind: type[algorithm_lib.Algorithm] = registry.find(config.agent)
@@ -200,6 +201,7 @@ def _make(
             kind.title,
             films=films,
             evaluates_untrained=evaluates_untrained,
+            shows_progress=shows_progress,
         ),
         jit_compile=config.jit_compile,
         seed=config.seed,

@@ -33,6 +33,7 @@ def with_files(
     *,
     films: bool = True,
     overwrite: bool = False,
+    shows_progress: bool = True,
 ) -> train.Run:
     """Returns the run of an algorithm that writes its outputs to a folder.
 
@@ -43,6 +44,7 @@ def with_files(
       callbacks: The callbacks.
       films: Whether to film the best policy at the end.
       overwrite: Whether to remove the outputs of an earlier run first.
+      shows_progress: Whether to show the progress.
     """
     s = algorithm.settings
     fields = {
@@ -72,6 +74,7 @@ def with_files(
             algorithm.title,
             films=films,
             evaluates_untrained=True,
+            shows_progress=shows_progress,
         ),
     )
 
@@ -110,8 +113,7 @@ def without_files(
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
     with contextlib.ExitStack() as stack:
-        stream = None if shows_progress else stack.enter_context(open(os.devnull, "w"))
-        bar = progress_lib.Progress(info, length, stream)
+        bar = progress_lib.Progress(info, length, is_shown=shows_progress)
         stack.callback(bar.close)
         is_requested = stack.enter_context(interrupts.deferred(running_steps.describe))
         while not (length.is_reached(info) or called.stopped_by or is_requested()):
@@ -141,7 +143,6 @@ def without_files(
             called.call(
                 on_log=info._asdict() if is_logged else None, on_evaluation=result
             )
-        speed = bar.iterations_per_second
     finished = length.is_reached(info)
     called.call(
         on_end=run_result.RunResult(
@@ -150,8 +151,8 @@ def without_files(
             resumed_at=None,
             best_return=best,
             last_return=mean,
-            iterations_per_second=speed,
             stopped_by=None if finished else called.stopped_by,
+            **bar.speeds(),
         )
     )
 

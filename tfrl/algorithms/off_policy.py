@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,8 @@ from tfrl.algorithms.settings import (
     Settings,
     field,
 )
+
+_MUCH_MEMORY = 10**9  # Bytes.
 
 
 class OffPolicySettings(Settings):
@@ -113,13 +117,14 @@ def make_replay_buffer(
     Raises:
       ValueError: The settings name another kind of replay.
     """
-    arguments = {
+    arguments: dict[str, Any] = {
         "data_spec": agent.collect_data_spec,
         "batch_size": environment.batch_size,
         "max_length": s.replay_capacity // environment.batch_size,
         "seed": s.seed,
         "row_format": row_format(s, environment),
     }
+    _say_if_large(**arguments)
     if s.replay == "uniform":
         return replay_buffers.TFUniformReplayBuffer(**arguments)
     if s.replay != "prioritized":
@@ -138,6 +143,29 @@ def make_replay_buffer(
         ),
         step=agent.train_step_counter,
     )
+
+
+def _say_if_large(
+    data_spec: Any,
+    batch_size: int,
+    max_length: int,
+    row_format: replay_buffers.RowFormat | None,
+    **_: Any,
+) -> None:
+    """Prints the memory of a buffer before the buffer takes it, if that is much."""
+    import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+    stored = (row_format or replay_buffers.RowFormat()).stored_spec(data_spec)
+    frame = sum(
+        math.prod(spec.shape) * spec.dtype.size for spec in tf.nest.flatten(stored)
+    )
+    size = frame * batch_size * max_length
+    if size > _MUCH_MEMORY:
+        print(
+            f"Replay takes {size / 1e9:.1f} GB of memory for "
+            f"{batch_size * max_length:,} frames; replay_capacity sets their number.",
+            file=sys.stderr,
+        )
 
 
 def row_format(

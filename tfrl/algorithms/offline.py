@@ -80,6 +80,7 @@ class BC(algorithm.Algorithm):
     relative: ClassVar[str | None] = "iql"
     title = "Behavioural cloning"
     agent_name = "BehavioralCloningAgent"
+    is_offline = True
     environment_name = "Pendulum-v1"
 
     def make_networks(self) -> dict[str, Any]:

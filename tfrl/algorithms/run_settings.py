@@ -18,6 +18,7 @@ def make(
     *,
     films: bool,
     evaluates_untrained: bool,
+    shows_progress: bool = True,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` beside its loop, directory and length.
 
@@ -28,6 +29,7 @@ def make(
       title: The algorithm's name for readers.
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
+      shows_progress: Whether the run shows its progress.
     """
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
@@ -46,5 +48,6 @@ def make(
         "checkpoint_interval": s.checkpoint_interval,
         "video_environment": world.make_film() if films else None,
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
+        "shows_progress": shows_progress,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }

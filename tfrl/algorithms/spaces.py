@@ -201,6 +201,37 @@ def check_actions(
         _check_continuous(specs, kind, title, name)
 
 
+def check_space(space: Any, algorithm: Any, name: str) -> None:
+    """Checks a space of actions before an environment is made, without TensorFlow.
+
+    Args:
+      space: Gymnasium's space of an action; None if it is not known. Several actions
+        may be fitted to the algorithm, so that only one is checked here.
+      algorithm: The class of the algorithm.
+      name: The environment's name.
+
+    Raises:
+      ValueError: See `check_actions`.
+    """
+    import gymnasium
+
+    spec = None
+    if isinstance(space, gymnasium.spaces.Box) and algorithm.actions == "discrete":
+        spec = array_spec.BoundedArraySpec(
+            space.shape, np.float32, space.low, space.high
+        )
+    elif isinstance(space, gymnasium.spaces.Discrete):
+        spec = array_spec.BoundedArraySpec((), np.int64, 0, int(space.n) - 1)
+    if spec is not None:
+        check_actions(
+            spec,
+            algorithm.actions,
+            algorithm.title,
+            name,
+            has_bins="num_action_bins" in algorithm.Settings.texts(),
+        )
+
+
 _CHOICES = {
     "discrete": "among discrete ones",
     "continuous": "continuous ones",

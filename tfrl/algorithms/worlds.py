@@ -48,6 +48,34 @@ class ActionFit:
 SETTINGS = ("num_action_bins", "emulator", "grid_observations")
 
 
+# Packages of Gymnasium whose environments are made in milliseconds.
+_MADE_AT_ONCE = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text")
+
+
+def find_action_space(name: str) -> Any:
+    """Checks an environment's name without TensorFlow; returns its action space.
+
+    Returns None for a space that is not known before the environment is made.
+
+    Raises:
+      ImportError: The extra that brings the environment is not installed.
+      ValueError: There is no environment of this name in Gymnasium.
+    """
+    import gymnasium
+
+    name, _ = velocities.split(name)
+    if (
+        name.startswith("BitFlipping")  # The suite of these needs TensorFlow.
+        or environments.suite_atari.is_game(name)
+        or environments.suite_dm_control.is_task(name)
+    ):
+        return None
+    spec = environments.suite_gym.find_spec(name)
+    if not str(spec.entry_point).startswith(_MADE_AT_ONCE):
+        return None
+    return gymnasium.make(spec, disable_env_checker=True).action_space
+
+
 def make_environment(
     name: str,
     num_envs: int,

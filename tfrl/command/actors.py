@@ -22,6 +22,33 @@ def define_flag() -> Any:
     )
 
 
+def text_of_processes(
+    num_actors: int,
+    num_shards: int = 1,
+    num_learners: int = 1,
+    *,
+    evaluator: bool = False,
+    where: str = "processes on this host",
+) -> str:
+    """Returns a line about the processes that a run starts.
+
+    Args:
+      num_actors: The number of actors.
+      num_shards: The number of replay servers.
+      num_learners: The number of learners.
+      evaluator: Whether there is an evaluator.
+      where: What and where they are.
+    """
+    numbers = {
+        "actor": num_actors,
+        "replay server": num_shards,
+        "learner": num_learners,
+        "evaluator": int(evaluator),
+    }
+    parts = [f"{n} {name}{'s' * (n > 1)}" for name, n in numbers.items() if n]
+    return f"Starting {', '.join(parts)}: {where}."
+
+
 def train_with_actors(
     config: cli.Config, make_experiment: Callable[..., distribute.Experiment]
 ) -> None:
@@ -39,7 +66,7 @@ def train_with_actors(
     cli.refuse_environment_steps(config)
     cli.refuse_initial_run(config)
     name = f"{config.agent}_actors"
-    cli.prepare(name, config)
+    cli.prepare(name, config, text_of_processes(flags.FLAGS.num_actors))
     worlds.refuse_games(config.env)
     directory = cli.make_directory(name, config)
     result = distribute.run_distributed(

@@ -7,6 +7,7 @@ flag waits for it.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import itertools
 import os
 import pathlib
@@ -14,6 +15,7 @@ import re
 import runpy
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -21,7 +23,14 @@ from absl import app, flags
 from ml_collections import config_flags
 
 import tfrl
-from tfrl.algorithms import distributed, presets, registry, run_folders
+from tfrl.algorithms import (
+    distributed,
+    presets,
+    registry,
+    run_folders,
+    spaces,
+    worlds,
+)
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import flag_help, interrupts, threads
@@ -48,6 +57,7 @@ _FILES: list[str] = []
 _DEFAULTS = pathlib.Path(registry.__file__).with_name("config_file.py")
 _IS_CONFIG = re.compile("--?config=").match
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
+_SILENT = _HELP | {"--quiet", "-quiet"}
 
 
 def define_flags() -> None:
@@ -67,6 +77,9 @@ def define_config(name: str, folder: str | None = None) -> Any:
       folder: The beginning of the paths of files whose settings are the default
         instead: FOLDERname.py has those of an algorithm.
     """
+    given = _given("config", sys.argv)
+    if given is not None and not os.path.exists(given.partition(":")[0]):
+        _exit(_text_of_missing_file(given))
     if folder is None:
         path = _default_settings(name)
     else:
@@ -107,7 +120,7 @@ def _default_settings(name: str) -> str:
         name = _name_for(name, environment)
     kind = registry.find(name.removesuffix("+"))
     preset = registry.find_preset(kind, environment or kind.environment_name)
-    is_shown = _HELP.isdisjoint(sys.argv) and not any(map(_IS_CONFIG, sys.argv))
+    is_shown = not (_SILENT & {*sys.argv} or any(map(_IS_CONFIG, sys.argv)))
     if preset is not None and environment is not None and is_shown:
         print(
             f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
@@ -115,6 +128,19 @@ def _default_settings(name: str) -> str:
             file=sys.stderr,
         )
     return f"{_DEFAULTS}:{name},{environment or ''}"
+
+
+def _text_of_missing_file(path: str) -> str:
+    """Returns the error of a configuration that is not there, with the near file."""
+    folder, name = os.path.split(path)
+    files = [each.name for each in pathlib.Path(folder).glob("*.py")]
+    near = difflib.get_close_matches(name, files, n=1, cutoff=0.5)
+    meant = (
+        f"did you mean {os.path.join(folder, near[0])}?"
+        if near
+        else "--preset=NAME takes the settings that tfrl list settings shows."
+    )
+    return f"--config: got {path!r}, where there is no file; {meant}"
 
 
 def _name_for(name: str, environment: str) -> str:
@@ -263,13 +289,19 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
         )
 
 
-def prepare(algorithm: str, config: Config) -> None:
+def prepare(algorithm: str, config: Config, told: str = "") -> None:
     """Imports TensorFlow for a run, unless the run in its folder is finished.
 
     Says so and exits if it is finished, without that wait.
 
+    Args:
+      algorithm: The algorithm's name in the names of folders.
+      config: The configuration.
+      told: A line that is printed before the wait, unless with `--quiet`.
+
     Raises:
-      ValueError: The run is to begin with the weights in its own folder.
+      ValueError: There is no such environment, or the algorithm does not choose its
+        actions, or the run is to begin with the weights in its own folder.
     """
     initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
     if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
@@ -284,6 +316,11 @@ def prepare(algorithm: str, config: Config) -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
+    space = worlds.find_action_space(config.env)
+    if not config.get("num_action_bins"):
+        spaces.check_space(space, _kind(config), config.env)
+    if told and not flags.FLAGS.quiet:
+        print(told, file=sys.stderr)
     quiet.quieten_tensorflow()
 
 
@@ -333,11 +370,16 @@ def report(
     if result is None or not (result.finished or result.stopped_by):
         sys.exit(130)
     if result.last_return is not None:
+        # Not at the top: --help does not wait for tqdm.
+        from tfrl.train.runs import progress
+
+        steps, updates = result.environment_steps_per_second, result.updates_per_second
+        speed = f"{progress.speed_text(steps or updates)} "
+        speed += "steps" if steps else "updates"
         print(
             f"{'Finished' if result.finished else 'Stopped after'} "
-            f"{result.iteration:,} iterations, "
-            f"{result.iterations_per_second:,.0f} a second. Mean return of the last "
-            f"evaluation: {result.last_return:.1f}, of the best: "
+            f"{result.iteration:,} iterations, {speed} a second. Mean return of the "
+            f"last evaluation: {result.last_return:.1f}, of the best: "
             f"{result.best_return:.1f}."
         )
     print(f"Outputs: {directory.path}")
@@ -352,6 +394,7 @@ def start(main: Callable[[], None], doc: str | None = None) -> None:
     """
 
     def guarded(_arguments: list[str]) -> None:
+        warnings.showwarning = _show_warning
         try:
             main()
         except Exception as error:
@@ -368,6 +411,17 @@ def start(main: Callable[[], None], doc: str | None = None) -> None:
         define_flags()
     doc = doc or sys.modules["__main__"].__doc__ or ""
     app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc))
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Writes a warning as a line, without the place in the code that gives it."""
+    # Not at the top: --help does not wait for tqdm.
+    import tqdm
+
+    # Gymnasium colours its warnings.
+    text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
+    # tqdm writes above its bars.
+    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _parse_flags(words: list[str], doc: str) -> list[str]:

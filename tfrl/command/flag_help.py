@@ -16,6 +16,49 @@ from tfrl.algorithms import distributed, registry
 _WIDTH = 88
 # A field that a configuration file adds, with the comment beside it.
 _FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
+# The flags here that do the same as flags of other libraries.
+_OF_OTHERS = {
+    "alg": "config.agent",
+    "algo": "config.agent",
+    "algorithm": "config.agent",
+    "buffer_size": "config.replay_capacity",
+    "device_name": "config.device",
+    "discount": "config.gamma",
+    "ent_coef": "config.entropy_regularization",
+    "entropy_coef": "config.entropy_regularization",
+    "env_id": "env",
+    "env_name": "env",
+    "exploration_final_eps": "config.final_epsilon",
+    "exploration_initial_eps": "config.initial_epsilon",
+    "gae_lambda": "config.lambda_value",
+    "game": "env",
+    "gym_id": "env",
+    "hidden_sizes": "config.fc_layer_params",
+    "learning_starts": "config.initial_collect_steps",
+    "log_dir": "logdir",
+    "log_folder": "logdir",
+    "lr": "config.learning_rate",
+    "max_grad_norm": "config.max_gradient_norm",
+    "max_timesteps": "num_environment_steps",
+    "n_envs": "config.num_envs",
+    "n_epochs": "config.num_epochs",
+    "n_steps": "config.collect_steps_per_iteration",
+    "n_timesteps": "num_environment_steps",
+    "net_arch": "config.fc_layer_params",
+    "num_actors": "config.num_envs",
+    "num_env": "config.num_envs",
+    "num_environment_steps": "num_iterations",
+    "num_frames": "num_environment_steps",
+    "num_steps": "config.collect_steps_per_iteration",
+    "num_timesteps": "num_environment_steps",
+    "output_dir": "logdir",
+    "save_path": "logdir",
+    "tau": "config.target_update_tau",
+    "total_steps": "num_environment_steps",
+    "total_timesteps": "num_environment_steps",
+    "train_freq": "config.collect_steps_per_iteration",
+    "update_epochs": "config.num_epochs",
+}
 _OWN = {"env": "Gymnasium environment.", "agent": "The algorithm."}
 
 
@@ -67,6 +110,8 @@ def _shown_file(config_file: str) -> str:
 def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
     """Returns the flag or field whose name is nearest to `name`; None if none is near.
 
+    It may be a flag that does the same as one of another library.
+
     Args:
       name: The given name, without its dashes.
       config: The configuration; None if the script has none.
@@ -74,7 +119,14 @@ def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
     meant = {field: f"--config.{field}" for field in config or ()}
     if not name.startswith("config."):
         meant |= {flag: f"--{flag}" for flag in flags.FLAGS if "." not in flag}
-    near = difflib.get_close_matches(name.removeprefix("config."), meant, n=1)
+    given = name.removeprefix("config.").replace("-", "_")
+    known = {*meant.values()}
+    others = {other: f"--{ours}" for other, ours in _OF_OTHERS.items()}
+    if given not in meant and others.get(given) in known:
+        return others[given]
+    # The environment has a field beside its flag, whose name is short.
+    meant |= {"environment": "--env"} if "--env" in known else {}
+    near = difflib.get_close_matches(given, meant, n=1)
     return meant[near[0]] if near else None
 
 

@@ -79,6 +79,7 @@ def record(
     """
     # Not at the top: --help does not wait for TensorFlow.
     import tensorflow as tf
+    import tqdm
 
     from tfrl.trajectories import trajectory
     from tfrl.utils import example_encoding_dataset
@@ -88,13 +89,18 @@ def record(
     )
     time_step, state = environment.reset(), policy.get_initial_state(1)
     boundaries = frames = 0
+    # It shows a bar on a terminal alone.
+    bar = tqdm.tqdm(total=num_episodes, unit=" episodes", disable=None, leave=False)
     while boundaries < num_episodes:
         step = policy.action(time_step, state, tf.constant([seed, frames], tf.int64))
         reached = environment.step(step.action)
         recorder(trajectory.from_transition(time_step, step._replace(info=()), reached))
-        boundaries += int(time_step.is_last()[0])
+        if time_step.is_last()[0]:
+            boundaries += 1
+            bar.update()
         frames += 1
         time_step, state = reached, step.state
+    bar.close()
     recorder.close()
     return frames
 

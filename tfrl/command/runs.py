@@ -12,21 +12,37 @@ from tfrl.algorithms import registry, run_settings
 from tfrl.command import cli
 
 
-def define_config(name: str, folder: str | None = None) -> Any:
-    """Defines the flags of a command that trains; see `cli.define_config`."""
+def define_config(
+    name: str, folder: str | None = None, *, only_with_actors: bool = False
+) -> Any:
+    """Defines the flags of a command that trains.
+
+    Args:
+      name: See `cli.define_config`.
+      folder: See `cli.define_config`.
+      only_with_actors: Whether the command always trains with actors in processes, so
+        that its length is a number of updates, and its weights are new.
+    """
     config = cli.define_config(name, folder)
     # `cli.read_config` reads these two.
-    flags.DEFINE_integer(
-        "num_environment_steps", None, "Length of the run, instead of its iterations."
-    )
-    flags.DEFINE_string(
-        "initial_run", None, "Folder of a run, to begin with its last weights."
-    )
+    if not (only_with_actors or registry.find(name.removesuffix("+")).is_offline):
+        flags.DEFINE_integer(
+            "num_environment_steps",
+            None,
+            "Length of the run, instead of its iterations.",
+        )
+    if not only_with_actors:
+        flags.DEFINE_string(
+            "initial_run", None, "Folder of a run, to begin with its last weights."
+        )
     flags.DEFINE_bool(
         "film", True, "Film the best policy at the end; --nofilm does not."
     )
     flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
+    )
+    flags.DEFINE_bool(
+        "quiet", False, "Show no progress, only warnings and the last lines."
     )
     return config
 
@@ -62,7 +78,8 @@ def load_initial_weights(name: str, config: cli.Config, agent: agents.TFAgent) -
     if initial_run is None or cli.has_checkpoint(name, config):
         return
     path = train.load_weights(agent, initial_run)
-    print(f"Initial weights: {path}", file=sys.stderr)
+    if not flags.FLAGS.quiet:
+        print(f"Initial weights: {path}", file=sys.stderr)
 
 
 def run_loop(
@@ -99,4 +116,5 @@ def flag_values() -> dict[str, bool]:
     return {
         "films": flags.FLAGS.film,
         "evaluates_untrained": flags.FLAGS.evaluate_untrained,
+        "shows_progress": not flags.FLAGS.quiet,
     }

@@ -75,6 +75,7 @@ def find() -> Saved:
             "--env: expected the environment's name, got none, and there is no "
             f"{config}; give --env=NAME."
         )
+    worlds.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
     if settings.get("agent") in registry.CLASSES:
         kind = registry.find(settings["agent"])

@@ -7,8 +7,10 @@ Gymnasium's own wrapper is left out.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -157,6 +159,9 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
       ImportError: If the extra that brings the environment is not installed.
       ValueError: If no environment of that name is registered. The message names
         similar ones.
+
+    Warns:
+      UserWarning: The name has no version; it says which one is taken.
     """
     module, _, name = environment_name.rpartition(":")
     if module:
@@ -167,7 +172,10 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
                 install = f"pip install 'tfrl[{extra}]'"
                 extras.require(environment_name, install, package)
                 _import_registrations(environment_name, package)
-    spec = gymnasium.registry.get(name) or gymnasium.registry.get(_newest_version(name))
+    spec = gymnasium.registry.get(name)
+    if spec is None and (newest := _newest_version(name)):
+        spec = gymnasium.registry[newest]
+        _say_version(environment_name, newest)
     if spec is None:
         raise ValueError(
             f"environment_name: got {environment_name!r}, expected a name that is "
@@ -220,6 +228,17 @@ def _newest_version(name: str) -> str:
     if version is not None or newest is None:
         return ""
     return registration.get_env_id(namespace, base, newest)
+
+
+@functools.cache
+def _say_version(name: str, newest: str) -> None:
+    """Warns once in a process, which makes several environments."""
+    warnings.warn(
+        f"environment_name: got {name!r}, which has no version; takes the newest one, "
+        f"{newest}.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _suggestion(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.policies.acting import prediction
+from tfrl.policies.acting import prediction, validation
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -73,8 +73,9 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
           seed: The seed of all random numbers of this call, if the policy draws any.
 
         Raises:
-          TypeError: The time step holds tensors.
+          TypeError: The time step is an array alone, or holds tensors.
         """
+        validation.check_is_time_step(time_step)
         if not self._takes_tensors and tf.is_tensor(
             getattr(time_step, "step_type", None)
         ):

@@ -157,7 +157,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
           `PolicyStep(action, state, info)`, each `[B, ...]`.
 
         Raises:
-          TypeError: A dtype differs from its spec.
+          TypeError: `time_step` is an array alone, or a dtype differs from its spec.
           ValueError: A structure or shape differs from its spec.
         """
         if tf.executing_eagerly():
@@ -436,6 +436,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         self, time_step: ts.TimeStep, policy_state: types.NestedTensor
     ) -> tuple[ts.TimeStep, types.NestedTensor]:
         if self._validate_args:
+            validation.check_is_time_step(time_step)
             time_step = validation.conform(
                 time_step, self._time_step_spec, f"{self.name}: time_step"
             )

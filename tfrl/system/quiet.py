@@ -7,6 +7,7 @@ imported first. `TF_CPP_MIN_LOG_LEVEL=0` shows every message.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import logging
@@ -32,6 +33,9 @@ _NOISE = re.compile(
     rb"|To enable the following instructions:"
 )
 _NOISE_WITHOUT_GPU = re.compile(_NOISE.pattern + rb"|E\d{4} .* failed call to cuInit:")
+
+# Nothing is wrong: such operations run without oneDNN.
+_ONEDNN_NOTICE = re.compile(rb"E\d{4} .* oneDNN supports \w+ only on platforms with ")
 
 
 def install() -> None:
@@ -67,6 +71,22 @@ def quieten_tensorflow() -> None:
             f"{_LOG_LEVEL}=0 shows TensorFlow's own reasons.",
             file=sys.stderr,
         )
+
+
+@functools.cache
+def take_onednn_notice() -> None:
+    """Lets TensorFlow report now, unseen, that oneDNN has no kernels for bytes.
+
+    On a processor without AVX-512 TensorFlow reports this as an error, once, when an
+    operation that oneDNN might do first gets integers. This function does such an
+    operation, so it makes the logical devices.
+    """
+    if os.environ.get(_LOG_LEVEL) == "0":
+        return
+    import tensorflow as tf
+
+    with _standard_error_without(_ONEDNN_NOTICE), tf.device("CPU:0"):
+        tf.transpose(tf.zeros([1, 2], tf.uint8))
 
 
 def has_visible_gpu(root: str = "/") -> bool:

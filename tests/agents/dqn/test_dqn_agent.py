@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfrl import policies
 from tfrl.agents.dqn import dqn_agent
 from tfrl.networks import network, sequential
 from tfrl.specs import tensor_spec
@@ -487,6 +488,20 @@ def test_boltzmann_divides_the_values_by_the_temperature(as_schedule):
     )
 
 
+def test_a_function_makes_the_policy_that_collects():
+    def explore(policy):
+        return policies.EpsilonGreedyPolicy(policy, epsilon=0.4, seed=1)
+
+    own = make(exploration=explore, epsilon_greedy=None, seed=1)
+    usual = make(epsilon_greedy=0.4, seed=1)
+    step = ts.restart(tf.random.stateless_normal([50, 2], [1, 2]), 50)
+    np.testing.assert_array_equal(
+        own.collect_policy.action(step).action, usual.collect_policy.action(step).action
+    )
+    assert explored(own) > 0
+    assert "epsilon" not in own.diagnose(window(2))
+
+
 def test_log_probability_is_collected_and_accepted():
     agent = make(emit_log_probability=True, epsilon_greedy=0.5)
     info = policy_step.get_log_probability(agent.collect_data_spec.policy_info)
@@ -564,6 +579,10 @@ def test_action_spec_has_to_be_one_scalar_from_zero(spec, message):
         (
             {"epsilon_greedy": 0.1, "boltzmann_temperature": 1.0},
             "expected one of them, got 0.1 and 1.0; give None for the other",
+        ),
+        (
+            {"exploration": lambda policy: policy, "boltzmann_temperature": 1.0},
+            "exploration and boltzmann_temperature: expected one of them, got both",
         ),
         (
             {"epsilon_greedy": None},

@@ -89,10 +89,10 @@ def test_the_numbers_are_those_since_the_last_row_and_of_the_servers(client):
     }
     # The line has an interval of its own, of a second at least.
     words = [
-        "200 steps a second",
-        "policy lag 2 to 7",
-        "1.5 samples an insert",
-        "4 items",
+        "10 updates a second",
+        "actions from weights 2 to 7 updates old",
+        "each item sampled 1.5 times",
+        "4 items held",
         "2 of 3 actors",
         "2 of 4 shards",
     ]
@@ -101,7 +101,10 @@ def test_the_numbers_are_those_since_the_last_row_and_of_the_servers(client):
     lags.add(3)
     assert seen.words() == words
     seconds[0] = 13.5
-    assert seen.words()[:2] == ["0 steps a second", "policy lag 3 to 3"]
+    assert seen.words()[:2] == [
+        "1 updates a second",
+        "actions from weights 3 to 3 updates old",
+    ]
     assert seen.measure()["updates_per_second"] == pytest.approx(1 / 1.5)
 
 
@@ -111,4 +114,4 @@ def test_words_leave_out_what_is_not_known(client):
     seen = run_measurements.RunMeasurements(
         Loop(), Collected(), Lags(), infos, wanted, now=lambda: 1.0
     )
-    assert seen.words() == ["0 items"]
+    assert seen.words() == ["0 items held"]

@@ -237,3 +237,31 @@ def test_the_check_of_the_order_is_not_stepped_but_what_it_wraps_is():
     with mock.patch.object(gymnasium.wrappers.OrderEnforcing, "step") as step:
         assert environment.step(np.array(1)).reward == 2
     step.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "cause"),
+    [("CartPole-v1", 5, AssertionError), ("FrozenLake-v1", 9, KeyError)],
+)
+def test_an_action_outside_its_space_that_an_environment_refuses_is_named(
+    name, action, cause
+):
+    environment = gymnasium_wrapper.GymnasiumWrapper(
+        gymnasium.make(name, disable_env_checker=True)
+    )
+    environment.reset()
+    message = rf"^action: got {action}, expected one in Discrete\(\d\), the action "
+    with pytest.raises(ValueError, match=message) as raised:
+        environment.step(np.array(action))
+    assert isinstance(raised.value.__cause__, cause)
+
+
+def test_an_error_after_an_action_inside_its_space_is_the_environments():
+    class Failing(Nested):
+        def step(self, action):
+            raise KeyError("door")
+
+    environment = gymnasium_wrapper.GymnasiumWrapper(Failing())
+    environment.reset()
+    with pytest.raises(KeyError, match="door"):
+        environment.step(np.array(1))

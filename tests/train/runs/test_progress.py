@@ -29,8 +29,8 @@ def test_where_there_is_no_terminal_lines_are_written():
     bar.evaluated(30.0, 40.0)
     bar.update(info(500), 2.0)
     assert stream.getvalue() == (
-        "iteration 500 of 2,000 (250 a second, 00:06 left), 1,000 environment steps: "
-        "return 21.5, evaluation 30.0 (best 40.0)\n"
+        "iteration 500 of 2,000 (500 steps a second, 00:06 left), 1,000 environment "
+        "steps: return 21.5, evaluation 30.0 (best 40.0)\n"
     )
 
 
@@ -40,11 +40,15 @@ def test_the_speed_is_that_of_training_since_the_run_was_resumed():
     bar.update(info(1000), 60.0)
     bar.update(info(1200), 1.0)
     bar.update(info(1400), 3.0)
-    assert bar.iterations_per_second == 100
+    assert bar.speeds() == {
+        "iterations_per_second": 100,
+        "environment_steps_per_second": 200,
+        "updates_per_second": 100,
+    }
     assert (
         stream.getvalue()
         .splitlines()[2]
-        .startswith("iteration 1,400 of 2,000 (100 a second, 00:06 left), ")
+        .startswith("iteration 1,400 of 2,000 (200 steps a second, 00:06 left), ")
     )
 
 
@@ -52,15 +56,15 @@ def test_a_length_in_environment_steps_is_what_is_left_of_them():
     bar, stream = make_progress(length=run_length.RunLength(None, 5000))
     bar.update(info(500), 2.0)
     assert stream.getvalue() == (
-        "iteration 500 (250 a second, 00:08 left), 1,000 of 5,000 environment steps: "
-        "return 21.5\n"
+        "iteration 500 (500 steps a second, 00:08 left), 1,000 of 5,000 environment "
+        "steps: return 21.5\n"
     )
 
 
 @pytest.mark.parametrize(
     ("steps", "loss", "told"),
     [
-        (8, 0.1, ", 8 environment steps: no episode has ended"),
+        (8, 0.1, " (8 steps a second), 8 environment steps: no episode has ended"),
         (0, 0.1, ": loss 0.1"),
         (0, float("nan"), ""),
     ],
@@ -81,9 +85,9 @@ def test_further_words_come_last_and_are_asked_for_when_they_are_shown():
     for iteration in (500, 1000):
         bar.update(info(iteration, environment_steps=0), 1.0)
     assert stream.getvalue() == (
-        "iteration 500 of 2,000 (500 a second, 00:03 left): return 21.5, "
+        "iteration 500 of 2,000 (500 updates a second, 00:03 left): return 21.5, "
         "evaluation 30.0 (untrained), 2 actors, 3 items\n"
-        "iteration 1,000 of 2,000 (500 a second, 00:02 left): return 21.5, "
+        "iteration 1,000 of 2,000 (500 updates a second, 00:02 left): return 21.5, "
         "evaluation 30.0 (untrained), 1 actor, 3 items\n"
     )
 
@@ -111,6 +115,33 @@ def test_a_new_activity_is_told_without_delay_and_once():
     )
 
 
+def test_the_first_phase_of_collection_has_a_speed_and_training_its_own():
+    bar, stream = make_progress()
+    bar.update(info(0, environment_steps=0), 100.0)  # It is traced.
+    bar.update(info(0, environment_steps=60), 2.0)
+    bar.update(info(10, environment_steps=70), 4.0)
+    places = [line.partition(", ")[0] for line in stream.getvalue().splitlines()]
+    assert places == [
+        "iteration 0 of 2,000: return 21.5",
+        "iteration 0 of 2,000 (30 steps a second)",
+        "iteration 10 of 2,000 (2.5 steps a second",
+    ]
+    assert bar.speeds()["environment_steps_per_second"] == 2.5
+
+
+def test_a_progress_that_is_not_shown_writes_announcements_alone():
+    stream = io.StringIO()
+    bar = progress.Progress(info(0), LENGTH, stream, 0.0, is_shown=False)
+    bar.begin("training")
+    bar.note("Resumed at iteration 0.")
+    bar.update(info(500), 2.0)
+    bar.evaluating(1, 2, 3)
+    bar.announce("Interrupted at iteration 500.")
+    bar.close()
+    assert stream.getvalue() == "Interrupted at iteration 500.\n"
+    assert bar.speeds()["iterations_per_second"] == 250
+
+
 def read_all(terminal):
     """What was written to a pseudo-terminal whose other end is closed; closes it."""
     chunks = []
@@ -129,12 +160,15 @@ def test_on_a_terminal_there_is_one_bar():
         bar.note("Resumed at iteration 500.")
         bar.begin("compiling")
         bar.update(info(1000), 2.0)
+        bar.evaluating(1, 2, 3)
+        bar.evaluated(30.0, 40.0)
         bar.close()
     text = read_all(master)
     assert "Resumed at iteration 500." in text
     assert "compiling" in text
+    assert "evaluating: 1 of 2 episodes" in text
     assert re.search(
-        r" 50%\|.*\| 1,000/2,000 \[00:00, 250 a second, 00:04 left, 2,000 environment "
-        r"steps, return 21.5\]",
+        r" 50%\|.*\| 1,000/2,000 \[00:00, 500 steps a second, 00:04 left, 2,000 "
+        r"environment steps, return 21.5, evaluation 30.0 \(best 40.0\)\]\s*$",
         text,
     )

@@ -119,6 +119,7 @@ def test_a_run_writes_all_its_outputs(whole):
     assert outcome.resumed_at is None
     assert (outcome.iteration, outcome.best_return) == (20, 20.0)
     assert outcome.iterations_per_second > 0
+    assert outcome.environment_steps_per_second > 0
     names = {path.name for path in whole.path.iterdir()}
     assert names == {
         "checkpoints",

@@ -32,7 +32,7 @@ def test_a_length_is_one_positive_number(iterations, steps, message):
 
 def test_a_loop_without_an_environment_has_no_length_in_steps():
     run_length.RunLength(5, None).check(Loop(0))
-    with pytest.raises(ValueError, match=r"got 5, but a Loop steps no environment"):
+    with pytest.raises(ValueError, match=r"got 5, but Loop steps no environment"):
         run_length.RunLength(None, 5).check(Loop(0))
 
 

@@ -22,6 +22,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import transitions as transitions_lib
 from tfrl.agents.dqn import dqn_agent
+from tfrl.agents.dqn import exploration as exploration_lib
 from tfrl.networks import utils as network_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -73,6 +74,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        exploration: exploration_lib.Exploration | None = None,
     ) -> None:
         """Builds the target network and the policies.
 
@@ -98,6 +100,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
           double_q: Whether the online network chooses the next action.
           emit_log_probability: See `DqnAgent`.
           training_data_spec: See `TFAgent`.
+          exploration: See `DqnAgent`.
 
         Raises:
           TypeError: The network has no `num_atoms`.
@@ -148,6 +151,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
             seed=seed,
             observation_normalizer=observation_normalizer,
             reward_normalizer=reward_normalizer,
+            exploration=exploration,
         )
 
     def _check_network_output(self, net: Any, label: str) -> None:

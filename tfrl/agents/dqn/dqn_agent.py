@@ -30,7 +30,7 @@ from tfrl.agents import (
     updates,
 )
 from tfrl.agents import transitions as transitions_lib
-from tfrl.agents.dqn import exploration
+from tfrl.agents.dqn import exploration as exploration_lib
 from tfrl.losses import masking
 from tfrl.networks import utils as network_utils
 from tfrl.networks.layers import noisy
@@ -57,6 +57,7 @@ class DqnSettings(options.Settings, total=False):
     target_q_network: types.Network | types.Layer | None
     training_data_spec: types.NestedTensorSpec | None
     munchausen: Munchausen | None
+    exploration: exploration_lib.Exploration | None
 
 
 class DqnLossInfo(NamedTuple):
@@ -129,6 +130,7 @@ class DqnAgent(tf_agent.TFAgent):
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
         munchausen: Munchausen | None = None,
+        exploration: exploration_lib.Exploration | None = None,
     ) -> None:
         """Builds the target network and the policies.
 
@@ -153,18 +155,24 @@ class DqnAgent(tf_agent.TFAgent):
           target_q_network: The target network; a new copy of `q_network` if None.
           training_data_spec: See `TFAgent`.
           munchausen: The settings of Munchausen DQN; None is DQN.
+          exploration: A function that makes `collect_policy` from the policy of the
+            Q-network, whose action has the logits Q, such as one that returns an
+            `EpsilonGreedyPolicy` of it; `epsilon_greedy` has no effect then. None
+            collects as `epsilon_greedy` or `boltzmann_temperature` say.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
             not one scalar, the network does not return one value per action, not
-            exactly one kind of exploration is given, the target network shares
-            variables with the network or does not match it, or `munchausen` is given
-            with n-step updates or double Q-learning.
+            exactly one kind of exploration is given beside the default of
+            `epsilon_greedy`, the target network shares variables with the network or
+            does not match it, or `munchausen` is given with n-step updates or double
+            Q-learning.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "DQN")
         action_spec = tensor_spec.from_spec(action_spec)
         self._check_action_spec(action_spec)
-        exploration.check(epsilon_greedy, boltzmann_temperature)
+        exploration_lib.check(epsilon_greedy, boltzmann_temperature, exploration)
+        self._set_untracked("_exploration", exploration)
         train_step_counter = checks.as_train_step_counter(train_step_counter)
         td = options.TdOptions(
             target_update_tau=target_update_tau,
@@ -207,7 +215,9 @@ class DqnAgent(tf_agent.TFAgent):
         # If these are variables, the policies track them.
         self._set_untracked(
             "_epsilon_greedy",
-            schedules.follow("epsilon_greedy", epsilon_greedy, train_step_counter),
+            None
+            if exploration is not None
+            else schedules.follow("epsilon_greedy", epsilon_greedy, train_step_counter),
         )
         self._set_untracked(
             "_boltzmann_temperature",
@@ -306,12 +316,13 @@ class DqnAgent(tf_agent.TFAgent):
             )
 
         policy = make(training=False)
-        return exploration.make_policies(
+        return exploration_lib.make_policies(
             policy,
             make(training=True) if noisy.is_noisy(self._q_network) else policy,
             self._epsilon_greedy,
             boltzmann_temperature,
             self._policy_seed,
+            self._exploration,
         )
 
     def _check_munchausen(self, n_step_update: int) -> None:

@@ -1,8 +1,9 @@
-"""How DQN explores: by an epsilon-greedy or by a Boltzmann policy."""
+"""How DQN explores: by an epsilon-greedy, a Boltzmann or the caller's own policy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from tfrl.policies import (
     boltzmann_policy,
@@ -17,14 +18,27 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 
+# Makes the policy that collects from the policy of the Q-network.
+Exploration: TypeAlias = Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy]
+
+
 def check(
     epsilon_greedy: types.FloatOrSchedule | None,
     boltzmann_temperature: types.FloatOrSchedule | None,
+    exploration: Exploration | None = None,
 ) -> None:
     """Raises an error unless exactly one kind is given, with a number in its range.
 
-    If it is a Keras schedule, its values are checked.
+    `exploration` goes before `epsilon_greedy`, which has a default. If a number is a
+    Keras schedule, its values are checked.
     """
+    if exploration is not None:
+        if boltzmann_temperature is not None:
+            raise ValueError(
+                "exploration and boltzmann_temperature: expected one of them, got "
+                "both; let exploration return a BoltzmannPolicy, or leave it out."
+            )
+        return
     if epsilon_greedy is not None and boltzmann_temperature is not None:
         raise ValueError(
             "epsilon_greedy and boltzmann_temperature: expected one of them, got "
@@ -59,9 +73,12 @@ def make_policies(
     epsilon_greedy: types.FloatOrSchedule | None,
     boltzmann_temperature: types.FloatOrSchedule | None,
     seed: int | None,
+    exploration: Exploration | None = None,
 ) -> tuple[tf_policy.TFPolicy, tf_policy.TFPolicy]:
     """Returns a greedy policy from `policy`, and an exploring one from `collecting`."""
     greedy = greedy_policy.GreedyPolicy(policy)
+    if exploration is not None:
+        return greedy, exploration(collecting)
     if boltzmann_temperature is not None:
         return greedy, boltzmann_policy.BoltzmannPolicy(
             collecting, temperature=boltzmann_temperature, seed=seed

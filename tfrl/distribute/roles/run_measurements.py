@@ -116,10 +116,14 @@ class RunMeasurements:
 def _as_words(measured: dict[str, float]) -> list[str]:
     """Returns the text of a progress line, without numbers that were not measured."""
     words = [
-        ("{steps_per_second:,.0f} steps a second", "steps_per_second"),
-        ("policy lag {policy_lag_p50:.0f} to {policy_lag_p99:.0f}", "policy_lag_p50"),
-        ("{samples_per_insert:.3g} samples an insert", "samples_per_insert"),
-        ("{replay_size:,} items", "replay_size"),
+        ("{updates_per_second:,.0f} updates a second", "updates_per_second"),
+        (
+            "actions from weights {policy_lag_p50:.0f} to {policy_lag_p99:.0f} updates "
+            "old",
+            "policy_lag_p50",
+        ),
+        ("each item sampled {samples_per_insert:.3g} times", "samples_per_insert"),
+        ("{replay_size:,} items held", "replay_size"),
         ("{actors_alive} of {actors_wanted} actors", "actors_wanted"),
     ]
     if measured["shards_wanted"] > 1:

@@ -208,7 +208,8 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             action = self._check_action.conform(action).item()
         try:
             result: Any = self._stepped_env.step(action)
-        except (TypeError, ValueError) as error:
+        except (AssertionError, LookupError, TypeError, ValueError) as error:
+            self._refuse_action(action, error)
             self._explain(error, "step")
             raise
         try:
@@ -228,6 +229,16 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
             _ZERO if terminated else self._discount,
             self._to_spec(observation),
         )
+
+    def _refuse_action(self, action: Any, error: Exception) -> None:
+        """Raises an error for an action outside its space, which caused another one."""
+        space = self._gym_env.action_space
+        if not space.contains(action):
+            raise ValueError(
+                f"action: got {action!r}, expected one in {space}, the action space of "
+                f"{self._name} ({type(error).__name__}: {error}); choose actions "
+                "within the bounds of action_spec()."
+            ) from error
 
     def _explain(self, error: Exception, what: str) -> None:
         """Raises a clearer error for an error of Gymnasium's wrappers, if any."""

@@ -6,8 +6,10 @@ graph and cost nothing after a `tf.function` is traced.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.specs import matching
@@ -15,6 +17,8 @@ from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import composite, nest_utils
+
+_OBSERVATIONS = (np.ndarray, np.generic, tf.Tensor, Mapping, list, int, float)
 
 
 def check_time_step_spec(time_step_spec: Any) -> None:
@@ -24,6 +28,16 @@ def check_time_step_spec(time_step_spec: Any) -> None:
             "time_step_spec: expected a TimeStep of specs, got "
             f"{type(time_step_spec).__name__}; make one with "
             "tfrl.trajectories.time_step.time_step_spec(observation_spec)."
+        )
+
+
+def check_is_time_step(time_step: Any) -> None:
+    """Raises TypeError for an array, or a dict of arrays: an observation alone."""
+    if isinstance(time_step, _OBSERVATIONS):
+        raise TypeError(
+            f"time_step: expected a TimeStep, got {type(time_step).__name__}; call "
+            "predict(observation) for an observation alone, or make the time step with "
+            "tfrl.trajectories.restart(observation, batch_size)."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 import time
@@ -20,10 +21,11 @@ _BAR = "{l_bar}{bar}| {n:,}/{total:,} [{elapsed}{postfix}]"
 
 
 class Progress:
-    """Shows a run's iteration, its speed and its latest returns.
+    """Shows what is done of a run, its speed and its latest returns.
 
     On a terminal it redraws one bar; elsewhere (a file, a batch job) it prints a line
-    every `seconds_between_lines`.
+    every `seconds_between_lines`. The speed is in steps of the environments, or in
+    updates for a loop without an environment.
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class Progress:
         stream: TextIO | None = None,
         seconds_between_lines: float = 10.0,
         words: Callable[[], Sequence[str]] = tuple,
+        *,
+        is_shown: bool = True,
     ) -> None:
         """Shows the bar on a terminal; elsewhere, starts the period of the lines.
 
@@ -43,20 +47,20 @@ class Progress:
           seconds_between_lines: The period of the lines, if the stream is not a
             terminal.
           words: Returns further text; called whenever the progress is shown.
+          is_shown: Whether to show anything but announcements.
         """
         self._stream = stream or sys.stderr
         self._last = first
         self._length = length
-        # The iterations in calls with iterations, and the time of these calls.
-        self._iterations = self._done = 0
-        self._seconds = 0.0
+        self._training, self._collection = _Work(), _Work()
         self._last_line = time.monotonic()
         self._seconds_between_lines = seconds_between_lines
         self._words = words
         self._evaluation: list[str] = []
         self._begun: set[str] = set()
+        self._is_shown = is_shown
         self._bar = None
-        if self._stream.isatty():
+        if is_shown and self._stream.isatty():
             self._bar = tqdm.tqdm(
                 total=length.total,
                 initial=length.done(first),
@@ -65,14 +69,18 @@ class Progress:
                 file=self._stream,
             )
 
-    @property
-    def iterations_per_second(self) -> float:
-        """The speed of training since the run started or resumed.
+    def speeds(self) -> dict[str, float]:
+        """Returns the speeds of training since the run started or resumed.
 
         Evaluations, the compilation and the collection of initial experience do not
-        count.
+        count. The keys are fields of a `RunResult`.
         """
-        return self._iterations / self._seconds if self._seconds else 0.0
+        work = self._training
+        return {
+            "iterations_per_second": work.per_second(work.iterations),
+            "environment_steps_per_second": work.per_second(work.steps),
+            "updates_per_second": work.per_second(work.updates),
+        }
 
     def begin(self, activity: str) -> None:
         """Shows an activity of the run, such as "evaluating", the first time.
@@ -96,17 +104,15 @@ class Progress:
           seconds: The time of the call.
         """
         before, self._last = self._last, info
-        iterations = info.iteration - before.iteration
         done = self._length.done(info) - self._length.done(before)
         # A call without iterations compiles the program, or collects initial
-        # experience.
-        if iterations:
-            self._iterations += iterations
-            self._done += done
-            self._seconds += seconds
+        # experience; it takes no steps when it compiles.
+        if info.iteration > before.iteration:
+            self._training.add(before, info, done, seconds)
+        elif info.environment_steps > before.environment_steps:
+            self._collection.add(before, info, done, seconds)
         if self._bar is not None:
-            words = self._speed() + self._steps() + self._state()
-            self._bar.set_postfix_str(", ".join(words), refresh=False)
+            self._bar.set_postfix_str(self._beside_bar(), refresh=False)
             self._bar.update(min(done, self._length.total - self._bar.n))
         elif self._is_line_due():
             speed = ", ".join(self._speed())
@@ -133,7 +139,7 @@ class Progress:
             self.note(f"{self._place()}, {text}")
 
     def evaluated(self, mean: float, best: float | None) -> None:
-        """Records the returns of an evaluation; the next update shows them.
+        """Shows the returns of an evaluation; in lines, the next update does.
 
         Args:
           mean: The mean return.
@@ -141,6 +147,14 @@ class Progress:
         """
         compared = "untrained" if best is None else f"best {best:.1f}"
         self._evaluation = [f"evaluation {mean:.1f} ({compared})"]
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._beside_bar())
+
+    def _beside_bar(self) -> str:
+        """Returns the text beside the bar."""
+        # The bar itself counts the steps of a length in steps.
+        steps = self._steps() if self._length.num_iterations else []
+        return ", ".join(self._speed() + steps + self._state())
 
     def _place(self) -> str:
         """Returns the progress of the run, such as "iteration 5 of 10"."""
@@ -164,22 +178,36 @@ class Progress:
 
     def _speed(self) -> list[str]:
         """Returns the speed, and the remaining time of training if known."""
-        if not (self._seconds and self._done):
+        is_training = self._training.seconds > 0
+        work = self._training if is_training else self._collection
+        if not work.seconds:
             return []
+        if self._last.environment_steps:
+            speed = f"{speed_text(work.per_second(work.steps))} steps a second"
+        else:
+            speed = f"{speed_text(work.per_second(work.updates))} updates a second"
+        if not (is_training and work.done):
+            return [speed]
         left = max(self._length.total - self._length.done(self._last), 0)
-        seconds = tqdm.tqdm.format_interval(left * self._seconds / self._done)
-        return [f"{self.iterations_per_second:,.0f} a second", f"{seconds} left"]
+        seconds = tqdm.tqdm.format_interval(left * work.seconds / work.done)
+        return [speed, f"{seconds} left"]
 
     def _is_line_due(self) -> bool:
         """Whether to print a line now; if so, the period of the next one starts."""
         now = time.monotonic()
-        if now - self._last_line < self._seconds_between_lines:
+        is_early = now - self._last_line < self._seconds_between_lines
+        if is_early or not self._is_shown:
             return False
         self._last_line = now
         return True
 
     def note(self, text: str) -> None:
-        """Writes a line, above the bar if there is one."""
+        """Writes a line of the progress, above the bar if there is one."""
+        if self._is_shown:
+            self.announce(text)
+
+    def announce(self, text: str) -> None:
+        """Writes a line even if the progress is not shown."""
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
         else:
@@ -189,6 +217,47 @@ class Progress:
         """Closes the bar, and leaves it on the screen."""
         if self._bar is not None:
             self._bar.close()
+
+
+@dataclasses.dataclass
+class _Work:
+    """The work of some calls of a loop, and the time of these calls."""
+
+    iterations: int = 0
+    steps: int = 0
+    updates: int = 0
+    done: int = 0
+    seconds: float = 0.0
+
+    def add(
+        self,
+        before: training_loop.IterationInfo,
+        after: training_loop.IterationInfo,
+        done: int,
+        seconds: float,
+    ) -> None:
+        """Adds a call.
+
+        Args:
+          before: The counters before the call.
+          after: The counters after it.
+          done: Its part of the run's length.
+          seconds: Its time.
+        """
+        self.iterations += after.iteration - before.iteration
+        self.steps += after.environment_steps - before.environment_steps
+        self.updates += after.train_steps - before.train_steps
+        self.done += done
+        self.seconds += seconds
+
+    def per_second(self, amount: int) -> float:
+        """Returns an amount of the work in a second; 0 before the first call."""
+        return amount / self.seconds if self.seconds else 0.0
+
+
+def speed_text(speed: float) -> str:
+    """Returns a speed as text, with two digits if it is small."""
+    return f"{speed:,.0f}" if speed >= 10 or not speed else f"{speed:.2g}"
 
 
 def _state(info: training_loop.IterationInfo) -> list[str]:

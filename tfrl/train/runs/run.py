@@ -90,6 +90,7 @@ class Run:
         max_eval_steps: int | None = None,
         max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
+        shows_progress: bool = True,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -141,6 +142,8 @@ class Run:
             policy, before the first iteration; 0 leaves this evaluation out.
           is_interrupted: Returns whether to stop as after a signal, for a run that no
             signal reaches, such as a run on a thread other than the main thread.
+          shows_progress: Whether to show the progress; warnings, and a line that says
+            how an interrupted run goes on, are shown in any case.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -186,6 +189,7 @@ class Run:
         self._max_eval_steps = max_eval_steps
         self._max_untrained_eval_steps = max_untrained_eval_steps
         self._is_interrupted = is_interrupted
+        self._shows_progress = shows_progress
         self._video_environment = video_environment
         self._title = title
         self._best_return = tf.Variable(float("-inf"), trainable=False)
@@ -226,16 +230,21 @@ class Run:
         resumed_at = first if self._checkpointer.checkpoint_exists else None
         if resumed_at is not None:
             self._mend_policies()
-        bar = progress.Progress(self._loop.info(), self._length, words=self._words)
+        bar = progress.Progress(
+            self._loop.info(),
+            self._length,
+            words=self._words,
+            is_shown=self._shows_progress,
+        )
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
             stack.callback(self._directory.unlock)
             stack.callback(bar.close)
             stack.callback(self._log.close_loggers)
             if self._is_finished():
-                bar.note(finished_runs.text(first, self._directory.path))
+                bar.announce(finished_runs.text(first, self._directory.path))
                 self._write_outputs(films=True)
-                return self._result(resumed_at, 0.0)
+                return self._result(resumed_at, bar)
             grown = self._directory.grow()
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
@@ -245,7 +254,7 @@ class Run:
             except Exception as error:
                 error.add_note(self._how_to_go_on())
                 raise
-            result = self._result(resumed_at, bar.iterations_per_second)
+            result = self._result(resumed_at, bar)
             self._callbacks.call(on_end=result)
             return result
 
@@ -286,7 +295,7 @@ class Run:
             + f", from {self._checkpointer.restored_path}."
         )
         for field, (before, now) in grown.items():
-            bar.note(
+            bar.announce(
                 f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
                 "on it, such as a learning rate that decays until the end, follow the "
                 "longer run from here on, so their values may jump; all other "
@@ -297,7 +306,7 @@ class Run:
         """Trains and writes all outputs."""
         self._directory.forget_after(-1 if resumed_at is None else resumed_at)
         signals = interrupts.requested(_SIGNALS, running_steps.describe)
-        slow = slow_steps.named(bar.note)
+        slow = slow_steps.named(bar.announce)
         with self._log.opened(), slow, signals as is_requested:
 
             def interrupted() -> bool:
@@ -340,7 +349,7 @@ class Run:
         if stopped_by:
             self._save_last_policy()
         self._callbacks.call(on_checkpoint=path)
-        bar.note(
+        bar.announce(
             f"{'Stopped' if stopped_by else 'Interrupted'} at iteration {iteration:,}"
             f"{f' by {stopped_by}' if stopped_by else ''}; saved {path}. "
             "Run the same command again to resume from there."
@@ -519,7 +528,9 @@ class Run:
         if self._is_finished() and (films or self._video_environment is None):
             self._directory.mark_finished(self._loop.iteration)
 
-    def _result(self, resumed_at: int | None, speed: float) -> run_result.RunResult:
+    def _result(
+        self, resumed_at: int | None, bar: progress.Progress
+    ) -> run_result.RunResult:
         best, finished = float(self._best_return), self._is_finished()
         return run_result.RunResult(
             iteration=self._loop.iteration,
@@ -527,8 +538,8 @@ class Run:
             resumed_at=resumed_at,
             best_return=None if best == float("-inf") else best,
             last_return=self._last_return,
-            iterations_per_second=speed,
             stopped_by=None if finished else self._callbacks.stopped_by,
+            **bar.speeds(),
         )
 
 

@@ -44,7 +44,7 @@ class RunLength:
                 number_checks.check_integer(name, value, 1, remedy="train for longer")
         if self.num_iterations is None and loop.most_steps_per_iteration == 0:
             raise ValueError(
-                f"num_environment_steps: got {self.num_environment_steps:,}, but a "
+                f"num_environment_steps: got {self.num_environment_steps:,}, but "
                 f"{type(loop).__name__} steps no environment; give num_iterations."
             )
 

@@ -20,6 +20,9 @@ class RunResult:
         the compilation and the collection of initial experience.
       stopped_by: The name of the callback that stopped the run, and its reason; None if
         none did.
+      environment_steps_per_second: The speed in steps of the environments; 0 for a loop
+        without an environment.
+      updates_per_second: The speed in updates of the agent.
     """
 
     iteration: int
@@ -29,3 +32,5 @@ class RunResult:
     last_return: float | None
     iterations_per_second: float
     stopped_by: str | None = None
+    environment_steps_per_second: float = 0.0
+    updates_per_second: float = 0.0

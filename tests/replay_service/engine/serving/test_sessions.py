@@ -10,6 +10,7 @@ import pytest
 
 from tfrl.replay_service import errors, rate_limiters
 from tfrl.replay_service import item_selectors as selectors
+from tfrl.replay_service.engine.serving import service as service_lib
 from tfrl.replay_service.engine.serving.handlers import SessionHandlers
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.serving.sessions import Session
@@ -772,6 +773,22 @@ async def test_data_of_large_items_goes_in_several_messages(monkeypatch):
         np.concatenate([f.arrays[6] for f in frames]).ravel(), range(10)
     )
     assert rows_in_use(service) == 2
+
+
+@in_loop
+async def test_a_wait_for_others_that_work_is_not_told_of(monkeypatch):
+    service = make_service(table(limiter=rate_limiters.MinSize(3)))
+    peer = sampler(service)
+    sample(peer, 1)
+    service.start()
+    Writer(service).insert(1)
+    peer.session.waiting_since -= 11
+    service._tick()
+    assert peer.take() == []
+    monkeypatch.setattr(service_lib, "_LONG_WAIT", 0.0)  # Nothing works since then.
+    service._tick()
+    assert "holds 1 of the 3" in peer.only(wire.WAITING).meta["message"]
+    service.stop()
 
 
 @in_loop

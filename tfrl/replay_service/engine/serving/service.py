@@ -66,12 +66,22 @@ class TableWaitQueues:
         self.inserters: collections.deque[Caller] = collections.deque()
         self._wakes = False
         self._samplers_first = False
+        self._has_changed = False
+        self._changed_at = float("-inf")
 
     def changed(self) -> None:
         """Schedules the wake-up of waiting sessions after a change of the table."""
+        self._has_changed = True
         if (self.samplers or self.inserters) and not self._wakes:
             self._wakes = True
             asyncio.get_running_loop().call_soon(self._wake)
+
+    def stands_still_since(self, seconds: float) -> bool:
+        """Whether the table has not changed since a time; called at each tick."""
+        if self._has_changed:
+            self._has_changed = False
+            self._changed_at = asyncio.get_running_loop().time()
+        return self._changed_at <= seconds
 
     def waiting_text(self, queue: collections.deque[Caller]) -> str:
         """Returns a sentence: why the sessions in `queue` have to wait."""
@@ -341,6 +351,8 @@ class Service:
             self._give_back_memory()
         before = loop.time() - _LONG_WAIT
         for queues in self.tables.values():
+            if not queues.stands_still_since(before):
+                continue  # The others are at work, for whom a limiter makes these wait.
             for queue in (queues.samplers, queues.inserters):
                 late = [s for s in queue if s.waiting_since <= before]
                 if late:

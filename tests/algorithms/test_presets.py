@@ -73,9 +73,10 @@ def test_a_file_has_the_settings_of_each_row(preset):
     assert registry.find(preset.algorithm).Settings.of(config) == expected
 
 
-def test_a_page_lists_the_settings_made_for_an_environment():
+@pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)
+def test_a_page_lists_each_row_with_its_source(preset):
     page = (REPOSITORY / "docs" / "agents.md").read_text()
-    for preset in presets.every():
-        if "_" in preset.name and preset.name not in registry.CLASSES:
-            row = f"| `configs/{preset.name}.py` | {preset.environment}"
-            assert row in page, row
+    row = re.search(rf"^\| .* \| `{preset.name}` \| (.*) \| (.*) \|$", page, re.M)
+    assert row is not None
+    assert row[1].startswith(preset.environment)
+    assert row[2] == preset.source

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from benchmarks import processors
 from benchmarks.workers import serving
 from tfrl import agents, environments, networks, replay_buffers, train

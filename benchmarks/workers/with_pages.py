@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from benchmarks.workers import serving
 from tfrl.algorithms import registry
 from tfrl.environments import native

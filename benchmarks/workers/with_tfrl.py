@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from benchmarks.workers import (
     pendulum_settings,
     ppo_settings,

@@ -334,6 +334,19 @@ def test_help_lists_no_flag_that_the_command_refuses(run, module, flag):
         assert "did you mean --num_iterations?" in errors
 
 
+def test_a_file_that_names_no_agent_is_of_the_scripts_own(run, tmp_path):
+    """As the files of earlier versions that trained one agent."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from ml_collections import ConfigDict\n"
+        "def get_config():\n"
+        "    return ConfigDict({'env': 'CartPole-v1', 'lambda_value': 2.0})\n"
+    )
+    code, _, errors = run("train_pqn", f"--config={mine}")
+    assert code == 2
+    assert errors.startswith("error: lambda_value: expected a number in [0, 1], got 2")
+
+
 def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):
     _, _, errors = run("train_dqn", "--num_environment_steps=9", "--config.num_envs=0")
     assert errors.startswith("error: num_envs: expected an integer in [1, ")

@@ -189,7 +189,7 @@ def _make(
             config.env,
             config.num_envs,
             seed,
-            fit=worlds.ActionFit(kind.actions, kind.title),
+            fit=registry.algorithm_of(config).world.fit,
         ),
         make_agent,
         make_table,

@@ -54,6 +54,8 @@ _ORIGINS = {
 
 # The default of `--config`, if the command has that flag.
 _FILES: list[str] = []
+# The algorithm of a configuration that names none, as files of earlier versions do.
+_NAMES: list[str] = []
 _DEFAULTS = pathlib.Path(registry.__file__).with_name("config_file.py")
 _IS_CONFIG = re.compile("--?config=").match
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
@@ -82,6 +84,7 @@ def define_config(name: str, folder: str | None = None) -> Any:
         _exit(_text_of_missing_file(given))
     if folder is None:
         path = _default_settings(name)
+        _NAMES[:] = [name.removesuffix("+")]
     else:
         agent = _given("config.agent", sys.argv)
         found = agent is not None and os.path.exists(f"{folder}{agent}.py")
@@ -186,6 +189,9 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
       TypeError: A setting is not a number.
     """
     config = flag.value
+    if "agent" not in config and _NAMES:
+        with config.unlocked():
+            config.agent = _NAMES[0]
     given = flags.FLAGS.flag_values_dict()
     for name in ("env", "num_iterations", "replay", "seed"):
         if given.get(name) is not None:
@@ -202,13 +208,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
             config.initial_run = given["initial_run"]
     steps = given.get("num_environment_steps")
     if steps is not None:
-        if given["num_iterations"] is not None:
-            raise ValueError(
-                f"num_environment_steps: got {steps}, and {given['num_iterations']} "
-                "num_iterations; give one of them."
-            )
-        with config.unlocked():
-            config.num_environment_steps = steps
+        _set_length(config, steps, given["num_iterations"])
     check(config)
     if steps is not None:
         config.num_iterations = least_iterations(config, steps)
@@ -216,6 +216,17 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     return config
+
+
+def _set_length(config: Config, steps: int, num_iterations: int | None) -> None:
+    """Sets the length in environment steps, unless one in iterations is given, too."""
+    if num_iterations is not None:
+        raise ValueError(
+            f"num_environment_steps: got {steps}, and {num_iterations} "
+            "num_iterations; give one of them."
+        )
+    with config.unlocked():
+        config.num_environment_steps = steps
 
 
 def check(config: Config) -> None:
@@ -264,8 +275,6 @@ def refuse_initial_run(config: Config) -> None:
 
 def agent_name(config: Config, agents: Iterable[str]) -> str:
     """Returns which of a script's agents the configuration names.
-
-    A configuration without the field `agent` means the script's only one.
 
     Raises:
       ValueError: It names another agent.

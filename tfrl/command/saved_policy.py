@@ -78,8 +78,7 @@ def find() -> Saved:
     worlds.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
     if settings.get("agent") in registry.CLASSES:
-        kind = registry.find(settings["agent"])
-        own["fit"] = worlds.ActionFit(kind.actions, kind.title)
+        own["fit"] = registry.algorithm_of(settings).world.fit
     seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
     return Saved(path, name, seed, own)

@@ -408,22 +408,22 @@ class Algorithm:
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:
         """Returns the length that all calls of `learn` reach together."""
-        info = self.loop.info()
-        before = self.reached
-        if before is None or not before.is_reached(info):
-            before = run_length.RunLength(info.iteration, info.environment_steps)
-        steps = num_environment_steps
-        if steps is None or self.loop.most_steps_per_iteration == 0:
-            more = steps or self.settings.num_iterations
-            first = before.num_iterations
-            length = run_length.RunLength(
-                (info.iteration if first is None else first) + more, None
-            )
-        else:
-            first = before.num_environment_steps
-            length = run_length.RunLength(
-                None, (info.environment_steps if first is None else first) + steps
-            )
+        by_iterations = (
+            num_environment_steps is None or self.loop.most_steps_per_iteration == 0
+        )
+        more = num_environment_steps or 0
+        if by_iterations:
+            more = more or self.settings.num_iterations
+
+        def of(total: int) -> run_length.RunLength:
+            numbers = (total, None) if by_iterations else (None, total)
+            return run_length.RunLength(*numbers)
+
+        info, before = self.loop.info(), self.reached
+        done = of(0).done(info)
+        if before is not None and before.unit == of(0).unit and before.is_reached(info):
+            done = before.total
+        length = of(done + more)
         length.check(self.loop)
         return length
 

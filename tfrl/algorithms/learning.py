@@ -118,10 +118,7 @@ def without_files(
         is_requested = stack.enter_context(interrupts.deferred(running_steps.describe))
         while not (length.is_reached(info) or called.stopped_by or is_requested()):
             before = info.iteration
-            left = length.iterations_left(info, loop.most_steps_per_iteration)
-            stop = min(
-                before + left, *((before // each + 1) * each for each in intervals)
-            )
+            stop = length.next_stop(info, loop.most_steps_per_iteration, intervals)
             bar.begin(loop.activity)
             started = time.monotonic()
             info = loop.run_call(stop - before)

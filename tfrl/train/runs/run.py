@@ -363,9 +363,9 @@ class Run:
             self._checkpoint_interval,
             *self._callbacks.intervals,
         )
-        stops = [(info.iteration // each + 1) * each for each in intervals]
-        left = self._length.iterations_left(info, self._loop.most_steps_per_iteration)
-        return min(*stops, info.iteration + left)
+        return self._length.next_stop(
+            info, self._loop.most_steps_per_iteration, intervals
+        )
 
     def _at_stop(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tfrl.utils import number_checks
@@ -67,6 +68,23 @@ class RunLength:
     def is_reached(self, info: training_loop.IterationInfo) -> bool:
         """Whether the run is done."""
         return self.done(info) >= self.total
+
+    def next_stop(
+        self,
+        info: training_loop.IterationInfo,
+        most_steps_per_iteration: int | None,
+        intervals: Iterable[int],
+    ) -> int:
+        """Returns the next iteration at which something is due, or the run may end.
+
+        Args:
+          info: See `iterations_left`.
+          most_steps_per_iteration: See there.
+          intervals: The iterations between things that are due.
+        """
+        left = self.iterations_left(info, most_steps_per_iteration)
+        stops = [(info.iteration // each + 1) * each for each in intervals]
+        return min(info.iteration + left, *stops)
 
     def iterations_left(
         self, info: training_loop.IterationInfo, most_steps_per_iteration: int | None

@@ -33,7 +33,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from benchmarks import noting, processes
 
@@ -310,6 +309,10 @@ def overhead(say: Callable[[str], None]) -> None:
 
 
 def _make_sleeping(seed: int, times: Sequence[float]) -> Any:
+    # Not at the top: pickling this function leaves out the names of the module that
+    # only the body of a class uses.
+    from typing_extensions import override
+
     from tfrl import environments
     from tfrl.environments import py_environment
     from tfrl.specs import array_spec
@@ -356,6 +359,8 @@ def _make_sleeping_experiment(
     times: Sequence[float], limiter: Any, update_time: float, **settings: Any
 ) -> Any:
     """Makes an experiment of uniform replay; of a queue if there is no limiter."""
+    from typing_extensions import override
+
     from tfrl import distribute, replay_service, train
 
     def make_table(name: str, signature: Any) -> Any:

@@ -17,8 +17,10 @@ from typing import Any, ClassVar, Self
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import learning, presets, registry, spaces, worlds
+from tfrl.reports import evidence as evidence_lib
+from tfrl.reports import health as health_lib
 from tfrl.system import quiet
-from tfrl.train.runs import run_length
+from tfrl.train.runs import history, run_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Algorithm:
         self.num_iterations: int = settings.num_iterations
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
+        # What the calls of `learn` without files have measured; see `health`.
+        self.rows: list[dict[str, Any]] = []
         # The length that the calls of `learn` so far have together.
         self.reached: run_length.RunLength | None = None
 
@@ -456,6 +460,22 @@ class Algorithm:
           greedy: Whether to take the most probable action, or a sampled one.
         """
         return learning.predict(self, observation, state, greedy=greedy)
+
+    def evidence(self) -> evidence_lib.Evidence:
+        """Returns what the run has measured so far, for `health` and reports."""
+        rows = self.rows
+        if self.logdir is not None:
+            rows = history.read(self.logdir / "diagnostics.jsonl")
+        length = self.reached or run_length.RunLength(self.num_iterations, None)
+        return evidence_lib.Evidence(rows, learning.config_of(self, length))
+
+    def health(self) -> list[health_lib.Finding]:
+        """Returns what probably keeps the run from learning; nothing if it is healthy.
+
+        A rule finds something if a number that the run has measured is far out; see
+        `reports.health`. Rules of evaluations need a `logdir`, or callbacks.
+        """
+        return health_lib.check(self.evidence())
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.

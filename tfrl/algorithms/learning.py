@@ -19,7 +19,7 @@ from tfrl.environments.boundary import running_steps
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import progress as progress_lib
-from tfrl.train.runs import run_config, run_length, run_result
+from tfrl.train.runs import run_config, run_length, run_log, run_result
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -47,17 +47,7 @@ def with_files(
       shows_progress: Whether to show the progress.
     """
     s = algorithm.settings
-    fields = {
-        "algorithm": algorithm.name,
-        "env": algorithm.world.name,
-        "agent": algorithm.name,
-        **s.to_dict(),
-        "num_iterations": length.num_iterations or algorithm.num_iterations,
-    }
-    if length.num_environment_steps is not None:
-        fields["num_environment_steps"] = length.num_environment_steps
-    elif length.num_iterations != algorithm.num_iterations:
-        fields["schedule_iterations"] = algorithm.num_iterations
+    fields = config_of(algorithm, length)
     directory = run_folders.open_folder(
         folder, fields, s.default_values(), overwrite=overwrite
     )
@@ -77,6 +67,29 @@ def with_files(
             shows_progress=shows_progress,
         ),
     )
+
+
+def config_of(
+    algorithm: Algorithm, length: run_length.RunLength
+) -> dict[str, Any]:
+    """Returns the configuration of a run, for its folder.
+
+    Args:
+      algorithm: The algorithm.
+      length: The length of the run.
+    """
+    fields = {
+        "algorithm": algorithm.name,
+        "env": algorithm.world.name,
+        "agent": algorithm.name,
+        **algorithm.settings.to_dict(),
+        "num_iterations": length.num_iterations or algorithm.num_iterations,
+    }
+    if length.num_environment_steps is not None:
+        fields["num_environment_steps"] = length.num_environment_steps
+    elif length.num_iterations != algorithm.num_iterations:
+        fields["schedule_iterations"] = algorithm.num_iterations
+    return fields
 
 
 def without_files(
@@ -112,7 +125,10 @@ def without_files(
     intervals = (s.eval_interval, s.log_interval, *called.intervals)
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
+    log = run_log.RunLog(loop, None, (), {})
+    log.history.rows = algorithm.rows
     with contextlib.ExitStack() as stack:
+        stack.enter_context(log.opened())
         bar = progress_lib.Progress(info, length, is_shown=shows_progress)
         stack.callback(bar.close)
         is_requested = stack.enter_context(interrupts.deferred(running_steps.describe))
@@ -122,24 +138,28 @@ def without_files(
             bar.begin(loop.activity)
             started = time.monotonic()
             info = loop.run_call(stop - before)
-            bar.update(info, time.monotonic() - started)
+            elapsed = time.monotonic() - started
+            bar.update(info, elapsed)
+            log.called(info, info.iteration - before, elapsed)
             if info.iteration == before:
                 continue
             called.reached(info.iteration)
             at_end, result = length.is_reached(info), None
             if evaluate and (at_end or info.iteration % s.eval_interval == 0):
+                started = time.monotonic()
                 result = dataclasses.replace(
                     evaluate(info.iteration),
                     iteration=info.iteration,
                     environment_steps=info.environment_steps,
                 )
+                log.spent("evaluating_seconds", time.monotonic() - started)
                 mean = result.mean
                 best = mean if best is None else max(best, mean)
                 bar.evaluated(mean, best)
-            is_logged = at_end or info.iteration % s.log_interval == 0
-            called.call(
-                on_log=info._asdict() if is_logged else None, on_evaluation=result
-            )
+            row = None
+            if result or at_end or info.iteration % s.log_interval == 0:
+                row = log.write(result)
+            called.call(on_log=row, on_evaluation=result)
     finished = length.is_reached(info)
     called.call(
         on_end=run_result.RunResult(

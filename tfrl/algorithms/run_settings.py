@@ -8,6 +8,7 @@ from tfrl import agents
 from tfrl import eval as evaluation
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import worlds
+from tfrl.eval import value_check
 
 
 def make(
@@ -34,7 +35,11 @@ def make(
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
     evaluator = evaluation.Evaluator(
-        environment, agent.policy, s.num_eval_episodes, seed=s.seed
+        environment,
+        agent.policy,
+        s.num_eval_episodes,
+        seed=s.seed,
+        check=value_check.of_agent(agent, environment),
     )
 
     def evaluate(iteration: int) -> evaluation.EvaluationResult:

@@ -388,7 +388,9 @@ class Run:
         if evaluates and self._late is not None and not at_end:
             self._late.begin(iteration)
         elif evaluates and self._evaluate is not None:
+            started = time.monotonic()
             result = self._evaluated(bar, interrupted)
+            self._log.spent("evaluating_seconds", time.monotonic() - started)
             if result is None:
                 return
             self._last_return = result.mean

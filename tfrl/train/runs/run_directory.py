@@ -21,6 +21,8 @@ _CONFIG = "config.json"
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
+    "diagnostics.jsonl",
+    "report.html",
     "learning_curve.png",
     "agent.mp4",
     "checkpoints",
@@ -87,6 +89,8 @@ class RunDirectory:
         self.final_policy = self.path / "final_policy"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_csv = self.path / "metrics.csv"
+        self.diagnostics = self.path / "diagnostics.jsonl"
+        self.report = self.path / "report.html"
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
         self.replay_server = self.path / "replay_server"

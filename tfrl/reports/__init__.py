@@ -1,0 +1,1 @@
+"""Reports of runs, and findings about what keeps them from learning."""

@@ -53,20 +53,30 @@ class Units:
             for layer, activation in changed:
                 layer.activation = activation
 
-    def dormant_share(self) -> tf.Tensor | None:
-        """Returns the share of dormant units; None if no units were recorded here."""
+    def dormant(self) -> dict[str, tf.Tensor]:
+        """Returns the share of dormant units, and the largest share of a layer's.
+
+        Returns:
+          `dormant_units` and `dormant_layer`, scalars; nothing if no units were
+          recorded in this graph.
+        """
         here = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        counts: list[tf.Tensor] = []
-        number = 0
+        shares, sizes = [], []
         for calls in self._sizes.values():
             known = [x for x in calls if here is None or x.graph is here]
             if not known:
                 continue
             size = tf.reduce_max(tf.stack(known), axis=0)
             is_dormant = size <= _DORMANT * tf.reduce_mean(size)
-            counts.append(tf.reduce_sum(tf.cast(is_dormant, tf.float32)))
-            number += size.shape[0]
-        return tf.add_n(counts) / number if counts else None
+            shares.append(tf.reduce_mean(tf.cast(is_dormant, tf.float32)))
+            sizes.append(size.shape[0])
+        if not shares:
+            return {}
+        number = tf.add_n([s * n for s, n in zip(shares, sizes, strict=True)])
+        return {
+            "dormant_units": number / sum(sizes),
+            "dormant_layer": tf.reduce_max(tf.stack(shares)),
+        }
 
     def _recording(self, layer: int, activation: Any) -> Any:
         def record(inputs: Any) -> Any:

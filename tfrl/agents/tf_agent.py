@@ -274,7 +274,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           Scalars: `learning_rate` and `gradient_norm`, before clipping, also
           `<label>_learning_rate` and `<label>_gradient_norm` for each part but the
           critics if there are several parts; `dormant_units`, the share of hidden units
-          that hardly ever differ from 0; the numbers of `measures.of_experience`; and
+          that hardly ever differ from 0, and `dormant_layer`, the largest share of a
+          layer's; the numbers of `measures.of_experience`; and
           numbers of the algorithm.
         """
         numbers = {}
@@ -302,8 +303,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
                 norm, new = part.gradient_norm(own._replace(details=dict(details)))
                 numbers[f"{self._prefix_of(part)}gradient_norm"] = norm
                 details |= new
-        dormant = units.dormant_share()
-        return numbers if dormant is None else {**numbers, "dormant_units": dormant}
+        return numbers | units.dormant()
 
     def _prefix_of(self, part: updates.Part) -> str:
         """Returns what the log writes before a part's numbers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pathlib
 from typing import Any
 
 from tfrl import agents
@@ -9,6 +11,7 @@ from tfrl import eval as evaluation
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import worlds
 from tfrl.eval import value_check
+from tfrl.reports import report
 
 
 def make(
@@ -20,6 +23,7 @@ def make(
     films: bool,
     evaluates_untrained: bool,
     shows_progress: bool = True,
+    reports: bool = True,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` beside its loop, directory and length.
 
@@ -31,6 +35,7 @@ def make(
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
       shows_progress: Whether the run shows its progress.
+      reports: Whether to write report.html, and to show what it finds.
     """
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
@@ -54,5 +59,18 @@ def make(
         "video_environment": world.make_film() if films else None,
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "shows_progress": shows_progress,
+        "report": functools.partial(write_report, s) if reports else None,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }
+
+
+def write_report(s: settings_lib.Settings, folder: pathlib.Path) -> list[str]:
+    """Writes report.html to the folder of a run; returns what it has found.
+
+    Args:
+      s: The settings, whose defaults the report compares with.
+      folder: The folder.
+    """
+    path = folder / "report.html"
+    findings = report.write([folder], path, s.default_values())
+    return [*map(str, findings), f"The report is {path}."]

@@ -3,6 +3,7 @@
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
     tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
     tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
+    tfrl report LOGDIR                     writes a report on a run
     tfrl record --logdir=LOGDIR            records episodes, to train offline from
     tfrl list                              lists algorithms, environments and settings
     tfrl replay-server                     serves replay to actors and learners
@@ -100,6 +101,12 @@ def _evaluate() -> None:
     cli.start(evaluate.main, evaluate.__doc__)
 
 
+def _report() -> None:
+    from tfrl.command import report
+
+    report.main()
+
+
 def _record() -> None:
     from tfrl.command import cli, record
 
@@ -129,6 +136,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
     "train": _train,
     "play": _play,
     "evaluate": _evaluate,
+    "report": _report,
     "record": _record,
     "list": _list,
     "replay-server": _replay_server,

@@ -39,6 +39,9 @@ def define_config(
         "film", True, "Film the best policy at the end; --nofilm does not."
     )
     flags.DEFINE_bool(
+        "report", True, "Write report.html at the end; --noreport does not."
+    )
+    flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
     )
     flags.DEFINE_bool(
@@ -117,4 +120,5 @@ def flag_values() -> dict[str, bool]:
         "films": flags.FLAGS.film,
         "evaluates_untrained": flags.FLAGS.evaluate_untrained,
         "shows_progress": not flags.FLAGS.quiet,
+        "reports": flags.FLAGS.report,
     }

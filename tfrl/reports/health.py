@@ -207,17 +207,21 @@ def _gradients(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
 
 
 def _units(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
-    share = evidence.late("dormant_units")
-    if share is None or share <= 0.6:
-        return None
-    return (
-        f"{share:.0%} of the hidden units hardly ever differ from 0",
-        "dormant_units",
-        share,
-        0.6,
-        "a smaller learning rate, scaled observations, layer normalization, or tanh "
-        "instead of relu.",
-    )
+    for name, where, most in (
+        ("dormant_units", "hidden units", 0.6),
+        ("dormant_layer", "units of a hidden layer", 0.95),
+    ):
+        share = evidence.late(name)
+        if share is not None and share > most:
+            return (
+                f"{share:.0%} of the {where} hardly ever differ from 0",
+                name,
+                share,
+                most,
+                "a smaller learning rate, scaled observations, layer normalization, or "
+                "tanh instead of relu.",
+            )
+    return None
 
 
 def _rewards(evidence: Evidence) -> tuple[str, str, float, float, str] | None:

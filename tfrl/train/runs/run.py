@@ -91,6 +91,7 @@ class Run:
         max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
         shows_progress: bool = True,
+        report: Callable[[pathlib.Path], Sequence[str]] | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -144,6 +145,8 @@ class Run:
             signal reaches, such as a run on a thread other than the main thread.
           shows_progress: Whether to show the progress; warnings, and a line that says
             how an interrupted run goes on, are shown in any case.
+          report: Called with the folder when training has ended; writes a report there,
+            and returns the lines to show. None writes none.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -192,6 +195,7 @@ class Run:
         self._shows_progress = shows_progress
         self._video_environment = video_environment
         self._title = title
+        self._report = report
         self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._last_return: float | None = None
         self._policies = saved_policies.SavedPolicies(loop.agent)
@@ -254,6 +258,8 @@ class Run:
             except Exception as error:
                 error.add_note(self._how_to_go_on())
                 raise
+            for line in [] if self._report is None else self._report(self._directory.path):
+                bar.announce(line)
             result = self._result(resumed_at, bar)
             self._callbacks.call(on_end=result)
             return result

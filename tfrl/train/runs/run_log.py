@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
+from tfrl.system import versions
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
 
@@ -105,6 +106,8 @@ class RunLog:
         self._known_steps = 0
         # Steps of the environment and seconds of training since the last row.
         self._interval = (0, 0.0)
+        # What the next row holds once.
+        self._news: dict[str, Any] = {}
         self._written: list[base.Logger] = []
         self._others: list[base.Logger] = list(loggers)
 
@@ -116,6 +119,7 @@ class RunLog:
         self._interval = (0, 0.0)
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
+        self._news = {"versions": versions.found()}
         self._spent = {name: last.get(name, 0.0) for name in _PARTS}
         with contextlib.ExitStack() as stack:
             if self._directory is not None:
@@ -176,7 +180,8 @@ class RunLog:
         values = {name: x for name, x in measured.items() if x is not None}
         for logger in self._others:
             logger.write(values)
-        self.history.add({**values, **self._spent, **_of_episodes(result)})
+        self.history.add({**values, **self._spent, **_of_episodes(result), **self._news})
+        self._news = {}
         return values
 
     def _row(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:

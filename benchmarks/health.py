@@ -235,7 +235,8 @@ BROKEN = {
         "C51",
         CART,
         15_000,
-        {"max_q_value": 1.0},
+        {"min_q_value": 0.0, "max_q_value": 1.0}
+        | {"log_interval": 100, "eval_interval": 300},
     ),
     "targets_dqn": Case(
         "targets",

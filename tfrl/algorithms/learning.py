@@ -19,7 +19,7 @@ from tfrl.environments.boundary import running_steps
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import progress as progress_lib
-from tfrl.train.runs import run_config, run_length, run_log, run_result
+from tfrl.train.runs import history, run_config, run_length, run_log, run_result
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -51,6 +51,10 @@ def with_files(
     directory = run_folders.open_folder(
         folder, fields, s.default_values(), overwrite=overwrite
     )
+    if not directory.diagnostics.exists():
+        measured = history.History(directory.diagnostics)
+        for row in algorithm.rows:
+            measured.add(row)
     return train.Run(
         algorithm.loop,
         directory,
@@ -252,6 +256,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     )
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
+    algorithm.rows = history.read(path / "diagnostics.jsonl")
     return algorithm
 
 

@@ -86,10 +86,29 @@ def _values(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
     late = late_half(pairs)
     if len(late) < 2:
         return None
+    remedy = (
+        "slower targets (a smaller target_update_tau), a smaller learning rate, "
+        "double_q or several critics, and gamma below 1."
+    )
+    gamma = float(evidence.settings.get("gamma", 1.0))
+    steps = 0.0 if gamma == 1 else 1 / (1 - gamma)
+    factor = float(evidence.settings.get("reward_scale_factor", 1.0)) or 1.0
+    largest = [
+        *np.abs(evidence.values("evaluation_return")),
+        (evidence.late("reward_size") or 0.0) / factor * steps,
+        1.0,
+    ]
+    predicted, most = float(np.median(np.abs(late[:, 1]))), 3 * max(largest)
+    if predicted > most:
+        return (
+            "the values diverge: the agent predicts returns that no episode can have",
+            "predicted_return",
+            predicted,
+            most,
+            remedy,
+        )
     # The entropy bonus of later steps is a part of a soft value, but of no return.
     bonus = abs((evidence.late("alpha") or 0.0) * (evidence.late("entropy") or 0.0))
-    steps = 1 / max(1 - float(evidence.settings.get("gamma", 1.0)), 1e-3)
-    factor = float(evidence.settings.get("reward_scale_factor", 1.0)) or 1.0
     size = max(np.abs(pairs[:, 0]).max(), np.ptp(pairs[:, 0]), 1e-6)
     bias = float(np.median(late[:, 1] - late[:, 0]))
     beyond = (abs(bias) - bonus * steps / factor) / size
@@ -101,8 +120,7 @@ def _values(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
         "value error / largest return",
         beyond,
         1.0,
-        "slower targets (a smaller target_update_tau), a smaller learning rate, "
-        "double_q or several critics, and gamma below 1.",
+        remedy,
     )
 
 

@@ -185,18 +185,26 @@ def _settings(
     runs: Sequence[tuple[str, Evidence]], defaults: Mapping[str, Any]
 ) -> str:
     names = sorted({name for _, run in runs for name in run.settings})
+    changed = {
+        name
+        for name in names
+        for _, run in runs
+        if name in defaults
+        and _plain(defaults[name]) != _plain(run.settings.get(name, defaults[name]))
+    }
+    names.sort(key=lambda name: name not in changed)
     head = "".join(f"<th>{html.escape(label)}</th>" for label, _ in runs)
     lines = []
     for name in names:
         cells = []
         for _, run in runs:
-            value = run.settings.get(name, "")
-            text = html.escape(str(value))
-            changed = name in defaults and _plain(defaults[name]) != _plain(value)
-            cells.append(f"<td><b>{text}</b></td>" if changed else f"<td>{text}</td>")
+            text = html.escape(str(run.settings.get(name, "")))
+            cells.append(
+                f"<td><b>{text}</b></td>" if name in changed else f"<td>{text}</td>"
+            )
         lines.append(f"<tr><td>{html.escape(name)}</td>{''.join(cells)}</tr>")
     note = (
-        '<p class="soft">Bold: not the default.</p>' if defaults else ""
+        '<p class="soft">Bold: not the defaults.</p>' if defaults else ""
     )
     return (
         f'{note}<div class="card"><table><tr><th>setting</th>{head}</tr>'

@@ -20,38 +20,26 @@ class Diagnostics:
     """
 
     def __init__(self, loop: training_loop.TrainingLoop) -> None:
-        """Prepares the graph, which the first measurement with a batch traces.
+        """Prepares the graphs, which the first measurements trace.
 
         Args:
           loop: The loop that trains the agent.
         """
         self._loop = loop
-        self._of_batch = tf.function(
-            lambda: loop.agent.diagnose(loop.draw_for_log()), autograph=False
-        )
+        self._names: dict[bool, list[str]] = {}
+        self._graph = tf.function(self._measured, autograph=False)
         self._before: dict[str, np.ndarray] = {}
         self._updates_before = 0
 
     def measure(self) -> dict[str, float]:
         """Returns the numbers by name; before there is experience, fewer numbers."""
-        if self._loop.can_draw_for_log():
-            values = self._of_batch()
-        else:
-            values = self._loop.agent.diagnose()
-        numbers = {name: float(value) for name, value in values.items()}
-        return numbers | self._measure_weights()
-
-    def _measure_weights(self) -> dict[str, float]:
-        agent = self._loop.agent
-        num_updates = int(tf.convert_to_tensor(agent.train_step_counter))
+        has_batch = self._loop.can_draw_for_log()
+        values, weights = self._graph(has_batch)
+        numbers = dict(zip(self._names[has_batch], values.numpy().tolist(), strict=True))
+        num_updates = int(tf.convert_to_tensor(self._loop.agent.train_step_counter))
         since = num_updates - self._updates_before
-        numbers = {}
-        for name, weights in agent.weights_by_name().items():
-            if not weights:
-                continue
-            now = np.concatenate(
-                [np.ravel(tf.convert_to_tensor(v).numpy()) for v in weights]
-            ).astype(np.float32)
+        for name, tensor in weights.items():
+            now = tensor.numpy()
             numbers[f"{name}_norm"] = norm = float(np.linalg.norm(now))
             before = self._before.get(name)
             if before is not None and since > 0 and norm > 0:
@@ -60,3 +48,20 @@ class Diagnostics:
             self._before[name] = now
         self._updates_before = num_updates
         return numbers
+
+    def _measured(self, has_batch: bool) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Returns the agent's numbers, `[N]`, and its weights, each `[M]`."""
+        agent = self._loop.agent
+        values = agent.diagnose(self._loop.draw_for_log() if has_batch else None)
+        self._names[has_batch] = list(values)
+        numbers = [tf.cast(value, tf.float64) for value in values.values()]
+        return (
+            tf.stack(numbers) if numbers else tf.zeros([0], tf.float64),
+            {
+                name: tf.concat(
+                    [tf.reshape(tf.cast(v, tf.float32), [-1]) for v in weights], 0
+                )
+                for name, weights in agent.weights_by_name().items()
+                if weights
+            },
+        )

@@ -1,4 +1,4 @@
-"""Checks the rules of `tfrl.reports.health` on runs broken on purpose, and healthy ones.
+"""Checks the rules of `tfrl.reports.health` on runs that are broken, and healthy.
 
     python -m benchmarks.health              # train what is missing, then the table
     python -m benchmarks.health --only=dqn   # the cases whose name has this text
@@ -227,7 +227,7 @@ BROKEN = {
         "DQN",
         CART,
         10_000,
-        {"reward_scale_factor": 1e-6},
+        {"agent_arguments": {"reward_scale_factor": 1e-6}},
     ),
     "rewards_atoms": Case(
         "rewards",
@@ -472,8 +472,13 @@ def table() -> str:
         )
         if together:
             text += "; all: seeds"
-        lines.append(f"| {case.text}, {len(known)} seeds | none | {text or 'nothing'} |")
-    lines += ["", f"{hits} hits in {len(BROKEN)} broken runs, {alarms} false alarms in "]
+        lines.append(
+            f"| {case.text}, {len(known)} seeds | none | {text or 'nothing'} |"
+        )
+    lines += [
+        "",
+        f"{hits} hits in {len(BROKEN)} broken runs, {alarms} false alarms in ",
+    ]
     lines[-1] += f"{healthy} healthy ones."
     return "\n".join(lines)
 

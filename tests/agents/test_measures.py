@@ -10,7 +10,7 @@ from tfrl.trajectories import trajectory
 
 
 def _layers():
-    """Returns two layers: of 4 relu units two are dead, and both of 2 tanh units live."""
+    """Returns layers of 4 relu units, two of them dead, and of 2 tanh units."""
     first = keras.layers.Dense(4, activation="relu")
     second = keras.layers.Dense(2, activation="tanh")
     model = keras.Sequential([keras.Input((1,)), first, second, keras.layers.Dense(1)])

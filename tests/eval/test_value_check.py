@@ -21,7 +21,9 @@ class _Truncated(TFCountingEnvironment):
 
 def _run(kind, lengths, values):
     environment = kind(
-        lengths, action_spec=ACTION_SPEC, reward=lambda count, action: tf.ones_like(count)
+        lengths,
+        action_spec=ACTION_SPEC,
+        reward=lambda count, action: tf.ones_like(count),
     )
     policy = RandomTFPolicy(environment.time_step_spec(), ACTION_SPEC)
     check = value_check.ValueCheck(values, 0.5)

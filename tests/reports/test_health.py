@@ -151,8 +151,10 @@ def test_a_finding_names_its_figure_bound_source_and_remedy():
 def test_seeds_that_end_far_apart_are_found(last, found):
     runs = [
         Evidence(
-            [{"iteration": i, "evaluation_return": 10 + (x - 10) * i / 5}
-             for i in (0, 5, 5, 5)],
+            [
+                {"iteration": i, "evaluation_return": 10 + (x - 10) * i / 5}
+                for i in (0, 5, 5, 5)
+            ],
             {},
         )
         for x in last

@@ -11,6 +11,7 @@ from tfrl import losses
 from tfrl.agents import (
     checks,
     critics,
+    measures,
     options,
     tf_agent,
     transitions,
@@ -148,8 +149,17 @@ class ActorCriticAgent(tf_agent.TFAgent):
             "explained_variance": losses.explained_variance(
                 q_values, q_values + extra.td_error, valid
             ),
+            **self._actions_now(batch.data),
             **self._measure_losses(batch, extra),
         }
+
+    def _actions_now(self, data: transitions.Transitions) -> dict[str, tf.Tensor]:
+        """Returns `measures.of_actions` of the policy; nothing if it has memory."""
+        if self._recurrent:
+            return {}
+        actions = self.policy.action(data.time_step, seed=(0, 0)).action
+        counts = tf.cast(data.valid, tf.float32)
+        return measures.of_actions(actions, self.action_spec, counts)
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
         action = self.policy.action(time_step, seed=(0, 0)).action

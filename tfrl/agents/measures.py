@@ -26,9 +26,10 @@ _NEAR = 1e-3
 
 
 class Units:
-    """The sizes of hidden units, which `recorded` collects while networks are applied."""
+    """The sizes of hidden units, which `recorded` collects."""
 
     def __init__(self) -> None:
+        """Begins without units."""
         # The mean size of each unit, [n], by layer: one for each call.
         self._sizes: dict[int, list[tf.Tensor]] = {}
 
@@ -115,9 +116,7 @@ def of_experience(
     if not isinstance(experience, trajectory.Trajectory):
         return {}
     numbers = {}
-    floats = [
-        x for x in tf.nest.flatten(experience.observation) if x.dtype.is_floating
-    ]
+    floats = [x for x in tf.nest.flatten(experience.observation) if x.dtype.is_floating]
     if floats:
         numbers["observation_size"] = tf.reduce_max([_largest_size(x) for x in floats])
     rewards = [tf.cast(r, tf.float32) for r in tf.nest.flatten(experience.reward)]
@@ -125,18 +124,27 @@ def of_experience(
         scaled = tf.cast(reward_scale, tf.float32) * rewards[0]
         numbers["reward_size"] = tf.sqrt(tf.reduce_mean(tf.square(scaled)))
     counts = tf.cast(~experience.is_boundary(), tf.float32)
+    return numbers | of_actions(experience.action, action_spec, counts)
+
+
+def of_actions(
+    actions: types.NestedTensor, action_spec: types.NestedTensorSpec, counts: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns `actions_at_bound` of float actions; nothing for others.
+
+    Args:
+      actions: The nest of actions, `[B, ...]` or `[B, T, ...]`.
+      action_spec: The nest of bounded specs.
+      counts: 1 for each action that counts, and 0 for others, `[B]` or `[B, T]`.
+    """
     shares = [
         _share_at_bound(action, spec, counts)
         for action, spec in zip(
-            tf.nest.flatten(experience.action),
-            tf.nest.flatten(action_spec),
-            strict=True,
+            tf.nest.flatten(actions), tf.nest.flatten(action_spec), strict=True
         )
         if spec.dtype.is_floating and hasattr(spec, "minimum")
     ]
-    if shares:
-        numbers["actions_at_bound"] = tf.reduce_max(shares)
-    return numbers
+    return {"actions_at_bound": tf.reduce_max(shares)} if shares else {}
 
 
 def _largest_size(observation: tf.Tensor) -> tf.Tensor:
@@ -155,8 +163,9 @@ def _share_at_bound(action: tf.Tensor, spec: Any, counts: tf.Tensor) -> tf.Tenso
     rank = action.shape.rank - counts.shape.rank
     weights = tf.reshape(counts, [*tf.unstack(tf.shape(counts)), *[1] * rank])
     number = tf.maximum(tf.reduce_sum(counts), 1.0)
+    axes = list(range(counts.shape.rank))
     each = [
-        tf.reduce_sum(weights * tf.cast(is_near, tf.float32), axis=[0, 1]) / number
+        tf.reduce_sum(weights * tf.cast(is_near, tf.float32), axes) / number
         for is_near in (action <= low + near, action >= high - near)
     ]
     return tf.reduce_max(tf.stack(each))

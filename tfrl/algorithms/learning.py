@@ -18,8 +18,8 @@ from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
-from tfrl.train.runs import progress as progress_lib
 from tfrl.train.runs import history, run_config, run_length, run_log, run_result
+from tfrl.train.runs import progress as progress_lib
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -53,8 +53,9 @@ def with_files(
     )
     if not directory.diagnostics.exists():
         measured = history.History(directory.diagnostics)
-        for row in algorithm.rows:
-            measured.add(row)
+        with measured.opened():
+            for row in algorithm.rows:
+                measured.add(row)
     return train.Run(
         algorithm.loop,
         directory,
@@ -73,9 +74,7 @@ def with_files(
     )
 
 
-def config_of(
-    algorithm: Algorithm, length: run_length.RunLength
-) -> dict[str, Any]:
+def config_of(algorithm: Algorithm, length: run_length.RunLength) -> dict[str, Any]:
     """Returns the configuration of a run, for its folder.
 
     Args:

@@ -288,7 +288,8 @@ class Evaluator:
             increments = {"returns": reward, "lengths": tf.ones_like(ended)}
             # A boundary adds to a sum that has been stored already, and that restarts
             # at the next step.
-            checked, realized = {}, None
+            checked: dict[str, tf.Tensor] = {}
+            realized = None
             if self._check is not None:
                 checked, realized = self._check.add(sums, time_step, next_time_step)
             sums = {

@@ -433,8 +433,8 @@ def _clock(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
         "share of such episodes",
         share,
         0.2,
-        "end them by `truncated` (discount 1), such as with a TimeLimit wrapper, or put "
-        "the time left into the observation.",
+        "end them by `truncated` (discount 1), such as with a TimeLimit wrapper, or "
+        "put the time left into the observation.",
     )
 
 
@@ -443,7 +443,7 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
     late, spread = late_half(pairs), evidence.return_range()
     collected = evidence.values("average_return")
     spread = max(spread, float(np.ptp(collected)) if len(collected) else 0.0)
-    if len(late) < 3 or spread == 0:
+    if len(late) < 2 or spread == 0:
         return None
     behind = float(np.median(late[:, 0] - late[:, 1])) / spread
     if behind <= 0.5:
@@ -453,8 +453,7 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
         "difference / range of returns",
         behind,
         0.5,
-        "compare both environments and their wrappers, and evaluate with "
-        "greedy=False.",
+        "compare both environments and their wrappers, and evaluate with greedy=False.",
     )
 
 
@@ -488,7 +487,9 @@ _PPO = "Schulman et al. (2017); Huang et al., 37 implementation details (2022)"
 
 RULES = (
     Rule("values", "Van Hasselt et al., the deadly triad (2018), section 3", _values),
-    Rule("entropy", "Haarnoja et al., SAC (2018), section 5; Williams (1991)", _entropy),
+    Rule(
+        "entropy", "Haarnoja et al., SAC (2018), section 5; Williams (1991)", _entropy
+    ),
     Rule("exploration", "Mnih et al., DQN (2015), table 1", _exploration),
     Rule("gradients", "Pascanu et al., exploding gradients (2013)", _gradients),
     Rule("units", "Sokar et al., dormant neurons (2023), figure 2", _units),

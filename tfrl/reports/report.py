@@ -21,7 +21,8 @@ _STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.2rem; max-width: 76rem; background: var(--back);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; margin: .2rem 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
+h1 { font-size: 1.5rem; margin: .2rem 0; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
 h3 { font-size: 1rem; margin: 0 0 .3rem; } p { margin: .3rem 0; }
 .soft { color: var(--soft); font-size: .9rem; }
 .grid { display: grid; gap: 1rem;
@@ -29,7 +30,8 @@ h3 { font-size: 1rem; margin: 0 0 .3rem; } p { margin: .3rem 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .5rem;
   padding: .9rem; min-width: 0; }
 .card svg { width: 100%; height: auto; display: block; }
-.bad { border-left: .3rem solid var(--bad); } .good { border-left: .3rem solid var(--good); }
+.bad { border-left: .3rem solid var(--bad); }
+.good { border-left: .3rem solid var(--good); }
 .facts { display: grid; gap: .8rem;
   grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); }
 .facts b { display: block; font-size: 1.25rem; }
@@ -107,7 +109,7 @@ def _facts(label: str, run: Evidence, is_one_of_several: bool) -> str:
     returns = run.values("evaluation_return")
     facts = {
         "last return": f"{returns[-1]:.5g}" if len(returns) else "not evaluated",
-        "best return": f"{returns[max(len(returns) > 1, 0):].max():.5g}"
+        "best return": f"{returns[max(len(returns) > 1, 0) :].max():.5g}"
         if len(returns)
         else "",
         "environment steps": f"{last.get('environment_steps', 0):,}",
@@ -181,9 +183,7 @@ def _seconds(label: str, run: Evidence) -> str:
     )
 
 
-def _settings(
-    runs: Sequence[tuple[str, Evidence]], defaults: Mapping[str, Any]
-) -> str:
+def _settings(runs: Sequence[tuple[str, Evidence]], defaults: Mapping[str, Any]) -> str:
     names = sorted({name for _, run in runs for name in run.settings})
     changed = {
         name
@@ -203,9 +203,7 @@ def _settings(
                 f"<td><b>{text}</b></td>" if name in changed else f"<td>{text}</td>"
             )
         lines.append(f"<tr><td>{html.escape(name)}</td>{''.join(cells)}</tr>")
-    note = (
-        '<p class="soft">Bold: not the defaults.</p>' if defaults else ""
-    )
+    note = '<p class="soft">Bold: not the defaults.</p>' if defaults else ""
     return (
         f'{note}<div class="card"><table><tr><th>setting</th>{head}</tr>'
         f"{''.join(lines)}</table></div>"

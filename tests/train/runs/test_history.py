@@ -8,8 +8,9 @@ from tfrl.train.runs import history
 def test_rows_come_back_from_the_file(tmp_path):
     path = tmp_path / "rows.jsonl"
     written = history.History(path)
-    written.add({"iteration": 1, "loss": np.float32(0.5), "returns": np.arange(2)})
-    written.add({"iteration": 2, "loss": float("nan")})
+    with written.opened():
+        written.add({"iteration": 1, "loss": np.float32(0.5), "returns": np.arange(2)})
+        written.add({"iteration": 2, "loss": float("nan")})
     rows = [
         {"iteration": 1, "loss": 0.5, "returns": [0, 1]},
         {"iteration": 2, "loss": "nan"},
@@ -21,8 +22,9 @@ def test_rows_come_back_from_the_file(tmp_path):
 def test_rows_that_will_be_measured_again_are_dropped(tmp_path):
     path = tmp_path / "rows.jsonl"
     written = history.History(path)
-    for iteration in (1, 2, 3):
-        written.add({"iteration": iteration})
+    with written.opened():
+        for iteration in (1, 2, 3):
+            written.add({"iteration": iteration})
     rows = written.rows
     written.forget_after(2)
     assert written.rows is rows

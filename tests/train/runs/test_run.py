@@ -124,6 +124,7 @@ def test_a_run_writes_all_its_outputs(whole):
     assert names == {
         "checkpoints",
         "config.json",
+        "diagnostics.jsonl",
         "final_policy",
         "finished.json",
         "learning_curve.png",

@@ -35,7 +35,9 @@ class Diagnostics:
         """Returns the numbers by name; before there is experience, fewer numbers."""
         has_batch = self._loop.can_draw_for_log()
         values, weights = self._graph(has_batch)
-        numbers = dict(zip(self._names[has_batch], values.numpy().tolist(), strict=True))
+        numbers = dict(
+            zip(self._names[has_batch], values.numpy().tolist(), strict=True)
+        )
         num_updates = int(tf.convert_to_tensor(self._loop.agent.train_step_counter))
         since = num_updates - self._updates_before
         for name, tensor in weights.items():

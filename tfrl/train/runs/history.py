@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import pathlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -22,18 +23,30 @@ class History:
         """Reads the rows of an earlier run.
 
         Args:
-          path: The file, to which `add` appends; None keeps the rows in memory alone.
+          path: The file, to which `add` appends in the context of `opened`; None keeps
+            the rows in memory alone.
         """
         self._path = path
+        self._file: TextIO | None = None
         self.rows = [] if path is None else read(path)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Opens the file in this context."""
+        if self._path is None:
+            yield
+            return
+        with self._path.open("a") as self._file:
+            yield
+        self._file = None
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Adds a row; numbers that are not finite become text."""
         plain = {name: _plain(value) for name, value in row.items()}
         self.rows.append(plain)
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps(plain) + "\n")
+        if self._file is not None:
+            self._file.write(json.dumps(plain) + "\n")
+            self._file.flush()
 
     def forget_after(self, iteration: int) -> None:
         """Drops the rows after an iteration, which will be measured again."""

@@ -258,7 +258,9 @@ class Run:
             except Exception as error:
                 error.add_note(self._how_to_go_on())
                 raise
-            for line in [] if self._report is None else self._report(self._directory.path):
+            for line in (
+                [] if self._report is None else self._report(self._directory.path)
+            ):
                 bar.announce(line)
             result = self._result(resumed_at, bar)
             self._callbacks.call(on_end=result)

@@ -100,7 +100,9 @@ class RunLog:
         self._metrics = dict(metrics)
         self._view = view
         self._diagnostics = diagnostics.Diagnostics(loop)
-        self.history = history.History(directory and directory.diagnostics)
+        self.history = history.History(
+            None if directory is None else directory.diagnostics
+        )
         # The seconds of all that is not training, by its name.
         self._spent = dict.fromkeys(_PARTS, 0.0)
         self._known_steps = 0
@@ -122,6 +124,7 @@ class RunLog:
         self._news = {"versions": versions.found()}
         self._spent = {name: last.get(name, 0.0) for name in _PARTS}
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self.history.opened())
             if self._directory is not None:
                 table = stack.enter_context(contextlib.closing(_table(self._directory)))
                 tensorboard = stack.enter_context(
@@ -180,7 +183,9 @@ class RunLog:
         values = {name: x for name, x in measured.items() if x is not None}
         for logger in self._others:
             logger.write(values)
-        self.history.add({**values, **self._spent, **_of_episodes(result), **self._news})
+        self.history.add(
+            {**values, **self._spent, **_of_episodes(result), **self._news}
+        )
         self._news = {}
         return values
 

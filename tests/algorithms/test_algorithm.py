@@ -121,6 +121,45 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     assert_same(loaded, longer)
 
 
+def test_a_program_that_was_stopped_stays_stopped_until_it_goes_on(tmp_path, capsys):
+    class StopAt(train.Callback):
+        def __init__(self, iteration):
+            self.iteration = iteration
+
+        def on_evaluation(self, result):
+            if result.iteration >= self.iteration:
+                self.stop("enough")
+
+    def make(iteration, **arguments):
+        made = make_ppo(logdir=tmp_path, eval_interval=2, num_eval_episodes=1)
+        return made.learn(
+            200, callbacks=[StopAt(iteration)], progress=False, **arguments
+        )
+
+    def steps(algorithm):
+        return algorithm.loop.info().environment_steps
+
+    stopped = make(2)
+    at = steps(stopped)
+    assert at < 50
+    capsys.readouterr()
+    again = make(2)
+    assert_same(again, stopped)
+    assert "This run was stopped at iteration 2 by StopAt: enough" in (
+        capsys.readouterr().err
+    )
+    further = make(2).learn(40, progress=False)
+    assert at + 40 <= steps(further) < at + 60
+    # The whole program, started again.
+    program = make(2)
+    assert_same(program, further)
+    assert_same(program.learn(40, progress=False), further)
+    later = make(6, continue_stopped=True)
+    assert steps(further) < steps(later) < 200
+    assert steps(make(9)) == steps(later)
+    assert steps(make(100, continue_stopped=True)) >= 200
+
+
 def test_callbacks_see_evaluations_and_stop_the_training():
     class Stop(train.Callback):
         seen = ()

@@ -366,12 +366,16 @@ class Algorithm:
         total: int | None = None,
         callbacks: Sequence[train.Callback] = (),
         progress: bool = True,
+        continue_stopped: bool = False,
     ) -> Self:
         """Trains for so many more steps; a second call goes on.
 
         Schedules, such as a learning rate that falls, span the first call, or `total`;
         later calls keep their last values. `learn(a, total=a + b)` and then `learn(b)`
         does the same as `learn(a + b)`.
+
+        A training that a callback has stopped goes on with the next call. With a
+        `logdir`, the same program leaves it stopped when it is started again.
 
         Args:
           num_environment_steps: Steps of the environments, summed over all; updates for
@@ -380,6 +384,8 @@ class Algorithm:
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
           progress: Whether to show the progress; warnings are shown in any case.
+          continue_stopped: Whether a run in `logdir` that a callback has stopped in
+            this call, in an earlier program, goes on.
 
         Raises:
           ValueError: A length is not positive.
@@ -394,16 +400,15 @@ class Algorithm:
             learning.without_files(
                 self, self.reached, callbacks, shows_progress=progress
             )
-        elif not learning.is_longer(self.logdir, self.reached):
-            run = learning.with_files(
-                self, self.logdir, self.reached, callbacks, shows_progress=progress
-            )
-            result = run.run()
-            if not (result.finished or result.stopped_by):
-                raise KeyboardInterrupt
         else:
-            # A later call of `learn` has trained on before this program began.
-            learning.restore(self, self.logdir)
+            self.reached = learning.in_folder(
+                self,
+                self.logdir,
+                self.reached,
+                callbacks,
+                shows_progress=progress,
+                continue_stopped=continue_stopped,
+            )
         return self
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:

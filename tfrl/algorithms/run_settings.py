@@ -19,6 +19,7 @@ def make(
     films: bool,
     evaluates_untrained: bool,
     shows_progress: bool = True,
+    continue_stopped: bool = False,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` beside its loop, directory and length.
 
@@ -30,6 +31,7 @@ def make(
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
       shows_progress: Whether the run shows its progress.
+      continue_stopped: Whether a run that a callback has stopped goes on.
     """
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
@@ -49,5 +51,6 @@ def make(
         "video_environment": world.make_film() if films else None,
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "shows_progress": shows_progress,
+        "continue_stopped": continue_stopped,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }

@@ -36,7 +36,7 @@ from tfrl.algorithms.settings import COUNT
 from tfrl.command import flag_help, interrupts, threads
 from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
-from tfrl.train.runs import finished_runs
+from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
 # An `ml_collections.ConfigDict`.
 Config: TypeAlias = Any
@@ -301,7 +301,7 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
 def prepare(algorithm: str, config: Config, told: str = "") -> None:
     """Imports TensorFlow for a run, unless the run in its folder is finished.
 
-    Says so and exits if it is finished, without that wait.
+    Says so and exits if it is finished, or stopped by a callback, without that wait.
 
     Args:
       algorithm: The algorithm's name in the names of folders.
@@ -325,12 +325,30 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
+        stop = stopped_runs.find(directory.path, run_length.RunLength(**length(config)))
+        if stop is not None and not continues():
+            print(stop.text(directory.path), file=sys.stderr)
+            print(f"Outputs: {directory.path}")
+            sys.exit(0)
     space = worlds.find_action_space(config.env)
     if not config.get("num_action_bins"):
         spaces.check_space(space, _kind(config), config.env)
     if told and not flags.FLAGS.quiet:
         print(told, file=sys.stderr)
     quiet.quieten_tensorflow()
+
+
+def length(config: Config) -> dict[str, int]:
+    """Returns the length of a run, as `train.Run` takes it."""
+    steps = config.get("num_environment_steps")
+    if steps is None:
+        return {"num_iterations": config.num_iterations}
+    return {"num_environment_steps": steps}
+
+
+def continues() -> bool:
+    """Whether a run that a callback has stopped goes on."""
+    return "continue" in flags.FLAGS and bool(flags.FLAGS["continue"].value)
 
 
 def has_checkpoint(algorithm: str, config: Config) -> bool:

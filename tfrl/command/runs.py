@@ -41,6 +41,7 @@ def define_config(
     flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
     )
+    flags.DEFINE_bool("continue", False, "Go on with a run that a callback stopped.")
     flags.DEFINE_bool(
         "quiet", False, "Show no progress, only warnings and the last lines."
     )
@@ -91,7 +92,7 @@ def run_loop(
     run = train.Run(
         loop,
         directory,
-        **_length(config),
+        **cli.length(config),
         **run_settings.make(
             registry.algorithm_of(config).world,
             s,
@@ -103,18 +104,11 @@ def run_loop(
     cli.report(run.run(), directory)
 
 
-def _length(config: cli.Config) -> dict[str, Any]:
-    """Returns the length of a run, as `train.Run` takes it."""
-    steps = config.get("num_environment_steps")
-    if steps is None:
-        return {"num_iterations": config.num_iterations}
-    return {"num_environment_steps": steps}
-
-
 def flag_values() -> dict[str, bool]:
     """Returns the arguments of `run_settings.make` that are flags of the command."""
     return {
         "films": flags.FLAGS.film,
         "evaluates_untrained": flags.FLAGS.evaluate_untrained,
         "shows_progress": not flags.FLAGS.quiet,
+        "continue_stopped": cli.continues(),
     }

@@ -224,7 +224,7 @@ def test_mypy_finds_a_wrong_setting(tmp_path):
         capture_output=True,
         text=True,
     )
-    found = [line for line in result.stdout.splitlines() if "error" in line]
+    found = [line for line in result.stdout.splitlines() if ": error:" in line]
     assert [re.sub(r": error: .*?\"(\w+)\".*", r" \1", line) for line in found] == [
         "user.py:6 clip_ranges",
         "user.py:7 num_envs",

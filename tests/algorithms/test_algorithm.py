@@ -334,6 +334,23 @@ def test_settings_follow_the_number_of_environments_that_are_given():
         tfrl.PPO(make_cart_pole(), num_envs=3)
 
 
+def test_a_rate_changes_the_last_one_by_the_same_factor():
+    def rates(*arguments, **settings):
+        s = tfrl.DQN(*arguments, **settings).settings
+        return s.learning_rate, s.final_learning_rate
+
+    assert rates("Acrobot-v1", learning_rate=1e-3) == (1e-3, 1e-3)  # Constant there.
+    assert rates("CartPole-v1", learning_rate=1e-3) == (1e-3, pytest.approx(5e-6))
+    given = {"learning_rate": 1e-3, "final_learning_rate": 2e-4}
+    assert rates("Acrobot-v1", **given) == (1e-3, 2e-4)
+    assert rates("Acrobot-v1", final_learning_rate=2e-4) == (6.3e-4, 2e-4)
+    assert rates("Acrobot-v1", learning_rate=0.0) == (0.0, 0.0)
+    with pytest.raises(ValueError, match=r"^learning_rate: expected .*0"):
+        tfrl.DQN("Acrobot-v1", learning_rate=-1.0)
+    with pytest.raises(TypeError, match=r"^learning_rate: "):
+        tfrl.DQN("Acrobot-v1", learning_rate="high")
+
+
 def test_what_cannot_be_an_environment_is_refused():
     with pytest.raises(TypeError, match="environment: got a int, expected the name of"):
         tfrl.PPO(7)

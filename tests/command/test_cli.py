@@ -114,6 +114,39 @@ def test_convolutions_take_onednns_kernels(config, given, expected):
     assert result.stdout == f"{expected}\n"
 
 
+READ_RATES = """
+import sys
+from absl import flags
+from examples import train_dqn
+from tfrl.command import cli
+flags.FLAGS(sys.argv)
+config = cli.read_config(train_dqn.CONFIG)
+print(config.learning_rate, config.final_learning_rate)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--env=Acrobot-v1", "--config.learning_rate=1e-3"], (1e-3, 1e-3)),
+        (["--config=configs/dqn.py", "--config.learning_rate=1e-3"], (1e-3, 5e-6)),
+        (
+            ["--config.learning_rate=1e-3", "--config.final_learning_rate=1e-4"],
+            (1e-3, 1e-4),
+        ),
+    ],
+)
+def test_a_rate_changes_the_last_one_by_the_same_factor(words, expected):
+    result = subprocess.run(
+        [sys.executable, "-c", READ_RATES, *words],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert tuple(map(float, result.stdout.split())) == pytest.approx(expected)
+
+
 def test_every_example_that_trains_has_a_precision():
     paths = [*(REPOSITORY / "configs").glob("*.py")]
     assert {get_config(path.stem).dtype for path in paths} == {"float32"}
@@ -205,7 +238,7 @@ def test_warnings_are_lines_without_the_source(tmp_path):
 def test_settings_made_for_the_environment_are_named(run):
     _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
     assert errors.startswith(
-        "Settings: sac_fetch_reach, made for TQC on FetchReach-v4 (rl-zoo3).\n"
+        "TQC on FetchReach-v4: settings 'sac_fetch_reach' (rl-zoo3).\n"
     )
 
 

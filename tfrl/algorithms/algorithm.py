@@ -116,15 +116,15 @@ class Algorithm:
 
         Raises:
           TypeError: There is no such setting, or the environment is no environment.
-          ValueError: A setting is out of its range, or the row is of another algorithm.
+          ValueError: A setting is out of its range, or the row is of another algorithm,
+            or the run is to begin with the weights in its own folder.
         """
         if environment is None:
             environment = self.environment_name
         if settings is None:
-            name = environment if isinstance(environment, str) else environment_name
-            settings = self._settings_for(
-                name, preset, values, worlds.batch_size_of(environment)
-            )
+            probe = worlds.Probe(environment)
+            settings = self._settings_for(probe, environment_name, preset, values)
+            environment = probe.environment
         self.settings = settings
         self.world = worlds.World(
             environment,
@@ -147,27 +147,30 @@ class Algorithm:
     @classmethod
     def _settings_for(
         cls,
-        environment: str,
+        probe: worlds.Probe,
+        name: str,
         preset_name: str,
         values: Mapping[str, Any],
-        num_envs: int | None,
     ) -> Any:
         """Returns the settings for an environment, and says where they are from.
 
-        An environment that a program has made says how many `num_envs` are.
+        An environment that a program has made says how many `num_envs` are. `name` is
+        for one without a name.
         """
+        given = probe.environment
+        name = given if isinstance(given, str) else name
         known = cls.Settings.texts()
-        for name in values:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
+        for each in values:
+            if each not in known:
+                near = difflib.get_close_matches(each, known, n=1)
                 raise TypeError(
-                    f"{cls.__name__}: got an unknown setting {name!r}"
+                    f"{cls.__name__}: got an unknown setting {each!r}"
                     + (f"; did you mean {near[0]}?" if near else ".")
                 )
         preset = (
             presets.named(preset_name)
             if preset_name
-            else registry.find_preset(cls, environment)
+            else registry.find_preset(cls, name, probe.find_kind)
         )
         if preset is not None:
             if preset_name and preset.algorithm not in (cls.name, cls.relative):
@@ -177,12 +180,13 @@ class Algorithm:
                     "lists them."
                 )
             print(
-                f"{cls.title} on {environment}: settings {preset.name!r} "
-                f"({preset.source}).",
+                f"{cls.title} on {name or 'this environment'}: {preset.text(name)}.",
                 file=sys.stderr,
             )
-        made = {} if preset is None else preset.settings
-        settings = cls.Settings.of({**made, **cls.overrides, **values})
+        made = {**({} if preset is None else preset.settings), **cls.overrides}
+        followers = cls.Settings.followers(made, values)
+        settings = cls.Settings.of({**made, **followers, **values})
+        num_envs = worlds.batch_size_of(given)
         if num_envs is None or "num_envs" not in known:
             return settings
         if values.get("num_envs", num_envs) != num_envs:

@@ -126,8 +126,7 @@ def _default_settings(name: str) -> str:
     is_shown = not (_SILENT & {*sys.argv} or any(map(_IS_CONFIG, sys.argv)))
     if preset is not None and environment is not None and is_shown:
         print(
-            f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
-            f"({preset.source}).",
+            f"{kind.title} on {environment}: {preset.text(environment)}.",
             file=sys.stderr,
         )
     return f"{_DEFAULTS}:{name},{environment or ''}"
@@ -192,6 +191,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     if "agent" not in config and _NAMES:
         with config.unlocked():
             config.agent = _NAMES[0]
+    config.update(_followers(config))
     given = flags.FLAGS.flag_values_dict()
     for name in ("env", "num_iterations", "replay", "seed"):
         if given.get(name) is not None:
@@ -216,6 +216,21 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     return config
+
+
+def _followers(config: Config) -> dict[str, Any]:
+    """Returns the fields that follow others, which the command line gives."""
+    kind = _kind(config)
+    given = {
+        name: config[name]
+        for name in kind.Settings.texts()
+        if name in config and _given(f"config.{name}", sys.argv) is not None
+    }
+    file = _config_file()
+    if not (given and file):
+        return {}
+    followers: dict[str, Any] = kind.Settings.followers(_read(file), given)
+    return followers
 
 
 def _set_length(config: Config, steps: int, num_iterations: int | None) -> None:
@@ -299,7 +314,7 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
 
 
 def prepare(algorithm: str, config: Config, told: str = "") -> None:
-    """Imports TensorFlow for a run, unless the run in its folder is finished.
+    """Imports TensorFlow for a run, unless the run in its folder has ended.
 
     Says so and exits if it is finished, or stopped by a callback, without that wait.
 
@@ -338,7 +353,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
     quiet.quieten_tensorflow()
 
 
-def length(config: Config) -> dict[str, int]:
+def length(config: Config) -> dict[str, Any]:
     """Returns the length of a run, as `train.Run` takes it."""
     steps = config.get("num_environment_steps")
     if steps is None:

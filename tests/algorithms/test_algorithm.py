@@ -160,6 +160,57 @@ def test_a_program_that_was_stopped_stays_stopped_until_it_goes_on(tmp_path, cap
     assert steps(make(100, continue_stopped=True)) >= 200
 
 
+def assert_same_policy(one, other):
+    for a, b in zip(one.policy.variables(), other.policy.variables(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_begins_with_the_weights_of_another_and_begins_again(ppo, tmp_path):
+    ppo.save(tmp_path / "first")
+
+    def make(**arguments):
+        # Without a step of the weights, they stay as they were loaded.
+        return make_ppo(
+            initial_run=tmp_path / "first",
+            learning_rate=0.0,
+            eval_interval=9,
+            **arguments,
+        )
+
+    assert_same_policy(make(seed=9), ppo)
+    tuned = make(logdir=tmp_path / "tuned").learn(20, progress=False)
+    assert_same_policy(tuned, ppo)
+    assert tuned.loop.info().environment_steps < 40
+    (tmp_path / "first").rename(tmp_path / "moved")
+    resumed = make(logdir=tmp_path / "tuned").learn(20, progress=False)
+    assert resumed.loop.info() == tuned.loop.info()
+    loaded = tfrl.load(tmp_path / "tuned", logdir=tmp_path / "tuned")
+    assert_same_policy(loaded.learn(16, progress=False), ppo)
+    (tmp_path / "moved").rename(tmp_path / "first")
+    again = make(logdir=tmp_path / "tuned")
+    assert again.loop.iteration == 0  # The parts are made before the folder is empty.
+    again.learn(16, overwrite=True, progress=False)
+    assert_same_policy(again, ppo)
+    assert again.loop.info().environment_steps < tuned.loop.info().environment_steps
+    with pytest.raises(ValueError, match=r"^initial_run: got '.*tuned', which is the"):
+        make_ppo(logdir=tmp_path / "tuned", initial_run=tmp_path / "tuned")
+    with pytest.raises(ValueError, match=r"^overwrite: got True without a logdir"):
+        make_ppo().learn(10, overwrite=True)
+
+
+def test_recorded_episodes_are_learned_from(ppo, tmp_path):
+    path = tmp_path / "recordings" / "episodes.tfrecord"
+    frames = ppo.record(path, num_episodes=3, seed=1)
+    returns = tfrl.datasets.episode_returns(tfrl.datasets.load_recordings(str(path)))
+    assert len(returns) == 3
+    assert frames == sum(returns) + 3  # One for each step, and the boundaries.
+    sampled = tmp_path / "sampled.tfrecord"
+    ppo.record(sampled, 3, greedy=False)
+    settings = {"fc_layer_params": (8,), "data": str(tmp_path / "*.tfrecord"), **SMALL}
+    bc = tfrl.BC("CartPole-v1", **settings).learn(5, progress=False)
+    assert bc.loop.iteration == 5
+
+
 def test_callbacks_see_evaluations_and_stop_the_training():
     class Stop(train.Callback):
         seen = ()

@@ -16,7 +16,15 @@ from typing import Any, ClassVar, Self
 
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
-from tfrl.algorithms import learning, presets, registry, spaces, worlds
+from tfrl.algorithms import (
+    learning,
+    presets,
+    recordings,
+    registry,
+    run_folders,
+    spaces,
+    worlds,
+)
 from tfrl.system import quiet
 from tfrl.train.runs import run_length
 
@@ -80,6 +88,7 @@ class Algorithm:
         *,
         evaluation_environment: Any = None,
         logdir: str | pathlib.Path | None = None,
+        initial_run: str | pathlib.Path | None = None,
         network: Any = None,
         exploration: Callable[..., Any] | None = None,
         replay_buffer: Any = None,
@@ -98,6 +107,8 @@ class Algorithm:
           evaluation_environment: The same, to evaluate and film in.
           logdir: The folder of the run: `learn` writes all outputs there, and resumes.
             None writes no file.
+          initial_run: The folder of a run, to begin with its last weights; see
+            `train.load_weights`. A run that resumes in `logdir` has its own.
           network: A network, or a function of the observation spec and the action spec
             that makes one. For an agent with several, a dict of them by the agent's
             arguments; the others are the algorithm's own.
@@ -134,6 +145,12 @@ class Algorithm:
             environment_name,
         )
         self.logdir = None if logdir is None else pathlib.Path(logdir)
+        self.initial_run = None if initial_run is None else str(initial_run)
+        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
+            raise ValueError(
+                f"initial_run: got {self.initial_run!r}, which is the folder of this "
+                "run, too; give another logdir."
+            )
         arguments = dict(agent_arguments or {})
         if exploration is not None:
             arguments["exploration"] = exploration
@@ -328,6 +345,8 @@ class Algorithm:
 
         Raises:
           RuntimeError: The parts are made already.
+          FileNotFoundError: `initial_run` has no checkpoint.
+          CheckpointError: Its weights are of other networks.
         """
         if self._loop is not None:
             raise RuntimeError(
@@ -341,6 +360,8 @@ class Algorithm:
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
             agent.initialize()
+            if self.initial_run and not run_folders.has_checkpoint(self.logdir):
+                train.load_weights(agent, self.initial_run)
             if prepare is not None:
                 prepare(agent)
         self._loop = self.make_loop(agent)
@@ -371,6 +392,7 @@ class Algorithm:
         callbacks: Sequence[train.Callback] = (),
         progress: bool = True,
         continue_stopped: bool = False,
+        overwrite: bool = False,
     ) -> Self:
         """Trains for so many more steps; a second call goes on.
 
@@ -390,13 +412,16 @@ class Algorithm:
           progress: Whether to show the progress; warnings are shown in any case.
           continue_stopped: Whether a run in `logdir` that a callback has stopped in
             this call, in an earlier program, goes on.
+          overwrite: Whether to remove the outputs of an earlier run in `logdir` first.
 
         Raises:
-          ValueError: A length is not positive.
+          ValueError: A length is not positive, or there is no `logdir` to overwrite.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
             checkpoint.
           Exception: What the environment or a callback raises.
         """
+        if overwrite:
+            self._remove_outputs()
         if self._loop is None:
             self.build(total or num_environment_steps)
         self.reached = self._longer(num_environment_steps)
@@ -414,6 +439,17 @@ class Algorithm:
                 continue_stopped=continue_stopped,
             )
         return self
+
+    def _remove_outputs(self) -> None:
+        """Removes the outputs in the folder of the run."""
+        if self.logdir is None:
+            raise ValueError(
+                "overwrite: got True without a logdir, where the outputs of a run "
+                f"would be; leave it out, or give {type(self).__name__}(logdir=...)."
+            )
+        run_folders.remove_outputs(self.logdir)
+        if self._loop is not None and self.initial_run and not self.loop.iteration:
+            train.load_weights(self.agent, self.initial_run)
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:
         """Returns the length that all calls of `learn` reach together."""
@@ -465,6 +501,34 @@ class Algorithm:
           greedy: Whether to take the most probable action, or a sampled one.
         """
         return learning.predict(self, observation, state, greedy=greedy)
+
+    def record(
+        self,
+        path: str | pathlib.Path,
+        num_episodes: int = 100,
+        *,
+        greedy: bool = True,
+        seed: int = 0,
+    ) -> int:
+        """Writes the frames of whole episodes to a file, to learn from offline.
+
+        `tfrl.IQL(data=path)` and its relatives take it; see `datasets.load_recordings`.
+
+        Args:
+          path: The TFRecord file.
+          num_episodes: The number of episodes.
+          greedy: Whether to take the most probable actions, or sampled ones.
+          seed: The seed of the episodes.
+
+        Returns:
+          The number of frames.
+
+        Raises:
+          ValueError: There is no environment to play in; see `worlds.World`.
+        """
+        environment = self.world.make_evaluation(1, seed)
+        policy = self.policy if greedy else self.agent.collect_policy
+        return recordings.record(environment, policy, num_episodes, path, seed)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.

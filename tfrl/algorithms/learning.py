@@ -112,6 +112,8 @@ def with_files(
         **s.to_dict(),
         "num_iterations": length.num_iterations or algorithm.num_iterations,
     }
+    if algorithm.initial_run:
+        fields["initial_run"] = algorithm.initial_run
     if length.num_environment_steps is not None:
         fields["num_environment_steps"] = length.num_environment_steps
     elif length.num_iterations != algorithm.num_iterations:
@@ -291,6 +293,8 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     )
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
+    # The weights are in the checkpoint; that run may be gone.
+    algorithm.initial_run = config.get("initial_run")
     return algorithm
 
 

@@ -34,7 +34,6 @@ from tfrl.algorithms import (
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import flag_help, interrupts, threads
-from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
@@ -328,7 +327,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
         actions, or the run is to begin with the weights in its own folder.
     """
     initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
-    if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
+    if run_folders.is_same(logdir, initial_run):
         raise ValueError(
             f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
             "choose another one for the new run with --logdir."
@@ -368,10 +367,9 @@ def continues() -> bool:
 
 def has_checkpoint(algorithm: str, config: Config) -> bool:
     """Whether a checkpoint of this run, from which it resumes, is in its folder."""
-    if flags.FLAGS.overwrite:
-        return False
-    checkpoints = _logdir(algorithm, config) / "checkpoints"
-    return checkpoints.is_dir() and bool(checkpoint_names.newest_first(checkpoints))
+    return not flags.FLAGS.overwrite and run_folders.has_checkpoint(
+        _logdir(algorithm, config)
+    )
 
 
 def make_directory(

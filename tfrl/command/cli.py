@@ -339,7 +339,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
-        stop = stopped_runs.find(directory.path, run_length.RunLength(**length(config)))
+        stop = stopped_runs.find(directory.path, length(config))
         if stop is not None and not continues():
             print(stop.text(directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
@@ -352,12 +352,10 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
     quiet.quieten_tensorflow()
 
 
-def length(config: Config) -> dict[str, Any]:
-    """Returns the length of a run, as `train.Run` takes it."""
+def length(config: Config) -> run_length.RunLength:
+    """Returns the length of a run."""
     steps = config.get("num_environment_steps")
-    if steps is None:
-        return {"num_iterations": config.num_iterations}
-    return {"num_environment_steps": steps}
+    return run_length.RunLength(config.num_iterations if steps is None else None, steps)
 
 
 def continues() -> bool:
@@ -604,7 +602,9 @@ def _text_of_wrong_value(told: str) -> str:
         return told
     name, value = found.groups()
     flag = flags.FLAGS[name]
+    words = getattr(flag.parser, "enum_values", None)
     expected = "true or false" if flag.boolean else flag.parser.syntactic_help
+    expected = f"one of {', '.join(words)}" if words else expected
     return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
 
 

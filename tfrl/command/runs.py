@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
@@ -9,7 +10,7 @@ from absl import flags
 
 from tfrl import agents, train
 from tfrl.algorithms import registry, run_settings
-from tfrl.command import cli
+from tfrl.command import cli, tracking
 
 
 def define_config(
@@ -35,6 +36,7 @@ def define_config(
         flags.DEFINE_string(
             "initial_run", None, "Folder of a run, to begin with its last weights."
         )
+        tracking.define_flag()
     flags.DEFINE_bool(
         "film", True, "Film the best policy at the end; --nofilm does not."
     )
@@ -59,6 +61,7 @@ def run(config: cli.Config, names: tuple[str, ...]) -> None:
       ValueError: A setting is wrong.
     """
     name = cli.agent_name(config, names)
+    tracking.check()
     cli.prepare(name, config)
     algorithm = registry.algorithm_of(config)
     loop = algorithm.build(
@@ -92,7 +95,8 @@ def run_loop(
     run = train.Run(
         loop,
         directory,
-        **cli.length(config),
+        **dataclasses.asdict(cli.length(config)),
+        loggers=tracking.make_loggers(directory),
         **run_settings.make(
             registry.algorithm_of(config).world,
             s,

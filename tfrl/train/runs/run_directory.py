@@ -17,6 +17,8 @@ from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config, stopped_runs
 
 _CONFIG = "config.json"
+# The identifiers of the run in Weights & Biases and MLflow.
+TRACKING = "tracking.json"
 # The outputs of a run. `overwrite` removes these, and the program's own outputs.
 _OUTPUTS = (
     "config.json",
@@ -29,6 +31,7 @@ _OUTPUTS = (
     "tensorboard",
     finished_runs.NAME,
     stopped_runs.NAME,
+    TRACKING,
     # Of a run with actors.
     "replay_server",
     "manifest.json",

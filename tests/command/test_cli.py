@@ -326,6 +326,18 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "--config.collect_episodes_per_iteration=2001",
             "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
         ),
+        ("train_pqn", "--env=ALE/Pongg-v5", "got 'ALE/Pongg-v5', expected a name that"),
+        ("train_dqn", "--env=Pongg-v4", "got 'Pongg-v4', expected a name that is"),
+        (
+            "train_sac",
+            "--env=dm_control/cartpole-balanse",
+            "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
+        ),
+        (
+            "train_sac",
+            "--env=dm_control/cartpol-balance",
+            "domain_name: got ('cartpol'",
+        ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
         ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),
         ("train_dqn", "--config=configs/pp.py", "did you mean configs/ppo.py?"),

@@ -63,12 +63,16 @@ def find_action_space(name: str) -> Any:
 
     Raises:
       ImportError: The extra that brings the environment is not installed.
-      ValueError: There is no environment of this name in Gymnasium.
+      ValueError: There is no environment, game or task of this name.
     """
     import gymnasium
 
     name, _ = velocities.split(name)
     if _has_suite(name):
+        if environments.suite_atari.is_game(name):
+            environments.suite_atari.check_game(name)
+        elif environments.suite_dm_control.is_task(name):
+            environments.suite_dm_control.check_task(name)
         return None
     spec = environments.suite_gym.find_spec(name)
     if not str(spec.entry_point).startswith(_MADE_AT_ONCE):

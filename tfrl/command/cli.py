@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from absl import app, flags
+from absl import logging as absl_logging
 from ml_collections import config_flags
 
 import tfrl
@@ -344,6 +345,8 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(stop.text(directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
+    # dm_control says which library draws.
+    absl_logging.set_verbosity(absl_logging.WARNING)
     space = worlds.find_action_space(config.env)
     if not config.get("num_action_bins"):
         spaces.check_space(space, _kind(config), config.env)

@@ -1,11 +1,15 @@
 """The examples in the packages' docstrings and on the pages of `docs/` run."""
 
+import ast
 import doctest
 import importlib
+import os
 import pathlib
 import pkgutil
 import re
 import runpy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -180,6 +184,52 @@ def test_the_index_of_the_api_is_that_of_the_package():
     assert page == index, "run python docs/api_index.py"
     for name in ("default_preprocessing", "OffPolicyLoop", "`suite_gym`: `load`"):
         assert name in page
+
+
+def test_the_stub_of_the_algorithms_has_the_settings_as_keywords():
+    script = runpy.run_path(str(REPOSITORY / "docs" / "algorithms_stub.py"))
+    stub = (REPOSITORY / "tfrl" / "algorithms" / "__init__.pyi").read_text()
+    assert stub == script["stub"](), "run python docs/algorithms_stub.py"
+    (ppo,) = [
+        node
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ClassDef) and node.name == "PPO"
+    ]
+    (constructor,) = [x for x in ppo.body if isinstance(x, ast.FunctionDef)]
+    keywords = [argument.arg for argument in constructor.args.kwonlyargs]
+    settings = list(tfrl.PPO.Settings.texts())
+    assert keywords[-len(settings) :] == settings
+    assert constructor.args.kwarg is None
+
+
+MISTAKES = """
+import tfrl
+
+tfrl.PPO("CartPole-v1", clip_range=0.1, num_envs=4, fc_layer_params=[8])
+tfrl.DQN("CartPole-v1", replay_buffer=None).learn(10).settings.batch_size.real
+tfrl.PPO("CartPole-v1", clip_ranges=0.1)
+tfrl.PPO("CartPole-v1", num_envs="four")
+tfrl.SAC("Pendulum-v1").settings.clip_range
+"""
+
+
+@pytest.mark.slow
+def test_mypy_finds_a_wrong_setting(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text(MISTAKES)
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "user.py", "--follow-imports=silent"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    found = [line for line in result.stdout.splitlines() if ": error:" in line]
+    assert [re.sub(r": error: .*?\"(\w+)\".*", r" \1", line) for line in found] == [
+        "user.py:6 clip_ranges",
+        "user.py:7 num_envs",
+        "user.py:8 SACSettings",
+    ]
 
 
 def anchors(page):

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from tests.forks import ENVIRONMENT, REPOSITORY
 from tfrl import datasets
+from tfrl.train.runs import run_length, stopped_runs
 
 # Without what takes long and no assertion is about.
 QUICK = ("--config.jit_compile=False", "--nofilm", "--noevaluate_untrained")
@@ -91,6 +92,20 @@ def test_train_dqn_writes_all_its_outputs(trained):
         assert reader.get_data(0).shape == (400, 600, 3)
     assert "Finished 60 iterations" in output
     assert str(logdir) in output
+
+
+def test_a_stopped_run_stays_stopped_until_it_is_continued(trained, run, tmp_path):
+    logdir = shutil.copytree(trained[0], tmp_path / "stopped")
+    length = run_length.RunLength(60, None)
+    (logdir / "finished.json").unlink()
+    stopped_runs.mark(logdir, stopped_runs.Stop(length, 40, 50, "Patience: over"))
+    arguments = ("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, output, errors = run(*arguments)
+    assert (code, output) == (0, f"Outputs: {logdir}\n")
+    assert "This run was stopped at iteration 40 by Patience: over" in errors
+    code, _, errors = run(*arguments, "--continue")
+    assert code == 0
+    assert "This run is finished: 60 iterations done" in errors
 
 
 def test_nothing_of_tensorflow_comes_between_the_lines(trained):

@@ -42,6 +42,7 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
         "log_interval": 125,
         "checkpoint_interval": 2_500,
     }
+    proportional: ClassVar = {"final_learning_rate": "learning_rate"}
 
     num_action_bins: int = field(
         0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
@@ -50,7 +51,9 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
         (100, 100), "Units of the hidden layers.", check_layers
     )
     learning_rate: float = field(2e-3, "First rate of Adam; falls linearly.", FROM_0)
-    final_learning_rate: float = field(1e-5, "Last rate of Adam.", FROM_0)
+    final_learning_rate: float = field(
+        1e-5, "Last rate; another learning_rate changes it in proportion.", FROM_0
+    )
     adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
     max_gradient_norm: float = field(
         0.0, "Of all gradients together; 0: unlimited.", FROM_0

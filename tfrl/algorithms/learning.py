@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,73 @@ from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
-from tfrl.train.runs import history, run_config, run_length, run_log, run_result
+from tfrl.train.runs import (
+    history,
+    run_config,
+    run_length,
+    run_log,
+    run_result,
+    stopped_runs,
+)
 from tfrl.train.runs import progress as progress_lib
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
+
+
+def in_folder(
+    algorithm: Algorithm,
+    folder: pathlib.Path,
+    length: run_length.RunLength,
+    callbacks: Sequence[train.Callback],
+    *,
+    shows_progress: bool,
+    continue_stopped: bool,
+) -> run_length.RunLength:
+    """Trains to a length by a run in a folder, unless an earlier program has done so.
+
+    Args:
+      algorithm: The algorithm, with its parts.
+      folder: The folder.
+      length: The length of the run.
+      callbacks: The callbacks.
+      shows_progress: Whether to show the progress.
+      continue_stopped: Whether the run goes on where a callback has stopped it.
+
+    Returns:
+      The length of the run; the part that was done if it stays stopped.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C was pressed.
+    """
+    begun = _begun_length(folder)
+    stop = None if continue_stopped else stopped_runs.find(folder, length)
+    # A stop of an earlier call is over.
+    if stop is not None and length.done(algorithm.loop.info()) < stop.done:
+        restore(algorithm, folder)
+        print(stop.text(folder), file=sys.stderr)
+        return length.with_total(stop.done)
+    if (
+        begun is not None
+        and begun.unit == length.unit
+        and begun.total > length.total
+        and stopped_runs.find(folder, begun) is None
+    ):
+        # A later call of `learn` has trained on before this program began.
+        restore(algorithm, folder)
+        return length
+    run = with_files(
+        algorithm,
+        folder,
+        length,
+        callbacks,
+        shows_progress=shows_progress,
+        continue_stopped=True,
+    )
+    result = run.run()
+    if not (result.finished or result.stopped_by):
+        raise KeyboardInterrupt
+    return length
 
 
 def with_files(
@@ -34,6 +97,7 @@ def with_files(
     films: bool = True,
     overwrite: bool = False,
     shows_progress: bool = True,
+    continue_stopped: bool = False,
 ) -> train.Run:
     """Returns the run of an algorithm that writes its outputs to a folder.
 
@@ -45,6 +109,7 @@ def with_files(
       films: Whether to film the best policy at the end.
       overwrite: Whether to remove the outputs of an earlier run first.
       shows_progress: Whether to show the progress.
+      continue_stopped: Whether the run goes on where a callback has stopped it.
     """
     s = algorithm.settings
     fields = config_of(algorithm, length)
@@ -70,6 +135,7 @@ def with_files(
             films=films,
             evaluates_untrained=True,
             shows_progress=shows_progress,
+            continue_stopped=continue_stopped,
         ),
     )
 
@@ -88,6 +154,8 @@ def config_of(algorithm: Algorithm, length: run_length.RunLength) -> dict[str, A
         **algorithm.settings.to_dict(),
         "num_iterations": length.num_iterations or algorithm.num_iterations,
     }
+    if algorithm.initial_run:
+        fields["initial_run"] = algorithm.initial_run
     if length.num_environment_steps is not None:
         fields["num_environment_steps"] = length.num_environment_steps
     elif length.num_iterations != algorithm.num_iterations:
@@ -256,6 +324,8 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
     algorithm.rows = history.read(path / "diagnostics.jsonl")
+    # The weights are in the checkpoint; that run may be gone.
+    algorithm.initial_run = config.get("initial_run")
     return algorithm
 
 
@@ -274,12 +344,10 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
     return length
 
 
-def is_longer(folder: pathlib.Path, length: run_length.RunLength) -> bool:
-    """Whether the run in a folder is one of the same unit, and longer."""
-    if not (folder / "config.json").exists():
-        return False
-    begun = _length_of(run_config.read(folder / "config.json"))
-    return begun.unit == length.unit and begun.total > length.total
+def _begun_length(folder: pathlib.Path) -> run_length.RunLength | None:
+    """Returns the length of the run in a folder; None if there is none."""
+    config = folder / "config.json"
+    return _length_of(run_config.read(config)) if config.exists() else None
 
 
 def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:

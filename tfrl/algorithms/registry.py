@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import ml_collections
 
-from tfrl.algorithms import presets
+from tfrl.algorithms import presets, worlds
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -59,15 +59,32 @@ def find(name: str) -> type[Algorithm]:
     return found
 
 
-def find_preset(algorithm: type[Algorithm], environment: str) -> presets.Preset | None:
+def find_preset(
+    algorithm: type[Algorithm],
+    environment: str,
+    find_kind: Callable[[], str | None] | None = None,
+) -> presets.Preset | None:
     """Returns the row of settings that an algorithm takes for an environment, or None.
 
-    An algorithm without a row of its own takes that of `algorithm.relative`.
+    An algorithm without a row of its own takes that of `algorithm.relative`. If there
+    is none for the environment or its family, one for its kind serves.
+
+    Args:
+      algorithm: The algorithm.
+      environment: The environment's name; empty if it has none.
+      find_kind: Returns the environment's kind; None for `worlds.kind_of` its name.
     """
-    found = presets.find(algorithm.name, environment)
-    if found is None and algorithm.relative is not None:
-        found = presets.find(algorithm.relative, environment)
-    return found
+    names = [name for name in (algorithm.name, algorithm.relative) if name]
+    for name in names:
+        found = presets.find(name, environment)
+        if found is not None:
+            return found
+    for name in names:
+        rows = presets.of_kinds(name)
+        if rows:
+            kind = find_kind() if find_kind else worlds.kind_of(environment)
+            return rows.get(kind or "")
+    return None
 
 
 def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:

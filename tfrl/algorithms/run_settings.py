@@ -24,6 +24,7 @@ def make(
     evaluates_untrained: bool,
     shows_progress: bool = True,
     reports: bool = True,
+    continue_stopped: bool = False,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` beside its loop, directory and length.
 
@@ -36,6 +37,7 @@ def make(
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
       shows_progress: Whether the run shows its progress.
       reports: Whether to write report.html, and to show what it finds.
+      continue_stopped: Whether a run that a callback has stopped goes on.
     """
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
@@ -60,6 +62,7 @@ def make(
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "shows_progress": shows_progress,
         "report": functools.partial(write_report, s) if reports else None,
+        "continue_stopped": continue_stopped,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }
 

@@ -109,10 +109,13 @@ class Settings:
     """The settings of a run that all algorithms have.
 
     A subclass is a frozen dataclass of its annotations, without a decorator. Its
-    `defaults` change the defaults of fields that it inherits.
+    `defaults` change the defaults of fields that it inherits. A field of `proportional`
+    changes in proportion to the one that is named there if a user gives that one alone:
+    a rate that a row keeps constant stays constant.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {}
+    proportional: ClassVar[Mapping[str, str]] = {}
 
     seed: int = field(0, "Seed of everything random.", SEED)
     device: str = field("", "Where to train, such as GPU:0.")
@@ -209,6 +212,25 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Returns the values by the fields' names."""
         return {name: getattr(self, name) for name in self.texts()}
+
+    @classmethod
+    def followers(
+        cls, made: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the values of `proportional` fields for numbers that a user gives.
+
+        Args:
+          made: The values of a row, or of a configuration; others are the defaults.
+          given: The values that the user gives.
+        """
+        made, found = {**cls.default_values(), **made}, {}
+        for name, first in cls.proportional.items():
+            number = given.get(first)
+            # A wrong one is refused later.
+            if name not in given and isinstance(number, numbers.Real) and made[first]:
+                is_same = made[name] == made[first]
+                found[name] = number if is_same else made[name] * number / made[first]
+        return found
 
     def fitted(self, num_envs: int) -> dict[str, Any]:
         """Returns the settings to change for another number of environments."""

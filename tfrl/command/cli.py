@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from absl import app, flags
+from absl import logging as absl_logging
 from ml_collections import config_flags
 
 import tfrl
@@ -34,9 +35,8 @@ from tfrl.algorithms import (
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import flag_help, interrupts, threads
-from tfrl.savers import checkpoint_names
 from tfrl.system import quiet
-from tfrl.train.runs import finished_runs
+from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
 # An `ml_collections.ConfigDict`.
 Config: TypeAlias = Any
@@ -126,8 +126,7 @@ def _default_settings(name: str) -> str:
     is_shown = not (_SILENT & {*sys.argv} or any(map(_IS_CONFIG, sys.argv)))
     if preset is not None and environment is not None and is_shown:
         print(
-            f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
-            f"({preset.source}).",
+            f"{kind.title} on {environment}: {preset.text(environment)}.",
             file=sys.stderr,
         )
     return f"{_DEFAULTS}:{name},{environment or ''}"
@@ -192,6 +191,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     if "agent" not in config and _NAMES:
         with config.unlocked():
             config.agent = _NAMES[0]
+    config.update(_followers(config))
     given = flags.FLAGS.flag_values_dict()
     for name in ("env", "num_iterations", "replay", "seed"):
         if given.get(name) is not None:
@@ -216,6 +216,21 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     return config
+
+
+def _followers(config: Config) -> dict[str, Any]:
+    """Returns the fields that follow others, which the command line gives."""
+    kind = _kind(config)
+    given = {
+        name: config[name]
+        for name in kind.Settings.texts()
+        if name in config and _given(f"config.{name}", sys.argv) is not None
+    }
+    file = _config_file()
+    if not (given and file):
+        return {}
+    followers: dict[str, Any] = kind.Settings.followers(_read(file), given)
+    return followers
 
 
 def _set_length(config: Config, steps: int, num_iterations: int | None) -> None:
@@ -299,9 +314,9 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
 
 
 def prepare(algorithm: str, config: Config, told: str = "") -> None:
-    """Imports TensorFlow for a run, unless the run in its folder is finished.
+    """Imports TensorFlow for a run, unless the run in its folder has ended.
 
-    Says so and exits if it is finished, without that wait.
+    Says so and exits if it is finished, or stopped by a callback, without that wait.
 
     Args:
       algorithm: The algorithm's name in the names of folders.
@@ -313,7 +328,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
         actions, or the run is to begin with the weights in its own folder.
     """
     initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
-    if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
+    if run_folders.is_same(logdir, initial_run):
         raise ValueError(
             f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
             "choose another one for the new run with --logdir."
@@ -325,6 +340,13 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
+        stop = stopped_runs.find(directory.path, length(config))
+        if stop is not None and not continues():
+            print(stop.text(directory.path), file=sys.stderr)
+            print(f"Outputs: {directory.path}")
+            sys.exit(0)
+    # dm_control says which library draws.
+    absl_logging.set_verbosity(absl_logging.WARNING)
     space = worlds.find_action_space(config.env)
     if not config.get("num_action_bins"):
         spaces.check_space(space, _kind(config), config.env)
@@ -333,12 +355,22 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
     quiet.quieten_tensorflow()
 
 
+def length(config: Config) -> run_length.RunLength:
+    """Returns the length of a run."""
+    steps = config.get("num_environment_steps")
+    return run_length.RunLength(config.num_iterations if steps is None else None, steps)
+
+
+def continues() -> bool:
+    """Whether a run that a callback has stopped goes on."""
+    return "continue" in flags.FLAGS and bool(flags.FLAGS["continue"].value)
+
+
 def has_checkpoint(algorithm: str, config: Config) -> bool:
     """Whether a checkpoint of this run, from which it resumes, is in its folder."""
-    if flags.FLAGS.overwrite:
-        return False
-    checkpoints = _logdir(algorithm, config) / "checkpoints"
-    return checkpoints.is_dir() and bool(checkpoint_names.newest_first(checkpoints))
+    return not flags.FLAGS.overwrite and run_folders.has_checkpoint(
+        _logdir(algorithm, config)
+    )
 
 
 def make_directory(
@@ -573,7 +605,9 @@ def _text_of_wrong_value(told: str) -> str:
         return told
     name, value = found.groups()
     flag = flags.FLAGS[name]
+    words = getattr(flag.parser, "enum_values", None)
     expected = "true or false" if flag.boolean else flag.parser.syntactic_help
+    expected = f"one of {', '.join(words)}" if words else expected
     return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
 
 

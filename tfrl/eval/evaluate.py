@@ -17,6 +17,7 @@ from tfrl.environments.boundary import running_steps
 from tfrl.eval import supervision as supervision_lib
 from tfrl.eval import value_check
 from tfrl.metrics import episode_sums
+from tfrl.policies.saving import saved_model
 from tfrl.system import interrupts
 from tfrl.typing import types
 from tfrl.utils import call_sizes, number_checks
@@ -135,7 +136,8 @@ class Evaluator:
 
         Raises:
           TypeError: If `environment` is a Python environment.
-          ValueError: If `num_episodes` is below 1.
+          ValueError: If `num_episodes` is below 1, or a loaded policy is for other
+            observations.
         """
         if isinstance(environment, py_environment.PyEnvironment):
             raise TypeError(
@@ -146,6 +148,7 @@ class Evaluator:
         number_checks.check_integer(
             "num_episodes", num_episodes, 1, remedy="an evaluation has an episode"
         )
+        saved_model.check_environment(policy, environment)
         self._environment = environment
         self._policy = policy
         each, more = divmod(num_episodes, environment.batch_size)

@@ -6,7 +6,6 @@ same program may be killed and started again. What it prints is in output.txt th
 
 from __future__ import annotations
 
-import os
 import pathlib
 import signal
 from collections.abc import Callable, Iterable, Sequence
@@ -38,13 +37,6 @@ class ChildRun(NamedTuple):
         """Returns its command."""
         words = [*self.arguments, f"--logdir={self.folder.absolute()}"]
         return jobs.Job(self.module, words, self.output)
-
-
-def num_processors() -> int:
-    """Returns the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def train_all(

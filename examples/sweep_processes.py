@@ -11,7 +11,6 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from tfrl import train
 from tfrl.algorithms import child_runs, registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import cli
@@ -42,9 +41,7 @@ def learning_rates(words: Sequence[str]) -> list[float]:
     return rates
 
 
-def train_all(
-    config: cli.Config, runs: Sequence[Run], processes: int
-) -> train.SweepCurves:
+def train_all(config: cli.Config, runs: Sequence[Run], processes: int) -> None:
     """Trains all runs, at most `processes` at the same time.
 
     Raises:
@@ -67,10 +64,6 @@ def train_all(
         for run in runs
     ]
     child_runs.check(children, child_runs.train_all(children, processes, report))
-    rates, seeds, folders = zip(*runs, strict=True)
-    return train.SweepCurves.read(
-        [path / "metrics.csv" for path in folders], seeds, {"learning_rate": rates}
-    )
 
 
 def train_dqn_flags(config: cli.Config, run: Run) -> list[str]:

@@ -24,6 +24,7 @@ from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing
 from . import utils as utils
+from .algorithms.comparing import compare as compare
 from .algorithms.dqn import C51 as C51
 from .algorithms.dqn import DDQN as DDQN
 from .algorithms.dqn import DQN as DQN

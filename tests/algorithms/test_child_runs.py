@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tfrl.algorithms import child_runs
+from tfrl.algorithms import child_runs, registry
 
 # Counts its starts, as a run that resumes, and ends with the status that it is given.
 MODULE = """
@@ -71,6 +71,23 @@ def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
         lambda number: number == 1 and (second.folder / "ready").exists(),
     )
     assert statuses == [0, 0, 0]
+
+
+def test_the_command_of_a_run_has_all_its_settings():
+    config = registry.make_config("dqn", "Acrobot-v1", {"gamma": 0.9, "seed": 3})
+    with config.unlocked():
+        config.num_environment_steps = 500
+    words = child_runs.command(config)
+    assert words[:3] == ["train", "dqn", "--env=Acrobot-v1"]
+    assert {
+        "--config.gamma=0.9",
+        "--config.seed=3",
+        "--config.fc_layer_params=(100, 100)",
+        "--num_environment_steps=500",
+        "--nofilm",
+    } <= {*words}
+    settings = registry.find("dqn").Settings.texts()
+    assert len(words) == len(settings) + 5
 
 
 def test_ctrl_c_ends_the_runs_and_starts_no_others(make_runs, tmp_path):

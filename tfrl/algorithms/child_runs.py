@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pathlib
 import signal
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from tfrl.algorithms import registry
 from tfrl.system import interrupts, jobs
 
 
@@ -37,6 +38,20 @@ class ChildRun(NamedTuple):
         """Returns its command."""
         words = [*self.arguments, f"--logdir={self.folder.absolute()}"]
         return jobs.Job(self.module, words, self.output)
+
+
+def command(config: Mapping[str, Any]) -> list[str]:
+    """Returns the words after `tfrl` that train the run of a configuration, no film.
+
+    Args:
+      config: The fields of `registry.make_config`, and perhaps others with a flag.
+    """
+    settings = registry.find(config["agent"]).Settings.texts()
+    words = ["train", config["agent"], f"--env={config['env']}", "--nofilm"]
+    for name, value in config.items():
+        if name not in ("agent", "env"):
+            words.append(f"--{'config.' * (name in settings)}{name}={value}")
+    return words
 
 
 def train_all(

@@ -22,7 +22,7 @@ import functools
 import os
 import pathlib
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_IMPROVEMENT = "probability of improvement"
 _FEW = 10  # Runs; the intervals of fewer are too short.
 _MANY = 1_000  # Seeds; a larger number is not worth its digits.
+_ENDS = ("", "_lower", "_upper")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Row:
     Attributes:
       group: The group's name.
       scores: The scores of its runs on each task, `[num_runs, N]`.
-      steps: The environment steps of these, `[N]`.
+      steps: The environment steps of these, `[N]`; NaN for all tasks.
       seconds: The median of its runs' seconds there, `[N]`.
     """
 
@@ -80,19 +80,6 @@ class Row:
     def last(self) -> list[np.ndarray]:
         """The last scores on each task, `[num_runs, 1]`."""
         return [scores[:, -1:] for scores in self.scores]
-
-    @property
-    def num_runs(self) -> int:
-        """The number of its runs, on the task with the fewest."""
-        return min(map(len, self.scores))
-
-    def mean(self, scores: Sequence[np.ndarray]) -> statistics.Estimate:
-        """Returns the interquartile mean of `scores` or of `last`, `[N]`."""
-        return statistics.stratified_bootstrap(
-            statistics.pooled_interquartile_mean,
-            *scores,
-            num_resamples=10_000 if scores[0].shape[1] == 1 else 2_000,
-        )
 
     def over(self, other: Row) -> list[np.ndarray]:
         """Returns the last scores of both on each task, in turn."""
@@ -117,31 +104,20 @@ class Section:
     improvements: Mapping[str, statistics.Estimate]
     has_mean: bool
 
-    @property
-    def is_task(self) -> bool:
-        """Whether it is of one task."""
-        return len(self.rows[0].scores) == 1
-
     @functools.cached_property
     def records(self) -> list[dict[str, Any]]:
-        """The numbers of each group by their names; None for what is unknown."""
+        """The numbers of each group by their names; NaN for what is unknown."""
         found = []
         for row in self.rows:
-            last, iqm = np.concatenate(row.last), row.mean(row.last)
-            record: dict[str, Any] = {
-                "environment": self.title,
-                "group": row.group,
-                "seeds": row.num_runs,
-                **_numbers("iqm", iqm if self.has_mean else None, row.num_runs > 1),
-                "mean": np.mean(last) if self.has_mean else None,
-                "median": np.median(last) if self.has_mean else None,
-                "best": max(map(np.max, row.scores)) if self.has_mean else None,
-                "steps": row.steps[-1] if self.is_task else None,
-                "seconds": row.seconds[-1] if self.is_task else None,
-            }
-            has_ends = min(row.num_runs, self.rows[0].num_runs) > 1
-            over = self.improvements.get(row.group)
-            found.append({**record, **_numbers("improvement", over, has_ends)})
+            iqm, best = _mean(row.last), max(map(np.max, row.scores))
+            record: dict[str, Any] = {"environment": self.title, "group": row.group}
+            record["seeds"] = min(map(len, row.scores))
+            record |= _numbers("iqm", iqm if self.has_mean else None)
+            record["best"] = best if self.has_mean else np.nan
+            record |= {"steps": row.steps[-1], "seconds": row.seconds[-1]}
+            found.append(
+                record | _numbers("improvement", self.improvements.get(row.group))
+            )
         return found
 
     @property
@@ -152,51 +128,52 @@ class Section:
         if not others:
             return f"{first['group']} is the only group, so nothing is compared."
         if any(record["seeds"] == 1 for record in self.records):
+            least = statistics.runs_to_decide(1.0, num_tasks)
             return (
                 "A group with a single run cannot be compared; train at least "
-                f"{statistics.runs_to_decide(1.0, num_tasks)} seeds of each."
+                f"{least} seeds of each."
             )
-
-        def is_behind(record: Mapping[str, Any]) -> bool:
-            is_enough = statistics.is_enough(first["seeds"], record["seeds"], num_tasks)
-            return is_enough and bool(record["improvement_lower"] > 0.5)
-
-        near = min(others, key=lambda each: (is_behind(each), each["improvement"]))
-        open_ones = [each["group"] for each in others if not is_behind(each)]
-        found = f"{'at least ' * (len(others) > 1)}{_text(near, 'improvement', 2)}"
-        if not open_ones:
-            names = _listed([each["group"] for each in others])
-            return f"{first['group']} is ahead of {names}: {_IMPROVEMENT} {found}."
+        undecided = [
+            record
+            for record in others
+            if record["improvement_lower"] <= 0.5
+            or not statistics.is_enough(first["seeds"], record["seeds"], num_tasks)
+        ]
+        near = min(undecided or others, key=lambda record: record["improvement"])
+        names = _listed([record["group"] for record in undecided or others])
+        found = (
+            f"{names}: probability of improvement {'at least ' * (len(others) > 1)}"
+            f"{_text(near, 'improvement', 2)}"
+        )
+        if not undecided:
+            return f"{first['group']} is ahead of {found}."
         needed = statistics.runs_to_decide(near["improvement"], num_tasks)
         more = max(needed - min(first["seeds"], near["seeds"]), 1)
         number = f"about {more}" if more <= _MANY else f"over {_MANY:,}"
         return (
-            f"{first['group']} cannot be told apart from {_listed(open_ones)}: "
-            f"{_IMPROVEMENT} {found}; {number} more seed{'s' * (more > 1)} a group "
-            "would decide it."
+            f"{first['group']} cannot be told apart from {found}; {number} more "
+            f"seed{'s' * (more > 1)} a group would decide it."
         )
 
     def table(self) -> str:
         """Returns a Markdown table, whose columns are straight in a terminal, too."""
-        columns = {
-            "group": [each["group"] for each in self.records],
-            "seeds": [str(each["seeds"]) for each in self.records],
-            "IQM [95 %]": [_text(each, "iqm", 1) for each in self.records],
-            "best": [_number(each["best"], ".1f") for each in self.records],
-            "steps": [_number(each["steps"], ",.0f") for each in self.records],
-            "seconds": [_number(each["seconds"], ",.3g") for each in self.records],
-            "P(first > this) [95 %]": [
-                _text(each, "improvement", 2) for each in self.records
-            ],
+        forms = {
+            "group": lambda record: record["group"],
+            "seeds": lambda record: str(record["seeds"]),
+            "IQM [95 %]": lambda record: _text(record, "iqm", 1),
+            "best": lambda record: _number(record["best"], ".1f"),
+            "steps": lambda record: _number(record["steps"], ",.0f"),
+            "seconds": lambda record: _number(record["seconds"], ",.3g"),
+            "P(first > this) [95 %]": lambda record: _text(record, "improvement", 2),
         }
-        padded = []
-        for name, cells in columns.items():
+        columns = []
+        for name, form in forms.items():
+            cells = [form(record) for record in self.records]
             width = max(map(len, [name, *cells]))
             if any(cells):
-                padded.append([f"{x:{width}}" for x in (name, "-" * width, *cells)])
-        return "\n".join(
-            f"| {' | '.join(cells)} |" for cells in zip(*padded, strict=True)
-        )
+                columns.append([f"{x:{width}}" for x in (name, "-" * width, *cells)])
+        lines = zip(*columns, strict=True)
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -219,11 +196,7 @@ class Comparison:
         return self.sections[-1].sentence
 
     def __str__(self) -> str:
-        parts = [
-            part
-            for each in self.sections
-            for part in (f"{each.title}, {self.metric}:", each.table())
-        ]
+        parts = [f"{x.title}, {self.metric}:\n\n{x.table()}" for x in self.sections]
         return "\n\n".join([*parts, *self.notes, self.sentence])
 
     def write(self, folder: str | os.PathLike[str]) -> None:
@@ -247,46 +220,42 @@ class Comparison:
 
         A group has the same colour in all panels. Bands and bars are 95 % intervals.
         """
-        from matplotlib import colors as colors_lib
-        from matplotlib import figure, patches
+        from matplotlib import colors, figure, patches
 
         names = sorted({row.group for each in self.sections for row in each.rows})
-        colors = {x: colors_lib.to_hex(f"C{i}") for i, x in enumerate(names)}
+        color_of = {x: colors.to_hex(f"C{i}") for i, x in enumerate(names)}
         height = 3.3 * len(self.sections) + 0.3 * -(-len(names) // 3)
         picture = figure.Figure(figsize=(14, height), layout="constrained")
         grid = picture.subplots(len(self.sections), 4, squeeze=False)
-        for line, section in zip(grid, self.sections, strict=True):
-            for axes in line[:2]:
-                axes.set_visible(section.is_task)
-            if section.is_task:
-                self._draw_curves(line[:2], section, colors)
-            line[2].set_visible(section.has_mean)
-            if section.has_mean:
-                _draw_profiles(line[2], section, colors)
-            line[2].set(xlabel=f"last {self.metric}")
-            labels = {
-                textwrap.fill(f"over {name}", 24): found
-                for name, found in section.improvements.items()
-            }
-            plots.plot_probability_of_improvement(line[3], labels)
-            line[3].set_visible(bool(labels))
-            line[3].set_title(textwrap.fill(section.rows[0].group, 40), fontsize=10)
-            line[0 if section.is_task else 3].set_title(section.title, loc="left")
-        lines = [patches.Patch(color=color) for color in colors.values()]
-        picture.legend(lines, names, loc="outside upper center", ncols=3, frameon=False)
+        for panels, section in zip(grid, self.sections, strict=True):
+            is_task = len(section.rows[0].scores) == 1
+            shown = (is_task, is_task, section.has_mean, bool(section.improvements))
+            for axes, is_shown in zip(panels, shown, strict=True):
+                axes.set_visible(is_shown)
+            for row in section.rows if is_task else ():
+                curve, color = _mean(row.scores), color_of[row.group]
+                for axes, x in zip(panels, (row.steps, row.seconds), strict=False):
+                    plots.plot_curve(axes, x, curve, color=color)
+            units = ("environment steps", "seconds")
+            for axes, unit in zip(panels, units, strict=False):
+                axes.set(xlabel=unit, ylabel=f"{self.metric}, IQM")
+                axes.set_xlim(left=0)
+                axes.grid(alpha=0.3)
+            panels[2].set_prop_cycle(
+                color=[color_of[row.group] for row in section.rows]
+            )
+            _draw_profiles(panels[2], section)
+            panels[2].set_xlabel(f"last {self.metric}")
+            if found := section.improvements:
+                wrapped = {textwrap.fill(f"over {x}", 24): found[x] for x in found}
+                plots.plot_probability_of_improvement(panels[3], wrapped)
+                panels[3].set_title(
+                    textwrap.fill(section.rows[0].group, 40), fontsize=10
+                )
+            panels[0 if is_task else 3].set_title(section.title, loc="left")
+        marks = [patches.Patch(color=color) for color in color_of.values()]
+        picture.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
         return picture
-
-    def _draw_curves(
-        self, line: Sequence[Axes], section: Section, colors: Mapping[str, str]
-    ) -> None:
-        for row in section.rows:
-            curve = row.mean(row.scores)
-            for axes, x in zip(line, (row.steps, row.seconds), strict=True):
-                plots.plot_curve(axes, x, curve, color=colors[row.group])
-        for axes, unit in zip(line, ("environment steps", "seconds"), strict=True):
-            axes.set(xlabel=unit, ylabel=f"{self.metric}, IQM")
-            axes.set_xlim(left=0)
-            axes.grid(alpha=0.3)
 
 
 def compare(
@@ -304,31 +273,29 @@ def compare(
       metric: The name of the score, of which more is better.
       normalize: The scores of each task that become 0 and 1, such as an untrained and a
         solved one. None leaves the scores, which then have no mean over tasks.
-      notes: What a reader has to know besides.
+      notes: What a reader has to know, too.
 
     Raises:
       ValueError: There are no runs, or `normalize` lacks a task.
     """
     tasks = list(dict.fromkeys(task for runs in groups.values() for task in runs))
+    if not tasks:
+        raise ValueError("groups: got no runs, expected some; name folders of runs.")
     ranges = dict.fromkeys(tasks, (0.0, 1.0)) if normalize is None else normalize
-    missing = [task for task in tasks if task not in ranges]
-    if missing or not tasks:
+    if missing := [task for task in tasks if task not in ranges]:
         raise ValueError(
             f"normalize: got no scores of {missing[0]!r} that become 0 and 1, expected "
             "them of each task; add them."
-            if missing
-            else "groups: got no runs, expected some; name folders of runs."
         )
-    notes, sections = list(notes), []
+    told, sections = list(notes), []
     for task in tasks:
         own = {name: runs[task] for name, runs in groups.items() if runs.get(task)}
         curves = [curve for runs in own.values() for curve in runs]
         shortest = min(curves, key=lambda curve: curve.steps[-1])
         limit = shortest.steps[-1]
         # Episodes and rollouts end a little later.
-        longer = sum(curve.steps[-1] > 1.05 * limit for curve in curves)
-        if longer:
-            notes.append(
+        if longer := sum(curve.steps[-1] > 1.05 * limit for curve in curves):
+            told.append(
                 f"{task}: compared at {limit:,.0f} steps, the end of {shortest.name}; "
                 f"{longer} of {len(curves)} runs are longer."
             )
@@ -336,33 +303,27 @@ def compare(
         sections.append(_section(task, rows, has_mean=True))
     common = [each.rows for each in sections if len(each.rows) == len(groups)]
     if len(tasks) > 1 and common:
-        title = f"all {len(common)} environments"
-        rows = [_together(name, common) for name in groups]
+        title, unknown = f"all {len(common)} environments", np.full(1, np.nan)
+        rows = []
+        for name in groups:
+            own_rows = [
+                row for task_rows in common for row in task_rows if row.group == name
+            ]
+            last = [last for row in own_rows for last in row.last]
+            rows.append(Row(name, last, unknown, unknown))
         sections.append(_section(title, rows, has_mean=normalize is not None))
     elif len(tasks) > 1:
-        notes.append("No environment has runs of all groups; each is compared alone.")
-    return Comparison(sections, [*notes, *_about_numbers(sections)], metric)
+        told.append("No environment has runs of all groups; each is compared alone.")
+    return Comparison(sections, [*told, *_about_numbers(sections)], metric)
 
 
-def _row(
-    name: str, runs: Sequence[Curve], limit: float, low: float, high: float
-) -> Row:
+def _row(name: str, runs: Sequence[Curve], limit: float, *ends: float) -> Row:
     """Returns the row of a group on a task, at the evaluations of its first run."""
-    steps = runs[0].steps[: runs[0].nearest(limit)[0] + 1]
-    chosen = [run.nearest(steps) for run in runs]
-    scores, seconds = (
-        np.stack([getattr(run, x)[i] for run, i in zip(runs, chosen, strict=True)])
-        for x in ("scores", "seconds")
-    )
-    scores = (scores - low) / (high - low)
-    return Row(name, [scores], steps, np.median(seconds, axis=0))
-
-
-def _together(name: str, common: Sequence[Sequence[Row]]) -> Row:
-    """Returns the row of a group on all tasks: its last scores."""
-    rows = [row for rows in common for row in rows if row.group == name]
-    scores = [last for row in rows for last in row.last]
-    return Row(name, scores, np.zeros(1), np.zeros(1))
+    steps, (low, high) = runs[0].steps[: runs[0].nearest(limit)[0] + 1], ends
+    chosen = [(run, run.nearest(steps)) for run in runs]
+    scores = np.stack([run.scores[i] for run, i in chosen])
+    seconds = np.median([run.seconds[i] for run, i in chosen], axis=0)
+    return Row(name, [(scores - low) / (high - low)], steps, seconds)
 
 
 def _section(title: str, rows: Sequence[Row], *, has_mean: bool) -> Section:
@@ -374,19 +335,16 @@ def _section(title: str, rows: Sequence[Row], *, has_mean: bool) -> Section:
         return -float(np.mean(each)), -float(np.mean(np.concatenate(row.last)))
 
     first, *others = ordered = sorted(rows, key=rank)
-    improvements = {
-        other.group: statistics.stratified_bootstrap(improvement, *first.over(other))
-        for other in others
-    }
+    improvements = {x.group: _estimate(improvement, first.over(x)) for x in others}
     return Section(title, ordered, improvements, has_mean)
 
 
 def _about_numbers(sections: Sequence[Section]) -> list[str]:
     """Returns notes about groups with few runs."""
-    rows = [row for section in sections for row in section.rows]
-    single = list(dict.fromkeys(row.group for row in rows if row.num_runs == 1))
+    seeds = {x["group"]: x["seeds"] for each in sections for x in each.records}
+    single = [group for group, number in seeds.items() if number == 1]
     notes = [f"One run, and so no interval: {_listed(single)}."] if single else []
-    if any(1 < row.num_runs < _FEW for row in rows):
+    if any(1 < number < _FEW for number in seeds.values()):
         notes.append(
             f"Intervals of fewer than {_FEW} runs are too short: those of 5 hold the "
             "true value in 8 of 10 cases."
@@ -394,47 +352,55 @@ def _about_numbers(sections: Sequence[Section]) -> list[str]:
     return notes
 
 
-def _draw_profiles(axes: Axes, section: Section, colors: Mapping[str, str]) -> None:
-    last = [np.concatenate(row.last) for row in section.rows]
-    thresholds = statistics.profile_thresholds(np.concatenate(last))
-    profile = functools.partial(statistics.performance_profile, thresholds=thresholds)
-    axes.set_prop_cycle(color=[colors[row.group] for row in section.rows])
-    profiles = {
-        row.group: statistics.stratified_bootstrap(
-            lambda *scores: profile(np.concatenate(scores, axis=-2)),
-            *row.last,
-            num_resamples=2_000,
-        )
-        for row in section.rows
-    }
-    plots.plot_performance_profiles(axes, thresholds, profiles)
+def _draw_profiles(axes: Axes, section: Section) -> None:
+    last = np.concatenate([x for row in section.rows for x in row.last])
+    thresholds = statistics.profile_thresholds(last)
+
+    def profile(*scores: np.ndarray) -> np.ndarray:
+        pooled = np.concatenate(scores, axis=-2)
+        return statistics.performance_profile(pooled, thresholds)
+
+    found = {row.group: _estimate(profile, row.last, 2_000) for row in section.rows}
+    plots.plot_performance_profiles(axes, thresholds, found)
     axes.legend().remove()
 
 
-def _numbers(
-    name: str, found: statistics.Estimate | None, has_ends: bool
-) -> dict[str, float | None]:
-    """Returns an estimate as entries of a record."""
-    values = dict.fromkeys((name, f"{name}_lower", f"{name}_upper"))
-    if found is None:
-        return values
-    known = (found.value, found.lower, found.upper)[: 3 if has_ends else 1]
-    return values | dict(
-        zip(values, (float(np.squeeze(x)) for x in known), strict=False)
+def _mean(scores: Sequence[np.ndarray]) -> statistics.Estimate:
+    """Returns the interquartile mean of scores of tasks, `[N]`."""
+    num_resamples = 10_000 if scores[0].shape[1] == 1 else 2_000
+    return _estimate(statistics.pooled_interquartile_mean, scores, num_resamples)
+
+
+def _estimate(
+    statistic: Callable[..., Any],
+    scores: Sequence[np.ndarray],
+    num_resamples: int = 10_000,
+) -> statistics.Estimate:
+    """Returns a statistic with its interval, whose ends are NaN for a single run."""
+    found = statistics.stratified_bootstrap(
+        statistic, *scores, num_resamples=num_resamples
     )
+    unknown = np.nan if min(map(len, scores)) == 1 else 0
+    return statistics.Estimate(
+        found.value, found.lower + unknown, found.upper + unknown
+    )
+
+
+def _numbers(name: str, found: statistics.Estimate | None) -> dict[str, float]:
+    """Returns an estimate as entries of a record."""
+    known = (found.value, found.lower, found.upper) if found else (np.nan,) * 3
+    values = [float(np.squeeze(x)) for x in known]
+    return dict(zip([name + end for end in _ENDS], values, strict=True))
 
 
 def _text(record: Mapping[str, Any], name: str, digits: int) -> str:
     """Returns an estimate in a record as text."""
-    value, *ends = (
-        _number(record[f"{name}{end}"], f".{digits}f")
-        for end in ("", "_lower", "_upper")
-    )
+    value, *ends = (_number(record[name + end], f".{digits}f") for end in _ENDS)
     return f"{value} [{', '.join(ends)}]" if all(ends) else value
 
 
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else f"{value:{form}}"
+def _number(value: float, form: str) -> str:
+    return "" if np.isnan(value) else f"{value:{form}}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -84,10 +84,9 @@ def test_the_command_of_a_run_has_all_its_settings():
         "--config.seed=3",
         "--config.fc_layer_params=(100, 100)",
         "--num_environment_steps=500",
-        "--nofilm",
     } <= {*words}
     settings = registry.find("dqn").Settings.texts()
-    assert len(words) == len(settings) + 5
+    assert len(words) == len(settings) + 4
 
 
 def test_ctrl_c_ends_the_runs_and_starts_no_others(make_runs, tmp_path):

@@ -37,6 +37,13 @@ def test_settings_with_several_values_are_taken_from_the_command_line():
     ]
 
 
+class Flags(types.SimpleNamespace):
+    """The values of flags, by either way."""
+
+    def __getitem__(self, name):
+        return types.SimpleNamespace(value=getattr(self, name))
+
+
 @pytest.fixture
 def command(monkeypatch, tmp_path):
     """Runs the command with its parts, which train nothing; returns what they got."""
@@ -46,8 +53,15 @@ def command(monkeypatch, tmp_path):
         config = registry.config_for("dqn+", environment)
         with config.unlocked():
             config.update(settings)
-        given = types.SimpleNamespace(
-            seed=None, seeds=seeds, logdir=str(tmp_path), processes=4, overwrite=False
+        given = Flags(
+            seed=None,
+            seeds=seeds,
+            logdir=str(tmp_path),
+            processes=4,
+            overwrite=False,
+            evaluate_untrained=True,
+            film=False,
+            quiet=True,
         )
         monkeypatch.setattr(sweep.flags, "FLAGS", given)
         monkeypatch.setattr(sweep.cli, "read_config", lambda flag: config)
@@ -104,6 +118,7 @@ def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
     assert huber.arguments[:3] == ["train", "dqn", "--env=gymnasium.envs:CartPole-v1"]
     assert "--config.loss=huber" in huber.arguments
     assert "--config.seed=7" in squared.arguments
+    assert {"--film=False", "--quiet=True", "--overwrite=False"} <= {*huber.arguments}
     assert got["most"] == 2
     printed = capsys.readouterr().out
     assert printed.startswith(

@@ -41,13 +41,13 @@ class ChildRun(NamedTuple):
 
 
 def command(config: Mapping[str, Any]) -> list[str]:
-    """Returns the words after `tfrl` that train the run of a configuration, no film.
+    """Returns the words after `tfrl` that train the run of a configuration.
 
     Args:
       config: The fields of `registry.make_config`, and perhaps others with a flag.
     """
     settings = registry.find(config["agent"]).Settings.texts()
-    words = ["train", config["agent"], f"--env={config['env']}", "--nofilm"]
+    words = ["train", config["agent"], f"--env={config['env']}"]
     for name, value in config.items():
         if name not in ("agent", "env"):
             words.append(f"--{'config.' * (name in settings)}{name}={value}")

@@ -28,6 +28,7 @@ from tfrl.command import cli, interrupts, runs
 from tfrl.system import jobs, quiet
 
 _SETTING = re.compile(r"--?config\.(\w+)=(.*)", re.DOTALL)
+_PASSED_ON = ("evaluate_untrained", "film", "overwrite", "quiet")  # To processes.
 # A value up to a comma outside of parentheses, which may hold others.
 _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
@@ -138,9 +139,9 @@ def _train_in_processes(members: Sequence[sweeps.Member], reason: str) -> None:
         "prints to output.txt in its folder.",
         flush=True,
     )
-    further = ["--overwrite"] * flags.FLAGS.overwrite
+    given = [f"--{name}={flags.FLAGS[name].value}" for name in _PASSED_ON]
     children = [
-        child_runs.ChildRun(x.folder, [*child_runs.command(x.config), *further])
+        child_runs.ChildRun(x.folder, [*child_runs.command(x.config), *given])
         for x in members
     ]
 

@@ -140,10 +140,10 @@ class Section:
             or not statistics.is_enough(first["seeds"], record["seeds"], num_tasks)
         ]
         near = min(undecided or others, key=lambda record: record["improvement"])
-        names = _listed([record["group"] for record in undecided or others])
+        names = [record["group"] for record in undecided or others]
         found = (
-            f"{names}: probability of improvement {'at least ' * (len(others) > 1)}"
-            f"{_text(near, 'improvement', 2)}"
+            f"{_listed(names)}: probability of improvement "
+            f"{'at least ' * (len(names) > 1)}{_text(near, 'improvement', 2)}"
         )
         if not undecided:
             return f"{first['group']} is ahead of {found}."
@@ -157,11 +157,12 @@ class Section:
 
     def table(self) -> str:
         """Returns a Markdown table, whose columns are straight in a terminal, too."""
+        digits = 1 if max(abs(record["iqm"]) for record in self.records) >= 10 else 3
         forms = {
             "group": lambda record: record["group"],
             "seeds": lambda record: str(record["seeds"]),
-            "IQM [95 %]": lambda record: _text(record, "iqm", 1),
-            "best": lambda record: _number(record["best"], ".1f"),
+            "IQM [95 %]": lambda record: _text(record, "iqm", digits),
+            "best": lambda record: _number(record["best"], f".{digits}f"),
             "steps": lambda record: _number(record["steps"], ",.0f"),
             "seconds": lambda record: _number(record["seconds"], ",.3g"),
             "P(first > this) [95 %]": lambda record: _text(record, "improvement", 2),
@@ -240,6 +241,7 @@ class Comparison:
             for axes, unit in zip(panels, units, strict=False):
                 axes.set(xlabel=unit, ylabel=f"{self.metric}, IQM")
                 axes.set_xlim(left=0)
+                axes.locator_params(axis="x", nbins=5)
                 axes.grid(alpha=0.3)
             panels[2].set_prop_cycle(
                 color=[color_of[row.group] for row in section.rows]
@@ -249,10 +251,9 @@ class Comparison:
             if found := section.improvements:
                 wrapped = {textwrap.fill(f"over {x}", 24): found[x] for x in found}
                 plots.plot_probability_of_improvement(panels[3], wrapped)
-                panels[3].set_title(
-                    textwrap.fill(section.rows[0].group, 40), fontsize=10
-                )
-            panels[0 if is_task else 3].set_title(section.title, loc="left")
+                title = textwrap.fill(f"{section.title}: {section.rows[0].group}", 40)
+                panels[3].set_title(title, fontsize=10)
+            panels[0].set_title(section.title, loc="left")
         marks = [patches.Patch(color=color) for color in color_of.values()]
         picture.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
         return picture

@@ -14,7 +14,6 @@ from typing import Any
 from tfrl.algorithms import child_runs, registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import cli
-from tfrl.system import jobs
 
 # The rate, the seed and the folder of a run.
 Run = tuple[float, int, pathlib.Path]
@@ -49,7 +48,7 @@ def train_all(config: cli.Config, runs: Sequence[Run], processes: int) -> None:
       RuntimeError: A run failed.
     """
     # The processes share the processors.
-    share = max(1, jobs.num_processors() // min(processes, len(runs)))
+    share = max(1, child_runs.num_processors() // min(processes, len(runs)))
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
     print(f"{processes} at a time; each prints to its output.txt.", flush=True)

@@ -105,8 +105,10 @@ def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, ca
     assert isinstance(second[0].config.gamma, float)
     assert 2_000 <= second[0].config.num_iterations <= 9_000 / 4
     printed = capsys.readouterr().out
-    assert printed.startswith("4 runs in 2 programs in turn, whose settings are no var")
-    assert "since CartPole-v1 is written in TensorFlow." in printed
+    assert printed.startswith(
+        "4 runs in 2 programs, one after another, since CartPole-v1 is written in "
+        "TensorFlow; runs of a program differ in seeds and constant learning rates only"
+    )
     assert printed.endswith(f"compared\nOutputs: {tmp_path}\n")
     assert got["written"] == tmp_path
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from tfrl.algorithms import registry
 from tfrl.system import interrupts, jobs
 
+num_processors = jobs.num_processors
+
 
 class ChildRun(NamedTuple):
     """A run in a process of its own.

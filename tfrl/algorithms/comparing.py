@@ -116,8 +116,8 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
     name = config.get("agent") or config.get("algorithm") or path.name
     if name in registry.CLASSES:
         config = {**registry.find(name).Settings.default_values(), **config}
-    named = {k: json.dumps(x).strip('"') for k, x in config.items()}
-    settings = {k: text for k, text in named.items() if k not in _ASIDE}
+    named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.
+    settings = {k: str(x) for k, x in named.items() if k not in _ASIDE}
     return _Run(name, config.get("env", ""), settings, curve)
 
 

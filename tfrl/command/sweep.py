@@ -25,7 +25,7 @@ from absl import flags
 from tfrl.algorithms import child_runs, comparing, sweeps
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.command import cli, interrupts, runs
-from tfrl.system import jobs, quiet
+from tfrl.system import quiet
 
 _SETTING = re.compile(r"--?config\.(\w+)=(.*)", re.DOTALL)
 _PASSED_ON = ("evaluate_untrained", "film", "overwrite", "quiet")  # To processes.
@@ -56,7 +56,7 @@ def define_flags(name: str) -> Any:
     flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9 or 1,2,5.")
     flags.DEFINE_integer(
         "processes",
-        jobs.num_processors(),
+        child_runs.num_processors(),
         "Most runs at a time, if they are processes.",
         lower_bound=1,
     )
@@ -159,10 +159,13 @@ def _train_in_programs(
     # as many as there are processors.
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
     parts = sweeps.programs(members)
-    number = f"{len(parts)} programs in turn, whose settings are no variables,"
+    few, why = "one program", ""
+    if len(parts) > 1:
+        few = f"{len(parts)} programs, one after another"
+        why = "; runs of a program differ in seeds and constant learning rates only"
     print(
-        f"{len(members)} runs in {number if len(parts) > 1 else 'one program'} since "
-        f"{members[0].config['env']} is written in TensorFlow.",
+        f"{len(members)} runs in {few}, since {members[0].config['env']} is written in "
+        f"TensorFlow{why}.",
         flush=True,
     )
     for part in parts:

@@ -48,4 +48,5 @@ from .algorithms import TD3 as TD3
 from .algorithms import TQC as TQC
 from .algorithms import DiscreteSAC as DiscreteSAC
 from .algorithms import Rainbow as Rainbow
+from .algorithms.comparing import compare as compare
 from .algorithms.learning import load as load

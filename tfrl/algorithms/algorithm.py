@@ -71,6 +71,7 @@ class Algorithm:
       actions: The kind of actions that it chooses; see `spaces`.
       overrides: Settings of the class that hold for every environment.
       is_offline: Whether it learns from recorded data, and steps no environment.
+      supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
       settings: The settings, an instance of `Settings`.
     """
 
@@ -83,6 +84,7 @@ class Algorithm:
     actions: ClassVar[spaces.Kind] = "any"
     overrides: ClassVar[Mapping[str, Any]] = {}
     is_offline: ClassVar[bool] = False
+    supports_sweep: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -77,6 +77,7 @@ class REINFORCE(algorithm.Algorithm):
     title = "REINFORCE"
     agent_name = "ReinforceAgent"
     environment_name = "CartPole-v0"
+    supports_sweep = False
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor, and the baseline if the settings ask for one."""

@@ -345,11 +345,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(stop.text(directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
-    # dm_control says which library draws.
-    absl_logging.set_verbosity(absl_logging.WARNING)
-    space = worlds.find_action_space(config.env)
-    if not config.get("num_action_bins"):
-        spaces.check_space(space, _kind(config), config.env)
+    check_environment(config)
     if told and not flags.FLAGS.quiet:
         print(told, file=sys.stderr)
     quiet.quieten_tensorflow()
@@ -364,6 +360,19 @@ def length(config: Config) -> run_length.RunLength:
 def continues() -> bool:
     """Whether a run that a callback has stopped goes on."""
     return "continue" in flags.FLAGS and bool(flags.FLAGS["continue"].value)
+
+
+def check_environment(config: Config) -> None:
+    """Checks the environment's name, and that the algorithm chooses its actions.
+
+    Raises:
+      ValueError: There is no such environment, or it has other actions.
+    """
+    # dm_control says which library draws.
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    space = worlds.find_action_space(config.env)
+    if not config.get("num_action_bins"):
+        spaces.check_space(space, _kind(config), config.env)
 
 
 def has_checkpoint(algorithm: str, config: Config) -> bool:
@@ -426,18 +435,21 @@ def report(
     print(f"Outputs: {directory.path}")
 
 
-def start(main: Callable[[], None], doc: str | None = None) -> None:
+def start(
+    main: Callable[..., None], doc: str | None = None, *, takes_words: bool = False
+) -> None:
     """Parses the flags and runs `main`; prints user errors without a traceback.
 
     Args:
       main: The program.
       doc: The first text of `--help`; None for the docstring of the script.
+      takes_words: Whether `main` takes the words that are not flags.
     """
 
-    def guarded(_arguments: list[str]) -> None:
+    def guarded(words: list[str]) -> None:
         warnings.showwarning = _show_warning
         try:
-            main()
+            main(*[words[1:]] * takes_words)
         except Exception as error:
             if interrupts.is_interrupt(error) or not _is_for_the_user(error):
                 raise
@@ -451,7 +463,8 @@ def start(main: Callable[[], None], doc: str | None = None) -> None:
     if "traceback" not in flags.FLAGS:
         define_flags()
     doc = doc or sys.modules["__main__"].__doc__ or ""
-    app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc))
+    flags.FLAGS.set_gnu_getopt(takes_words)
+    app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc, takes_words))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -465,7 +478,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
 
 
-def _parse_flags(words: list[str], doc: str) -> list[str]:
+def _parse_flags(words: list[str], doc: str, takes_words: bool) -> list[str]:
     """Reads the flags; prints the help that they ask for, or their error, and exits."""
     wants_help = not _HELP.isdisjoint(words)
     with _flag_errors_told():
@@ -477,7 +490,7 @@ def _parse_flags(words: list[str], doc: str) -> list[str]:
         config = flags.FLAGS["config"].value if file else None
         _print_to_its_end(flag_help.text(doc, config, file))
         sys.exit()
-    if len(rest) > 1:
+    if len(rest) > 1 and not takes_words:
         _exit(
             f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
             "--name=value."

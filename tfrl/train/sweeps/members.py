@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import Any
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from tfrl.compilation import compile_errors, trace_counts
 from tfrl.environments.native import native_environment
+from tfrl.system import jobs
 from tfrl.train.loops import collecting_loop, placement
 from tfrl.train.sweeps import vectorized_members
 from tfrl.utils import variables
@@ -22,11 +22,7 @@ MakeLoop = Callable[..., collecting_loop.CollectingLoop]
 
 def _num_processors(device: str) -> int:
     """Returns the number of programs to run in parallel; on the CPU, one per core."""
-    if device != placement.host():
-        return 1
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return jobs.num_processors() if device == placement.host() else 1
 
 
 class Members:

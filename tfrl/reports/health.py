@@ -2,7 +2,7 @@
 
 A rule compares a number that the run has measured with a threshold, and says what to
 try first. It is silent where the number was not measured. The thresholds are so far out
-that healthy runs keep them; docs/health.md has the runs by which this was checked.
+that healthy runs keep them.
 """
 
 from __future__ import annotations

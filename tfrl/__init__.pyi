@@ -49,3 +49,4 @@ from .algorithms.sac import DiscreteSAC as DiscreteSAC
 from .algorithms.td3 import D4PG as D4PG
 from .algorithms.td3 import DDPG as DDPG
 from .algorithms.td3 import TD3 as TD3
+from .algorithms.tuning.tune import tune as tune

@@ -1,6 +1,7 @@
 """Trains, plays and evaluates agents from the command line.
 
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
+    tfrl tune sac --env=Pendulum-v1        searches settings, by Optuna
     tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
     tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
     tfrl record --logdir=LOGDIR            records episodes, to train offline from
@@ -55,17 +56,26 @@ def _refuse(what: str, name: str, known: object) -> None:
     sys.exit(2)
 
 
-def _train() -> None:
+def _algorithm(command: str) -> str | None:
+    """Takes the algorithm from the words; prints the algorithms if there is none."""
     words = sys.argv[1:]
     if not words or words[0] in ("--help", "-h"):
         print(
-            f"tfrl train ALGORITHM [flags]\n\nAlgorithms: {', '.join(registry.CLASSES)}"
+            f"tfrl {command} ALGORITHM [flags]\n\n"
+            f"Algorithms: {', '.join(registry.CLASSES)}"
         )
-        return
+        return None
     name = words[0]
     if name not in registry.CLASSES:
         _refuse("algorithm", name, registry.CLASSES)
-    sys.argv = [f"tfrl train {name}", *words[1:]]
+    sys.argv = [f"tfrl {command} {name}", *words[1:]]
+    return name
+
+
+def _train() -> None:
+    name = _algorithm("train")
+    if name is None:
+        return
     from tfrl.command import cli, runs
 
     config = runs.define_config(f"{name}+")
@@ -83,6 +93,30 @@ def _text_of_train(name: str) -> str:
         f"    tfrl train {name} --env={kind.environment_name} --seed=3\n\n"
         "To resume a run that was interrupted or killed, run the same command again. "
         "Watch\nit with `tensorboard --logdir=logs`."
+    )
+
+
+def _tune() -> None:
+    name = _algorithm("tune")
+    if name is None:
+        return
+    from tfrl.command import cli, tune
+
+    config = tune.define_config(name)
+    cli.start(lambda: tune.main(cli.read_config(config)), _text_of_tune(name))
+
+
+def _text_of_tune(name: str) -> str:
+    from tfrl.command import tune
+
+    kind = registry.find(name)
+    return (
+        f"Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').\n\n"
+        f"    tfrl tune {name} --env={kind.environment_name} --trials=64 "
+        "--num_environment_steps=20000\n\n"
+        "To go on with trials that were interrupted or killed, run the same command "
+        "again. Watch\nthem with `optuna-dashboard LOGDIR/study.log`.\n\n"
+        f"{tune.text_of_ranges(name)}"
     )
 
 
@@ -127,6 +161,7 @@ def _completion() -> None:
 
 COMMANDS: dict[str, Callable[[], None]] = {
     "train": _train,
+    "tune": _tune,
     "play": _play,
     "evaluate": _evaluate,
     "record": _record,

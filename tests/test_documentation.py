@@ -45,6 +45,7 @@ LEFT_OUT = {
         "## Recurrent PPO",
     ],
     "speed": ["## Many runs at once"],
+    "tuning": ["## In Python"],
 }
 # What the fast test of a page replaces, so that its programs take seconds.
 SHORTER = {
@@ -83,6 +84,11 @@ SHORTER = {
         "learn(10_000)": "learn(1_100)",
         "5_000": "1_000",
     },
+    "tuning": {
+        "eval_interval=500": "eval_interval=10, jit_compile=False",
+        "learn(2_000": "learn(120",
+        "n_trials=3": "n_trials=1",
+    },
 }
 # What the programs of such a page reach as they are printed, beside `RETURNS`.
 LONG_RETURNS = {
@@ -103,6 +109,8 @@ LONG_RETURNS = {
         "tuned_return": 400,
     },
     "speed": {"result.returns": 80},
+    # Other trials come out by the processor: this says only that one has learned.
+    "tuning": {"found.study.best_value": 50, "study.best_value": -1500},
 }
 
 

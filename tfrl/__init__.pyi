@@ -50,3 +50,4 @@ from .algorithms import DiscreteSAC as DiscreteSAC
 from .algorithms import Rainbow as Rainbow
 from .algorithms.comparing import compare as compare
 from .algorithms.learning import load as load
+from .algorithms.tuning.tune import tune as tune

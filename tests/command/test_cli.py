@@ -1,6 +1,7 @@
 """What `--help` and wrong flags of the examples show, without TensorFlow."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -252,6 +253,24 @@ def test_a_row_of_settings_is_taken_by_its_name(run):
     assert "--config.replay=prioritized " in output
     _, _, errors = run("train_dqn", "--preset=dqn_prio")
     assert errors.startswith("error: preset: got 'dqn_prio', expected one of ")
+
+
+def test_a_file_of_json_holds_a_row_of_settings(run, tmp_path):
+    row = {
+        "name": "tuned",
+        "algorithm": "dqn",
+        "environment": "Acrobot-v1",
+        "source": "here",
+        "settings": {"gamma": 0.5, "batch_size": 7},
+    }
+    path = tmp_path / "best.json"
+    path.write_text(json.dumps(row))
+    _, output, _ = run("train_dqn", f"--config={path}", "--help")
+    for shown in ("gamma=0.5", "batch_size=7", "env=Acrobot-v1", "learning_rate=0.002"):
+        assert f"--config.{shown} " in output
+    assert f"Fields of the settings, {path}:" in output
+    _, _, errors = run("train_dqn", f"--config={tmp_path / 'none.json'}")
+    assert errors.startswith(f"error: --config: got '{tmp_path / 'none.json'}', where")
 
 
 def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):

@@ -30,7 +30,10 @@ def test_it_says_what_there_is(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["trian"], "command: got 'trian', expected one of train, play, .* mean train"),
+        (
+            ["trian"],
+            "command: got 'trian', expected one of train, tune, play, .* mean train",
+        ),
         (["train", "qr-dqm"], "algorithm: got 'qr-dqm', .*; did you mean qr_dqn"),
         (["train", "xyz"], "algorithm: got 'xyz', expected one of dqn, .*, bc\n"),
         (["list", "games"], "list: got 'games', expected algorithms, settings or env"),

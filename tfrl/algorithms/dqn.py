@@ -15,9 +15,11 @@ from tfrl.algorithms import off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
     COUNT,
+    EPSILONS,
     FINITE,
     FRACTION,
     FROM_0,
+    RATES,
     SIZE,
     SIZE_OR_0,
     check_layers,
@@ -50,9 +52,14 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     fc_layer_params: tuple[int, ...] = field(
         (100, 100), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = field(2e-3, "First rate of Adam; falls linearly.", FROM_0)
+    learning_rate: float = field(
+        2e-3, "First rate of Adam; falls linearly.", FROM_0, search=RATES, live=True
+    )
     final_learning_rate: float = field(
-        1e-5, "Last rate; another learning_rate changes it in proportion.", FROM_0
+        1e-5,
+        "Last rate; another learning_rate changes it in proportion.",
+        FROM_0,
+        live=True,
     )
     adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
     max_gradient_norm: float = field(
@@ -65,9 +72,15 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
         0.0, "First noise of the last layers; 0.5 is usual.", FROM_0
     )
     initial_epsilon: float = field(
-        1.0, "First probability of a random action.", FRACTION
+        1.0, "First probability of a random action.", FRACTION, live=True
     )
-    final_epsilon: float = field(0.05, "Last probability of a random action.", FRACTION)
+    final_epsilon: float = field(
+        0.05,
+        "Last probability of a random action.",
+        FRACTION,
+        search=EPSILONS,
+        live=True,
+    )
     epsilon_decay_iterations: int = field(
         2_000, "Iterations from the first to the last.", COUNT
     )
@@ -255,19 +268,15 @@ class ValueBased(off_policy.OffPolicy):
 
         If the learning rate ends where it begins, the optimizer gets it as a number.
         """
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         updates = s.train_steps_per_iteration
-        rate: Any = s.learning_rate
-        # A sweep sets a number for each run; all would share one schedule.
-        if s.final_learning_rate != rate:
-            rate = parts.decay(
-                rate, self.num_iterations * updates, s.final_learning_rate
-            )
         arguments = {
-            "optimizer": keras.optimizers.Adam(
-                rate,
+            "optimizer": parts.adam(
+                parts.rate(
+                    s.learning_rate,
+                    self.num_iterations * updates,
+                    s.final_learning_rate,
+                ),
                 epsilon=s.adam_epsilon,
                 global_clipnorm=s.max_gradient_norm or None,
             ),

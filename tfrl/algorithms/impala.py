@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 from tfrl import agents, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    DISCOUNTS,
+    ENTROPIES,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
+    RATES,
     SIZE,
     Settings,
     check_layers,
@@ -50,15 +53,23 @@ class IMPALASettings(Settings):
         "tanh", "Of the hidden layers, such as relu.", parts.check_activation
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    learning_rate: float = field(7e-4, "Of Adam.", FROM_0)
+    learning_rate: float = field(7e-4, "Of Adam.", FROM_0, search=RATES, live=True)
     anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = field(0.99, "Discount of a step.", FRACTION)
-    lambda_value: float = field(1.0, "Of V-trace; 0 takes one-step targets.", FRACTION)
+    gamma: float = field(
+        0.99, "Discount of a step.", FRACTION, search=DISCOUNTS, live=True
+    )
+    lambda_value: float = field(
+        1.0, "Of V-trace; 0 takes one-step targets.", FRACTION, live=True
+    )
     entropy_regularization: float = field(
-        0.01, "Weight of the policy's entropy in the loss.", FROM_0
+        0.01,
+        "Weight of the policy's entropy in the loss.",
+        FROM_0,
+        search=ENTROPIES,
+        live=True,
     )
     value_loss_weight: float = field(
-        0.5, "Weight of the squared error of the values.", FROM_0
+        0.5, "Weight of the squared error of the values.", FROM_0, live=True
     )
     max_abs_reward: float = field(
         0.0, "Size to which rewards are clipped; 0: unlimited.", FROM_0
@@ -96,14 +107,12 @@ class IMPALA(algorithm.Algorithm):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         rate: Any = s.learning_rate
         if s.anneal_learning_rate:
             rate = parts.decay(rate, self.num_iterations, 0.0)
         return {
-            "optimizer": keras.optimizers.Adam(rate, epsilon=1e-5),
+            "optimizer": parts.adam(rate, epsilon=1e-5),
             "discount_factor": s.gamma,
             "lambda_value": s.lambda_value,
             "entropy_regularization": s.entropy_regularization,

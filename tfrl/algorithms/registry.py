@@ -105,12 +105,16 @@ def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
 
 
 def config_of(preset_name: str) -> ml_collections.ConfigDict:
-    """Returns the settings of a row as fields that flags of the scripts override.
+    """Returns the settings of a row as fields; see `config_of_row`.
 
     Args:
       preset_name: The name of the row.
     """
-    preset = presets.named(preset_name)
+    return config_of_row(presets.named(preset_name))
+
+
+def config_of_row(preset: presets.Preset) -> ml_collections.ConfigDict:
+    """Returns the settings of a row as fields that flags of the scripts override."""
     return make_config(preset.algorithm, preset.environment, preset.settings)
 
 

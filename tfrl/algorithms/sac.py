@@ -18,6 +18,7 @@ from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
+    RATES,
     SIZE,
     SIZE_OR_0,
     check_layers,
@@ -40,13 +41,17 @@ class EntropySettings(off_policy.OffPolicySettings):
     critic_fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of each critic's hidden layers.", check_layers
     )
-    actor_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    actor_learning_rate: float = field(
+        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
+    )
+    critic_learning_rate: float = field(
+        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
+    )
     alpha_learning_rate: float = field(
-        1e-3, "Of Adam; 0 keeps the temperature.", FROM_0
+        1e-3, "Of Adam; 0 keeps the temperature.", FROM_0, search=RATES, live=True
     )
     anneal_learning_rates: bool = field(False, "Whether they fall linearly to 0.")
-    initial_alpha: float = field(1.0, "First temperature.", ABOVE_0)
+    initial_alpha: float = field(1.0, "First temperature.", ABOVE_0, live=True)
     target_update_period: int = field(1, "Updates between such steps.", COUNT)
 
 
@@ -58,7 +63,9 @@ class SACSettings(EntropySettings):
         0, "Critics in a target's minimum: 2 in REDQ; 0 takes all.", SIZE_OR_0
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
-    target_entropy_per_dimension: float = field(-1.0, "Entropy of the policy.", FINITE)
+    target_entropy_per_dimension: float = field(
+        -1.0, "Entropy of the policy.", FINITE, live=True
+    )
     ou_stddev: float = field(
         0.0, "Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].", FROM_0
     )
@@ -98,7 +105,7 @@ class DiscreteSACSettings(EntropySettings):
     }
 
     target_entropy_fraction: float = field(
-        0.2, "Share of the largest entropy.", FRACTION
+        0.2, "Share of the largest entropy.", FRACTION, live=True
     )
 
 
@@ -158,7 +165,9 @@ class SAC(off_policy.OffPolicy):
             for spec in tf.nest.flatten(self.environment.action_spec())
         )
         return {
-            "target_entropy": s.target_entropy_per_dimension * num_dimensions,
+            "target_entropy": parts.product(
+                s.target_entropy_per_dimension, num_dimensions
+            ),
             "num_min": s.num_min or None,
             "exploration": functools.partial(_with_noise, s),
             **_shared_arguments(s, self.environment, self.num_iterations),
@@ -226,7 +235,9 @@ class DiscreteSAC(off_policy.OffPolicy):
         spec = self.environment.action_spec()
         num_actions = spec.maximum - spec.minimum + 1
         return {
-            "target_entropy": s.target_entropy_fraction * math.log(num_actions),
+            "target_entropy": parts.product(
+                s.target_entropy_fraction, math.log(num_actions)
+            ),
             **_shared_arguments(s, self.environment, self.num_iterations),
         }
 
@@ -253,12 +264,11 @@ def _shared_arguments(
     s: Any, environment: environments.TFEnvironment, num_iterations: int
 ) -> dict[str, Any]:
     """Returns the arguments that all agents of this module have."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
 
-    def adam(rate: Any) -> keras.optimizers.Optimizer:
+    def adam(rate: Any) -> Any:
         if s.anneal_learning_rates:
             rate = parts.decay(rate, num_iterations * s.train_steps_per_iteration, 0.0)
-        return keras.optimizers.Adam(rate)
+        return parts.adam(rate)
 
     alpha_rate = s.alpha_learning_rate
     return {

@@ -15,6 +15,8 @@ from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
+    NOISES,
+    RATES,
     check_layers,
     field,
     integer,
@@ -29,8 +31,12 @@ class DeterministicSettings(off_policy.OffPolicySettings):
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of the hidden layers.", check_layers
     )
-    actor_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    actor_learning_rate: float = field(
+        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
+    )
+    critic_learning_rate: float = field(
+        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
+    )
 
 
 class TD3Settings(DeterministicSettings):
@@ -38,16 +44,26 @@ class TD3Settings(DeterministicSettings):
 
     target_update_period: int = field(2, "Updates between such steps.", COUNT)
     actor_update_period: int = field(2, "Critic updates for one of the actor.", COUNT)
-    exploration_noise: float = field(0.1, "Gaussian noise of actions.", FROM_0)
-    target_policy_noise: float = field(0.2, "Noise of the targets' actions.", FROM_0)
-    target_policy_noise_clip: float = field(0.5, "Largest such noise.", FROM_0)
+    exploration_noise: float = field(
+        0.1, "Gaussian noise of actions.", FROM_0, search=NOISES, live=True
+    )
+    target_policy_noise: float = field(
+        0.2, "Noise of the targets' actions.", FROM_0, live=True
+    )
+    target_policy_noise_clip: float = field(
+        0.5, "Largest such noise.", FROM_0, live=True
+    )
 
 
 class DDPGSettings(DeterministicSettings):
     """The settings of DDPG. Noise is in units of half of the range of each action."""
 
     ou_stddev: float = field(
-        0.2, "Ornstein-Uhlenbeck noise: each step's deviation.", FROM_0
+        0.2,
+        "Ornstein-Uhlenbeck noise: each step's deviation.",
+        FROM_0,
+        search=NOISES,
+        live=True,
     )
     ou_damping: float = field(0.15, "The rate at which it returns to zero.", FRACTION)
 
@@ -71,7 +87,11 @@ class D4PGSettings(DeterministicSettings):
         integer(2, 2**31 - 1),
     )
     sigma: float = field(
-        0.3, "Gaussian noise, in units of half of the range of each action.", FROM_0
+        0.3,
+        "Gaussian noise, in units of half of the range of each action.",
+        FROM_0,
+        search=NOISES,
+        live=True,
     )
 
 
@@ -197,11 +217,9 @@ def _shared_arguments(
     s: Any, environment: environments.TFEnvironment
 ) -> dict[str, Any]:
     """Returns the arguments that all agents of this module have."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
     return {
-        "actor_optimizer": keras.optimizers.Adam(s.actor_learning_rate),
-        "critic_optimizer": keras.optimizers.Adam(s.critic_learning_rate),
+        "actor_optimizer": parts.adam(s.actor_learning_rate),
+        "critic_optimizer": parts.adam(s.critic_learning_rate),
         "target_update_tau": s.target_update_tau,
         "gamma": s.gamma,
         "n_step_update": s.n_step_update,

@@ -79,6 +79,7 @@ def define_config(name: str, folder: str | None = None) -> Any:
       folder: The beginning of the paths of files whose settings are the default
         instead: FOLDERname.py has those of an algorithm.
     """
+    sys.argv = _with_rows(sys.argv)
     given = _given("config", sys.argv)
     if given is not None and not os.path.exists(given.partition(":")[0]):
         _exit(_text_of_missing_file(given))
@@ -102,6 +103,16 @@ def define_config(name: str, folder: str | None = None) -> Any:
         return config_flags.DEFINE_config_file(
             "config", path, "The configuration file, to copy and change."
         )
+
+
+def _with_rows(words: Sequence[str]) -> list[str]:
+    """Returns the command line with the file of Python for a row in a JSON file."""
+    return [
+        re.sub(r"=(.*\.json)$", rf"={_DEFAULTS}:\1", word)
+        if _IS_CONFIG(word) and os.path.exists(word.partition("=")[2])
+        else word
+        for word in words
+    ]
 
 
 def _default_settings(name: str) -> str:
@@ -327,7 +338,7 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
       ValueError: There is no such environment, or the algorithm does not choose its
         actions, or the run is to begin with the weights in its own folder.
     """
-    initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
+    initial_run, logdir = config.get("initial_run"), folder_of(algorithm, config)
     if run_folders.is_same(logdir, initial_run):
         raise ValueError(
             f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
@@ -378,7 +389,7 @@ def check_environment(config: Config) -> None:
 def has_checkpoint(algorithm: str, config: Config) -> bool:
     """Whether a checkpoint of this run, from which it resumes, is in its folder."""
     return not flags.FLAGS.overwrite and run_folders.has_checkpoint(
-        _logdir(algorithm, config)
+        folder_of(algorithm, config)
     )
 
 
@@ -396,7 +407,7 @@ def make_directory(
     the files and folders that only this script writes.
     """
     directory = run_folders.open_folder(
-        _logdir(algorithm, config),
+        folder_of(algorithm, config),
         {"algorithm": algorithm, **config.to_dict(), **further},
         _kind(config).Settings.default_values(),
         overwrite=flags.FLAGS.overwrite,
@@ -408,7 +419,8 @@ def make_directory(
     return directory
 
 
-def _logdir(algorithm: str, config: Config) -> pathlib.Path:
+def folder_of(algorithm: str, config: Config) -> pathlib.Path:
+    """Returns the folder of a run, by default a separate one for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     return pathlib.Path(flags.FLAGS.logdir or pathlib.Path("logs", name))
 

@@ -1,6 +1,7 @@
 """Trains, plays and evaluates agents from the command line.
 
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
+    tfrl tune sac --env=Pendulum-v1        searches settings, by Optuna
     tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
     tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
     tfrl report LOGDIR                     writes a report on a run
@@ -110,6 +111,28 @@ def _text_of_train(name: str) -> str:
     )
 
 
+def _tune() -> None:
+    name = _algorithm()
+    from tfrl.command import cli, tune
+
+    config = tune.define_config(name)
+    cli.start(lambda: tune.main(cli.read_config(config)), _text_of_tune(name))
+
+
+def _text_of_tune(name: str) -> str:
+    from tfrl.command import tune
+
+    kind = registry.find(name)
+    return (
+        f"Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').\n\n"
+        f"    tfrl tune {name} --env={kind.environment_name} --trials=64 "
+        "--num_environment_steps=20000\n\n"
+        "To go on with trials that were interrupted or killed, run the same command "
+        "again. Watch\nthem with `optuna-dashboard LOGDIR/study.log`.\n\n"
+        f"{tune.text_of_ranges(name)}"
+    )
+
+
 def _play() -> None:
     from tfrl.command import cli, play
 
@@ -157,6 +180,7 @@ def _completion() -> None:
 
 COMMANDS: dict[str, Callable[[], None]] = {
     "train": _train,
+    "tune": _tune,
     "play": _play,
     "evaluate": _evaluate,
     "report": _report,

@@ -495,7 +495,8 @@ class OnPolicyAgent(RolloutAgent):
           weights: Float32 `[B, T]`.
         """
         coefficient = self._on_policy.entropy_regularization
-        if not coefficient:
+        # A variable may change.
+        if not (tf.is_tensor(coefficient) or coefficient):
             return tf.constant(0.0)
         entropy = self._networks.entropy(distribution)
         return -coefficient * self._mean(entropy, weights)

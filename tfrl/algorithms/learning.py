@@ -309,18 +309,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
             "a folder that an algorithm was saved to."
         )
     config = run_config.read(path / "config.json")
-    name = config.get("agent", config.get("algorithm", ""))
-    kind = registry.find(name)
-    environment = environment or config.get("env")
-    if not environment:
-        raise ValueError(
-            "environment: got none, and the run trained in one without a name; give "
-            "the environment."
-        )
-    algorithm = kind(environment, settings=kind.Settings.of(config), **arguments)
-    algorithm.num_iterations = config.get(
-        "schedule_iterations", config["num_iterations"]
-    )
+    algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
     algorithm.rows = history.read(path / "diagnostics.jsonl")

@@ -133,16 +133,30 @@ def make_config(
     return ml_collections.ConfigDict(fields)
 
 
-def algorithm_of(config: Mapping[str, Any], environment: Any = None) -> Algorithm:
+def algorithm_of(
+    config: Mapping[str, Any], environment: Any = None, **arguments: Any
+) -> Algorithm:
     """Returns the algorithm of a configuration.
 
     Args:
       config: Its fields; `agent` is the algorithm's name, and `env` the environment's.
       environment: The environment to train in; None for the one that `env` names.
+      **arguments: Further arguments of the algorithm.
+
+    Raises:
+      ValueError: There is no such algorithm, or no environment.
     """
-    kind = find(config["agent"])
-    return kind(
-        config["env"] if environment is None else environment,
+    kind = find(config.get("agent", config.get("algorithm", "")))
+    name = config.get("env", "")
+    if environment is None and not name:
+        raise ValueError(
+            "environment: got none, and the run trained in one without a name; give "
+            "the environment."
+        )
+    made = kind(
+        name if environment is None else environment,
         settings=kind.Settings.of(config),
-        environment_name=config["env"],
+        **{"environment_name": name, **arguments},
     )
+    made.num_iterations = config.get("schedule_iterations", made.num_iterations)
+    return made

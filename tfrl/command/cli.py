@@ -1,4 +1,4 @@
-"""Parses flags, reads configurations, and reports errors.
+"""Parses flags, reads configurations, and runs the main function of a command.
 
 TensorFlow is imported when a command first uses it: neither `--help` nor an error in a
 flag waits for it.
@@ -34,7 +34,7 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
-from tfrl.command import flag_help, interrupts, threads
+from tfrl.command import errors, flag_help, interrupts, threads
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
@@ -44,13 +44,6 @@ Config: TypeAlias = Any
 # The fields that have a flag of their own.
 _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
-# The flags whose values come to the loops and environments by another name.
-_ORIGINS = {
-    "environment_name": "--env",
-    "max_length": "--config.replay_capacity",
-    "num_frames": "--config.frame_stack",
-    "max_sequence_length": "--config.replay_capacity",
-}
 
 # The default of `--config`, if the command has that flag.
 _FILES: list[str] = []
@@ -82,7 +75,7 @@ def define_config(name: str, folder: str | None = None) -> Any:
     sys.argv = _with_rows(sys.argv)
     given = _given("config", sys.argv)
     if given is not None and not os.path.exists(given.partition(":")[0]):
-        _exit(_text_of_missing_file(given))
+        errors.exit_with(_text_of_missing_file(given))
     if folder is None:
         path = _default_settings(name)
         _NAMES[:] = [name.removesuffix("+")]
@@ -127,7 +120,7 @@ def _default_settings(name: str) -> str:
         try:
             return f"{_DEFAULTS}:{presets.named(row).name}"
         except ValueError as error:
-            _exit(str(error))
+            errors.exit_with(str(error))
     if agent in registry.CLASSES:
         name = agent
     elif environment is not None and agent is None:
@@ -459,35 +452,27 @@ def start(
     """
 
     def guarded(words: list[str]) -> None:
-        warnings.showwarning = _show_warning
+        warnings.showwarning = errors.show_warning
         try:
             main(*[words[1:]] * takes_words)
         except Exception as error:
-            if interrupts.is_interrupt(error) or not _is_for_the_user(error):
+            if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
                 raise
-            is_of_users_code = _is_of_users_code(error)
+            is_of_users_code = errors.is_of_users_code(error)
             if flags.FLAGS.traceback or is_of_users_code:
                 traceback.print_exc()
             if is_of_users_code:
-                _exit(" ".join([f"{error!r}.", *error.__notes__]))
-            _exit(_text(error), "--traceback shows where, --help lists the flags")
+                errors.exit_with(" ".join([f"{error!r}.", *error.__notes__]))
+            errors.exit_with(
+                errors.describe(error),
+                "--traceback shows where, --help lists the flags",
+            )
 
     if "traceback" not in flags.FLAGS:
         define_flags()
     doc = doc or sys.modules["__main__"].__doc__ or ""
     flags.FLAGS.set_gnu_getopt(takes_words)
     app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc, takes_words))
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Writes a warning as a line, without the place in the code that gives it."""
-    # Not at the top: --help does not wait for tqdm.
-    import tqdm
-
-    # Gymnasium colours its warnings.
-    text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
-    # tqdm writes above its bars.
-    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _parse_flags(words: list[str], doc: str, takes_words: bool) -> list[str]:
@@ -503,7 +488,7 @@ def _parse_flags(words: list[str], doc: str, takes_words: bool) -> list[str]:
         _print_to_its_end(flag_help.text(doc, config, file))
         sys.exit()
     if len(rest) > 1 and not takes_words:
-        _exit(
+        errors.exit_with(
             f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
             "--name=value."
         )
@@ -525,78 +510,6 @@ def _config_file() -> str:
     return [*_FILES, *given][-1] if _FILES else ""
 
 
-def _text(error: Exception) -> str:
-    """Returns the part of an error's message that is about the settings.
-
-    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
-    from. For a lack of memory it names the settings to lower.
-    """
-    text = str(error)
-    # TensorFlow's own error is known by its name, since the script may not need it.
-    if isinstance(error, MemoryError) or type(error).__name__ == (
-        "ResourceExhaustedError"
-    ):
-        lines = text.splitlines() or [type(error).__name__]
-        reason = next((line for line in lines if "llocat" in line), lines[0])
-        return (
-            "memory: the run needs more than there is; lower a setting that it grows "
-            "with, such as num_envs, batch_size, replay_capacity, fc_layer_params or "
-            f"num_episodes ({reason})."
-        )
-    # The error of a Python function in a graph is at the end of the dump.
-    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
-    if text.startswith("Graph execution error") and raised:
-        text = raised[-1]
-    origins = [
-        f"Here {argument} comes from {flag}."
-        for argument, flag in _ORIGINS.items()
-        if re.search(rf"\b{argument}\b", text)
-    ]
-    return " ".join([text, *origins])
-
-
-def _is_of_users_code(error: Exception) -> bool:
-    """Whether an environment or a callback of the user raised an error in a run."""
-    if not getattr(error, "__notes__", ()):
-        return False
-    *_, innermost = traceback.walk_tb(error.__traceback__)
-    module = innermost[0].f_globals.get("__name__", "")
-    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
-
-
-def _is_for_the_user(error: Exception) -> bool:
-    """Whether the message of an error says what a user of the script should change."""
-    if isinstance(
-        error,
-        (
-            ArithmeticError,
-            ImportError,
-            LookupError,
-            MemoryError,
-            OSError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ),
-    ):
-        return True
-    import gymnasium
-    import tensorflow as tf
-
-    from tfrl.savers import whole_checkpoints
-
-    return isinstance(
-        error,
-        (
-            whole_checkpoints.CheckpointError,
-            gymnasium.error.Error,
-            tfrl.replay_service.ReverbError,
-            tf.errors.InvalidArgumentError,
-            tf.errors.ResourceExhaustedError,
-        ),
-    )
-
-
 @contextlib.contextmanager
 def _flag_errors_told() -> Iterator[None]:
     """Exits with a message if a flag is wrong, or the configuration lacks its field."""
@@ -605,11 +518,11 @@ def _flag_errors_told() -> Iterator[None]:
     except flags.UnrecognizedFlagError as error:
         _exit_unknown(error.flagname)
     except flags.IllegalFlagValueError as error:
-        _exit(_text_of_wrong_value(str(error)))
+        errors.exit_with(errors.text_of_wrong_value(str(error)))
     except flags.Error as error:
-        _exit(str(error))
+        errors.exit_with(str(error))
     except (AttributeError, KeyError) as error:
-        if not _is_about_config(error):
+        if not errors.is_about_config(error):
             raise
         reason: Any = error
         while isinstance(reason, Exception) and reason.args:
@@ -619,38 +532,10 @@ def _flag_errors_told() -> Iterator[None]:
         _exit_unknown(f"config.{field[0] if field else ''}")
 
 
-def _text_of_wrong_value(told: str) -> str:
-    """Returns the error of a flag's value in the words of the other messages.
-
-    Args:
-      told: The library's message, `flag --NAME=VALUE: ...`.
-    """
-    found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
-    if found is None or found[1] not in flags.FLAGS:
-        return told
-    name, value = found.groups()
-    flag = flags.FLAGS[name]
-    words = getattr(flag.parser, "enum_values", None)
-    expected = "true or false" if flag.boolean else flag.parser.syntactic_help
-    expected = f"one of {', '.join(words)}" if words else expected
-    return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
-
-
 def _exit_unknown(name: str) -> NoReturn:
     """Exits with a message that suggests the flag or field nearest to `name`."""
     file = _config_file()
     near = flag_help.nearest(name, _read(file) if file else None)
-    _exit(f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else ""))
-
-
-def _exit(message: str, hint: str = "--help lists the flags") -> NoReturn:
-    """Prints an error and a hint, and exits with status 2."""
-    print(f"error: {message}", file=sys.stderr)
-    print(f"({hint})", file=sys.stderr)
-    sys.exit(2)
-
-
-def _is_about_config(error: BaseException) -> bool:
-    """Whether the library of configurations raised an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return "ml_collections" in pathlib.Path(frames[-1].filename).parts
+    errors.exit_with(
+        f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else "")
+    )

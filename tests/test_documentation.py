@@ -39,6 +39,7 @@ LEFT_OUT = {
     "actor_learner": ["## Several replicas"],
     "agents": ["## R2D2", "### Normalised observations and rewards"],
     "callbacks": ["### Early stopping"],
+    "comparing": ["## From Python"],
     "from_stable_baselines3": [
         "## Save, load and fine-tune",
         "## VecNormalize",
@@ -55,11 +56,6 @@ SHORTER = {
         "learn(20_000, callbacks": "learn(1_000, callbacks",
     },
     "callbacks": {"uniform(-4, -2, size=2)": "uniform(-4, -2, size=1)"},
-    "comparing": {
-        "seed=seed, logdir": "seed=seed, jit_compile=False, num_epochs=1, logdir",
-        "learn(10_000": "learn(1_000",
-        "range(2)": "range(1)",
-    },
     "from_acme": {"run(num_episodes=40)": "run(num_episodes=3)"},
     "from_stable_baselines3": {
         'ppo = tfrl.PPO("CartPole-v1", ': (

@@ -8,6 +8,7 @@ import pytest
 
 from tfrl import train
 from tfrl.algorithms import registry, sweeps
+from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_result
 
 
@@ -167,3 +168,15 @@ def test_the_pace_leaves_out_the_first_evaluation(monkeypatch, capsys):
         progress(iteration, np.zeros(2))
     assert progress.pace() == 2
     assert "iteration 30 of 30, 120 s: " in capsys.readouterr().out
+
+
+@pytest.mark.slow  # A question of every algorithm.
+@pytest.mark.parametrize(
+    "name", [name for name in registry.CLASSES if registry.find(name).supports_sweep]
+)
+def test_one_program_can_train_many_runs_of_an_algorithm(name):
+    kind = registry.find(name)
+    is_continuous = kind.actions in ("continuous", "vector")
+    environment = "Pendulum-v1" if is_continuous else "CartPole-v1"
+    made = sweeps._make_loop(member(name=name, environment=environment).config)
+    assert members_lib._check_loop(made) is made.environment

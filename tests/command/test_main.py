@@ -81,12 +81,13 @@ def test_bash_completes(monkeypatch, capsys):
     typed(monkeypatch, completion.main, "bash")
     script = capsys.readouterr().out + (
         "COMP_WORDS=(tfrl train qr); COMP_CWORD=2; _tfrl; echo ${COMPREPLY[@]}\n"
+        "COMP_WORDS=(tfrl sweep qr); COMP_CWORD=2; _tfrl; echo ${COMPREPLY[@]}\n"
         "COMP_WORDS=(tfrl re); COMP_CWORD=1; _tfrl; echo ${COMPREPLY[@]}\n"
     )
     result = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, check=True
     )
-    assert result.stdout == "qr_dqn\nrecord replay-server\n"
+    assert result.stdout == "qr_dqn\nqr_dqn\nrecord replay-server\n"
 
 
 SMALL = (

@@ -90,11 +90,16 @@ def test_several_environments_are_tasks():
         comparison.compare(groups, normalize={"Cart": (0, 1), "Bob": (0, 1)})
 
 
-def test_without_a_common_environment_each_is_compared_alone():
-    groups = {"x": {"Cart": runs(5, 7)}, "y": {"Pole": runs(6)}}
+@pytest.mark.parametrize("tasks_of_y", [["Pole"], ["Pole", "Cart"]])
+def test_without_two_common_environments_each_is_compared_alone(tasks_of_y):
+    groups = {"x": {"Cart": runs(5, 7)}, "y": dict.fromkeys(tasks_of_y, runs(6, 7))}
     compared = comparison.compare(groups)
     assert [each.title for each in compared.sections] == ["Cart", "Pole"]
-    assert "No environment has runs of all groups" in " ".join(compared.notes)
+    assert "No two environments have all groups" in " ".join(compared.notes)
+    assert compared.sentence.startswith("Cart: ")
+    assert compared.sentence.endswith(
+        "Pole: y is the only group, so nothing is compared."
+    )
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,8 @@ class Comparison:
     """The comparison of groups of runs; as text, it is what `compare.md` holds.
 
     Attributes:
-      sections: One for each task; with several tasks, the last one is of all together.
+      sections: One for each task; then one of the tasks that all groups have, if these
+        are several.
       notes: What a reader has to know about the runs.
       metric: The name of the score.
     """
@@ -193,8 +194,11 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What follows, in one sentence."""
-        return self.sections[-1].sentence
+        """What follows: of all tasks together, or of each if they are not compared."""
+        *_, last = self.sections
+        if len(self.sections) == 1 or len(last.rows[0].scores) > 1:
+            return last.sentence
+        return " ".join(f"{each.title}: {each.sentence}" for each in self.sections)
 
     def __str__(self) -> str:
         parts = [f"{x.title}, {self.metric}:\n\n{x.table()}" for x in self.sections]
@@ -269,8 +273,8 @@ def compare(
     """Compares groups of runs at the steps that all runs of a task have reached.
 
     Args:
-      groups: The runs of each group on each task. With several tasks, the last section
-        compares the groups on the tasks that all of them have.
+      groups: The runs of each group on each task. If all groups have several tasks, the
+        last section compares them on these together.
       metric: The name of the score, of which more is better.
       normalize: The scores of each task that become 0 and 1, such as an untrained and a
         solved one. None leaves the scores, which then have no mean over tasks.
@@ -303,7 +307,7 @@ def compare(
         rows = [_row(name, runs, limit, *ranges[task]) for name, runs in own.items()]
         sections.append(_section(task, rows, has_mean=True))
     common = [each.rows for each in sections if len(each.rows) == len(groups)]
-    if len(tasks) > 1 and common:
+    if len(common) > 1:
         title, unknown = f"all {len(common)} environments", np.full(1, np.nan)
         rows = []
         for name in groups:
@@ -314,7 +318,7 @@ def compare(
             rows.append(Row(name, last, unknown, unknown))
         sections.append(_section(title, rows, has_mean=normalize is not None))
     elif len(tasks) > 1:
-        told.append("No environment has runs of all groups; each is compared alone.")
+        told.append("No two environments have all groups; each is compared alone.")
     return Comparison(sections, [*told, *_about_numbers(sections)], metric)
 
 
@@ -347,8 +351,8 @@ def _about_numbers(sections: Sequence[Section]) -> list[str]:
     notes = [f"One run, and so no interval: {_listed(single)}."] if single else []
     if any(1 < number < _FEW for number in seeds.values()):
         notes.append(
-            f"Intervals of fewer than {_FEW} runs are too short: those of 5 hold the "
-            "true value in 8 of 10 cases."
+            f"Intervals of fewer than {_FEW} runs are too short: with 5 they hold "
+            "the true value in 8 of 10 cases."
         )
     return notes
 

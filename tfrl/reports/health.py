@@ -339,7 +339,7 @@ def _critic(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
         "largest explained_variance",
         best,
         0.3,
-        "a larger learning rate or weight of the critic's loss, normalized "
+        "another learning rate or a larger weight of the critic's loss, normalized "
         "observations and rewards, and a larger network.",
     )
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfrl
+from tests.pairs import some_slow
 from tfrl import acme, agents, loggers, specs
 from tfrl.acme import types, wrappers
 from tfrl.acme.adders import reverb as adders
@@ -123,7 +124,13 @@ def rows(memory):
     ]
 
 
-@pytest.fixture(scope="module", params=[d4pg.D4PG, mpo.MPO, dmpo.DistributionalMPO])
+# Distributional MPO has D4PG's critics and MPO's policy.
+@pytest.fixture(
+    scope="module",
+    params=some_slow(
+        [d4pg.D4PG, mpo.MPO, dmpo.DistributionalMPO], fast=[dmpo.DistributionalMPO]
+    ),
+)
 def trained(request):
     """An agent of each kind after 40 observations, and its log."""
     memory = loggers.InMemoryLogger()
@@ -249,7 +256,7 @@ MPO_PERIODS = {"target_policy_update_period": 10, "target_critic_update_period":
     [
         (d4pg.D4PG, {"target_update_period": 10}, 60),
         pytest.param(mpo.MPO, MPO_PERIODS, 100, marks=pytest.mark.slow),
-        (dmpo.DistributionalMPO, MPO_PERIODS, 60),
+        pytest.param(dmpo.DistributionalMPO, MPO_PERIODS, 60, marks=pytest.mark.slow),
     ],
 )
 def test_an_agent_learns_the_best_action(kind, periods, num_episodes):

@@ -157,8 +157,8 @@ def check_same(given, expected):
 @pytest.mark.parametrize(
     ("wrapper", "axis", "jit_compile", "number"),
     [
-        (First, -1, False, 300),
-        (Kept, -1, True, 300),
+        (First, -1, False, 100),
+        (Kept, -1, True, 100),
         *(
             pytest.param(*given, 1_000, marks=pytest.mark.slow)
             for given in ((First, -1, False), (Zeros, 0, False), (Kept, -1, True))
@@ -356,12 +356,10 @@ def state_of(agent, buffer):
     return [v.numpy() for v in [*agent.variables(), *buffer.variables()]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "jit_compile"),
-    [
-        (TFUniformReplayBuffer, False),
-        pytest.param(TFPrioritizedReplayBuffer, True, marks=pytest.mark.slow),
-    ],
+    [(TFUniformReplayBuffer, False), (TFPrioritizedReplayBuffer, True)],
 )
 def test_a_dqn_learns_the_same_from_it_and_goes_on_bit_for_bit(
     tmp_path, kind, jit_compile

@@ -236,7 +236,7 @@ def make_cart_pole():
 @pytest.mark.parametrize(
     "environment",
     [
-        make_cart_pole,
+        pytest.param(make_cart_pole, marks=pytest.mark.slow),
         pytest.param(
             lambda: environments.suite_gym.load("CartPole-v1"),
             id="of tfrl",

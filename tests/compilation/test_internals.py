@@ -301,6 +301,7 @@ def test_a_network_tracks_its_variables(take_away):
     assert len(tf.train.TrackableView.children(network)) == len(network.variables) == 4
 
 
+@pytest.mark.slow
 def test_loops_are_compiled_only_where_xla_is_known(take_away):
     take_away("GraphOrParentsInXlaContext")
     assert not make_loop("auto")._jit_compile

@@ -298,6 +298,7 @@ def test_observations_without_a_size_travel_too():
         assert environment.step(zeros()).observation.tolist() == ["step 1", "step 1"]
 
 
+@pytest.mark.slow
 def test_what_breaks_its_spec_is_not_cast_in_silence():
     wide = functools.partial(Odd, np.array([0.5]))
     with make(functools.partial(Counter, 9), wide) as environment:
@@ -358,17 +359,19 @@ def raise_in_constructor():
     ("start_serially", "constructor", "error", "message"),
     [
         (True, raise_in_constructor, system.ChildRaisedError, "no such level"),
-        (
+        pytest.param(
             False,
             raise_in_constructor,
             system.ChildRaisedError,
             "Arithmetic.*no such level",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             False,
             lambda: 7,
             system.ChildRaisedError,
             "returned 7 of type int, expected a PyEn",
+            marks=pytest.mark.slow,
         ),
         (
             False,

@@ -251,12 +251,14 @@ def test_a_checkpoint_is_restored_with_its_counts(tmp_path, monkeypatch):
 MPO_PERIODS = {"target_policy_update_period": 10, "target_critic_update_period": 10}
 
 
+# `tests/agents` has fast tests in which the agents learn as much.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "periods", "num_episodes"),
     [
         (d4pg.D4PG, {"target_update_period": 10}, 60),
-        pytest.param(mpo.MPO, MPO_PERIODS, 100, marks=pytest.mark.slow),
-        pytest.param(dmpo.DistributionalMPO, MPO_PERIODS, 60, marks=pytest.mark.slow),
+        (mpo.MPO, MPO_PERIODS, 100),
+        (dmpo.DistributionalMPO, MPO_PERIODS, 60),
     ],
 )
 def test_an_agent_learns_the_best_action(kind, periods, num_episodes):

@@ -19,8 +19,9 @@ SCRIPT = pathlib.Path(__file__).parent / "scripts" / "two_devices.py"
 ROOT = SCRIPT.parents[4]
 # These hand values on, from wherever they are, and compute nothing.
 CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
-# What takes long to compile. `dqn compiled` shows what they have in common.
+# `dqn plain` shows what they have in common.
 SLOW = {
+    "dqn compiled",
     "dqn dataset on the host",
     "dqn native",
     "dqn plain without copies",
@@ -34,6 +35,8 @@ SLOW = {
     "reinforce plain",
     "ppo compiled",
     "sweep",
+    "resumed compiled",
+    "seen by a host observer",
 }
 SPLIT = [
     "dqn plain",
@@ -138,11 +141,12 @@ def test_a_native_environment_and_its_loop_are_on_the_agents_device(results):
     assert native["agent_devices"] == native["loop_devices"] == ["CPU:1"]
 
 
-@pytest.mark.parametrize("kind", ["plain", "compiled"])
-def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
-    assert results(f"resumed {kind}") == 0.0
+@pytest.mark.parametrize("case", some_slow(["plain", "compiled"], fast=["plain"]))
+def test_a_restored_loop_goes_on_bit_for_bit(results, case):
+    assert results(f"resumed {case}") == 0.0
 
 
+@pytest.mark.slow
 def test_the_program_on_the_host_calls_a_host_observer(results):
     seen, stored = results("seen by a host observer")
     assert seen == stored > 3

@@ -11,8 +11,8 @@ import pytest
 SCRIPTS = sorted((pathlib.Path(__file__).parent / "scripts").glob("*.py"))
 
 
-# Each call of these is in the other scripts, or has tests in `tests/train`.
-SLOW = {"ppo_learner", "sac_learner"}
+# Each call of these is in the other scripts, or has tests of its own.
+SLOW = {"checkpointing", "ppo_learner", "reinforce", "sac_learner"}
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,7 @@ def saved(tmp_path_factory):
     return path_of
 
 
+@pytest.mark.slow
 def test_policies_act_in_a_fresh_process_with_tensorflow_alone(saved, tmp_path):
     kinds = ["q", "epsilon", "actor", "noisy"]
     policies = [KINDS[kind]() for kind in kinds]

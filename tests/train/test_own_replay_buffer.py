@@ -196,6 +196,7 @@ def test_an_episodic_loop_trains_from_it(kind, jit_compile):
     assert np.isfinite(info.loss)
 
 
+@pytest.mark.slow
 def test_a_run_saves_and_resumes_it(tmp_path):
     def make_run():
         directory = run_directory.RunDirectory(tmp_path, {})

@@ -656,6 +656,7 @@ def test_wrong_networks():
 # --- Training.
 
 
+@pytest.mark.slow
 def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():
     """The reward is -(a - 0.3)^2, and the best policy is prop. to exp(reward / alpha).
 

@@ -158,7 +158,7 @@ def check_same(given, expected):
     ("wrapper", "axis", "jit_compile", "number"),
     [
         (First, -1, False, 100),
-        (Kept, -1, True, 100),
+        pytest.param(Kept, -1, True, 100, marks=pytest.mark.slow),
         *(
             pytest.param(*given, 1_000, marks=pytest.mark.slow)
             for given in ((First, -1, False), (Zeros, 0, False), (Kept, -1, True))
@@ -192,6 +192,7 @@ def test_frames_are_the_wrappers_over_many_episodes(wrapper, axis, jit_compile, 
     assert sample.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_frames_are_those_of_envpool_after_a_lost_life():
     pytest.importorskip("envpool")
     game = environments.suite_atari.load_batch(

@@ -233,6 +233,7 @@ def test_a_learner_step_is_an_update_of_the_agent():
         learner.get_variables(["policy", "actor"])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_restored_with_its_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TFRL_ID", "run")

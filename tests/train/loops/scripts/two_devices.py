@@ -371,11 +371,23 @@ def compared(make, *calls):
 
 def fast():
     plain, plain_here = (dqn_loop(d, sampling="variables") for d in ("CPU:1", "CPU:0"))
-    for each in (plain, plain_here):
+    # What a host observer sees of the frames of a compiled loop.
+    frames = []
+    with tf.device("CPU:1"):
+        observer = train.host_observer(frames.append)
+    compiled = dqn_loop("CPU:1", observers=[observer], jit_compile="auto")
+    compiled_here = dqn_loop("CPU:0", jit_compile="auto")
+    for each in (plain, plain_here, compiled, compiled_here):
         ran(each, 10, 10)
     return {
         "dqn plain": comparison(plain, plain_here),
+        "dqn compiled": comparison(compiled, compiled_here),
+        "seen by a host observer": [
+            len(frames),
+            int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
+        ],
         "resumed plain": resumed(plain),
+        "resumed compiled": resumed(compiled),
         "errors": {
             "unknown device": error(lambda: dqn_loop("GPU:7")),
             "dataset": error(lambda: dqn_loop("CPU:1", sampling="dataset")),
@@ -409,21 +421,7 @@ def fast():
 def slow():
     alone, alone_here = (ran(native_loop(d), 20) for d in ("CPU:1", "CPU:0"))
     plain_here = ran(dqn_loop("CPU:0", sampling="variables"), 20)
-    # What a host observer sees of the frames of a compiled loop.
-    frames = []
-    with tf.device("CPU:1"):
-        observer = train.host_observer(frames.append)
-    compiled = dqn_loop("CPU:1", observers=[observer], jit_compile="auto")
-    compiled_here = dqn_loop("CPU:0", jit_compile="auto")
-    for each in (compiled, compiled_here):
-        ran(each, 10, 10)
     return {
-        "dqn compiled": comparison(compiled, compiled_here),
-        "seen by a host observer": [
-            len(frames),
-            int(compiled.checkpoint_items()["replay_buffer"].num_frames()),
-        ],
-        "resumed compiled": resumed(compiled),
         "dqn native": comparison(alone, alone_here),
         # The results do not depend on how the loop gets its weights and samples.
         "dqn plain without copies": comparison(

@@ -287,6 +287,7 @@ MOST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOST)
 def test_few_tensors_of_an_iteration_cross(loops, name):
     found = loops[name]["others"]

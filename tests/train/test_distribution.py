@@ -69,6 +69,7 @@ def test_the_halves_of_a_batch_give_the_weights_of_one_device(compared, name):
     assert found["scalars"] < 1e-4
 
 
+@pytest.mark.slow
 @TRAINED
 def test_two_replicas_learn_what_one_device_learns(result):
     assert result["difference"] < 1e-5
@@ -76,11 +77,13 @@ def test_two_replicas_learn_what_one_device_learns(result):
     assert result["train_steps"] == [5, 5]
 
 
+@pytest.mark.slow
 @TRAINED
 def test_the_replicas_stay_equal(result):
     assert result["between_replicas"] == 0
 
 
+@pytest.mark.slow
 @TRAINED
 def test_losses_are_averaged_and_examples_put_together(result):
     alone, shared = result["losses"]
@@ -88,6 +91,7 @@ def test_losses_are_averaged_and_examples_put_together(result):
     assert result["td_errors"] < 1e-4
 
 
+@pytest.mark.slow
 @TRAINED
 def test_each_replica_is_traced_once(result):
     assert result["traces"] == 2

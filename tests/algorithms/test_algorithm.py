@@ -46,7 +46,9 @@ def ppo():
     return make_ppo().learn(100, progress=False)
 
 
-@pytest.mark.parametrize("make", [make_dqn, make_ppo])
+@pytest.mark.parametrize(
+    "make", [pytest.param(make_dqn, marks=pytest.mark.slow), make_ppo]
+)
 def test_two_calls_do_what_one_call_does(make):
     """Learning rate, epsilon and clipping fall over the total."""
     whole = make().learn(160, progress=False)
@@ -72,6 +74,7 @@ def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
     assert (tmp_path / "ppo" / "final_policy" / "saved_model.pb").exists()
 
 
+@pytest.mark.slow
 def test_saving_again_replaces_what_was_saved(ppo, tmp_path):
     make_ppo(seed=4).learn(20, progress=False).save(tmp_path)
     ppo.save(tmp_path)
@@ -211,6 +214,7 @@ def test_recorded_episodes_are_learned_from(ppo, tmp_path):
     assert bc.loop.iteration == 5
 
 
+@pytest.mark.slow
 def test_callbacks_see_evaluations_and_stop_the_training():
     class Stop(train.Callback):
         seen = ()
@@ -322,9 +326,13 @@ def make_cart_pole():
 @pytest.mark.parametrize(
     "environment",
     [
-        make_cart_pole,
-        lambda: environments.suite_gym.load("CartPole-v1"),
-        pytest.param("instance", id="instance"),
+        pytest.param(make_cart_pole, marks=pytest.mark.slow),
+        pytest.param(
+            lambda: environments.suite_gym.load("CartPole-v1"),
+            id="of tfrl",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("instance", id="instance", marks=pytest.mark.slow),
         pytest.param("vector", id="vector"),
     ],
 )

@@ -37,7 +37,8 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forks")
     script = folder / "script.py"
     script.write_text(RUN)
-    forks = Forks(folder, "import ml_collections, numpy\n")
+    # What every example imports.
+    forks = Forks(folder, "import ml_collections\nfrom tfrl.command import cli\n")
 
     def run_example(module, *arguments):
         code, printed, errors = forks.run(str(script), module, *arguments)
@@ -96,9 +97,11 @@ print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
 @pytest.mark.parametrize(
     ("config", "given", "expected"),
     [
-        ("dqn", {}, "0"),
         ("dqn_atari", {}, "1"),
-        ("dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0"),
+        pytest.param("dqn", {}, "0", marks=pytest.mark.slow),
+        pytest.param(
+            "dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_convolutions_take_onednns_kernels(config, given, expected):

@@ -384,6 +384,7 @@ def test_a_call_is_forgotten_with_the_function_it_is_in(call_count):
     assert call_count() == 0
 
 
+@pytest.mark.slow
 def test_a_call_in_an_inner_function_outlives_the_outer_one(call_count):
     inner = tf.function(lambda x: call(increment, x)[0], autograph=False)
     assert int(in_a_loop(inner)(tf.constant(1))) == 5
@@ -395,6 +396,7 @@ def test_a_call_in_an_inner_function_outlives_the_outer_one(call_count):
     assert call_count() == 0
 
 
+@pytest.mark.slow
 def test_a_call_in_an_outer_function_outlives_the_inner_one(call_count):
     def make():
         return in_a_loop(tf.function(lambda x: call(increment, x)[0], autograph=False))

@@ -84,8 +84,8 @@ def test_loads_the_policy_with_the_weights_of_a_checkpoint(saved, tmp_path):
     [
         "saved_model.pb",
         "policy_specs.pbtxt",
-        "variables/variables.index",
-        "variables/variables.data-00000-of-00001",
+        pytest.param("variables/variables.index", marks=pytest.mark.slow),
+        pytest.param("variables/variables.data-00000-of-00001", marks=pytest.mark.slow),
     ],
 )
 def test_a_damaged_policy_is_named(saved, tmp_path, name):

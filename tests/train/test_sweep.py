@@ -296,6 +296,7 @@ def test_a_restored_run_goes_on(result):
     assert result.restore(0).iteration == ITERATIONS
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(
     result, checkpoints, tmp_path
 ):
@@ -612,6 +613,7 @@ def test_another_kind_of_loop_is_refused():
         sweep(make_episodic_loop)
 
 
+@pytest.mark.slow
 def test_a_variable_that_all_runs_would_share_is_refused_by_name():
     counter = tf.Variable(0.0, name="my_counter")
     observers = [lambda trajectory: counter.assign_add(trajectory.reward[0])]

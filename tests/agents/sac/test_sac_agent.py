@@ -327,6 +327,7 @@ def test_ensemble_of_two_gives_the_losses_of_twins():
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_targets_take_the_minimum_over_different_subsets():
     """Of targets 1, 2 and 3, two are drawn: the minimum is 1 twice as often as 2."""
     network = CriticEnsembleNetwork(SPECS, 3, fc_layer_params=(), seed=1)
@@ -382,6 +383,7 @@ def test_policy_is_greedy_if_asked(greedy_eval):
     assert np.all(sampled[0] != sampled[1])
 
 
+@pytest.mark.slow
 def test_exploration_changes_the_collecting_policy_alone():
     agent = make(exploration=lambda policy: ou_noise_policy.OUNoisePolicy(policy, 3.0))
     assert isinstance(agent.collect_policy, ou_noise_policy.OUNoisePolicy)
@@ -399,6 +401,7 @@ def test_default_target_entropy_is_minus_half_of_the_dimensions():
     assert make()._temperature.target == -1
 
 
+@pytest.mark.slow
 def test_seed_decides_the_losses_and_each_update_draws_other_numbers():
     losses = [make(seed=seed).loss(FRAMES).loss.numpy() for seed in (3, 3, 4)]
     assert losses[0] == losses[1] != losses[2]
@@ -477,6 +480,7 @@ def public_losses(agent, transition, **kwargs):
     }
 
 
+@pytest.mark.slow
 def test_public_losses_are_those_of_the_parts_before_their_weights():
     agent = worked(actor_loss_weight=2.0, alpha_loss_weight=3.0)
     transition = tf.nest.map_structure(
@@ -581,6 +585,7 @@ def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
         np.testing.assert_allclose(weight * found[name], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_recurrent_losses_leave_out_padding_of_several_frames():
     agent = recurrent()
@@ -651,6 +656,7 @@ def test_wrong_networks():
 # --- Training.
 
 
+@pytest.mark.slow
 def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():
     """The reward is -(a - 0.3)^2, and the best policy is prop. to exp(reward / alpha).
 

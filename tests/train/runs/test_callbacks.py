@@ -142,6 +142,7 @@ def test_metrics_are_functions_with_names_of_their_own(
         make_run(tmp_path, metrics=metrics)
 
 
+@pytest.mark.slow
 def test_all_checkpoints_are_kept_if_the_user_wants_them(tmp_path):
     make_run(tmp_path, checkpoint_interval=1, max_to_keep=None).run()
     saved = {path.stem for path in (tmp_path / "checkpoints").glob("*.index")}
@@ -250,6 +251,7 @@ def test_every_event_may_stop_the_run(tmp_path, event, stopped_at):
     assert (tmp_path / "checkpoints" / f"ckpt-{stopped_at}.index").exists()
 
 
+@pytest.mark.slow
 def test_a_stop_at_the_end_leaves_the_run_finished(tmp_path):
     stops = {("evaluation", 6.0): lambda diary: diary.stop("too late")}
     result = make_run(tmp_path, callbacks=[Diary(stops)]).run()
@@ -260,6 +262,7 @@ class PrunedError(Exception):
     """Such as a library of hyperparameter searches raises."""
 
 
+@pytest.mark.slow
 def test_an_exception_of_a_callback_reaches_the_caller_after_the_files_are_written(
     whole, tmp_path
 ):
@@ -296,6 +299,7 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, found):
         make_run(tmp_path, callbacks=[Diary(), callback])
 
 
+@pytest.mark.slow
 def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, capsys):
     path = shutil.copytree(whole[0], tmp_path / "run")
     longer = make_run(path, num_iterations=9)
@@ -330,6 +334,7 @@ def test_a_callback_with_an_interval_is_called_before_anything_is_written(tmp_pa
         make_run(tmp_path / "other", callbacks=[Diary(), diary])
 
 
+@pytest.mark.slow
 def test_a_run_is_interrupted_where_no_signal_reaches_it(tmp_path):
     is_over = []
     diary = Diary({("log", 3): lambda _: is_over.append(True)})

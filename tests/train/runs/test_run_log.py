@@ -211,9 +211,8 @@ def test_tensorboard_shows_the_configuration(logged):
     assert written["network.layers"].string_value == "[4]"
 
 
-@pytest.mark.parametrize(
-    "kind", ["uniform", pytest.param("prioritized", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["uniform", "prioritized"])
 def test_the_log_does_not_change_the_training(tmp_path, kind):
     loop = make_loop(kind=kind)
     loop.run(8)
@@ -226,6 +225,7 @@ def test_the_log_does_not_change_the_training(tmp_path, kind):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_the_first_line_comes_before_the_first_evaluation_ends(
     tmp_path, capsys, monkeypatch
 ):

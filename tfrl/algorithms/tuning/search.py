@@ -28,7 +28,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
       kind: The class of an algorithm's settings.
       given: The names of fields, or a mapping of names to ranges: of `settings`, in
         words, Optuna's distributions, or None for the field's own. None takes the live
-        fields that have a range, and "all" every field that has one.
+        fields that have a range, if there are some, and "all" every field with one.
 
     Raises:
       ValueError: There is no such field, or it has no range of its own, or a value is
@@ -36,7 +36,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     """
     own = kind.search_ranges()
     if given is None:
-        given = own.keys() & kind.live()
+        given = own.keys() & kind.live() or own
     elif given == "all":
         given = own
     if not isinstance(given, Mapping):

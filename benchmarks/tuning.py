@@ -137,7 +137,10 @@ def _rows(place: pathlib.Path) -> list[dict]:
         _EVALUATIONS,
         None,
     )
-    return [plan.row_of_run(trial.params, config["seed"]) for trial in study.trials]
+    return [
+        plan.row(plan.settings_of(trial.params, config["seed"]).to_dict(), "a trial")
+        for trial in study.trials
+    ]
 
 
 def _command(row: dict, folder: pathlib.Path) -> Seconds:

@@ -19,13 +19,14 @@ from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
-    RATES,
     SIZE,
     SIZE_OR_0,
     check_layers,
     field,
     integer,
+    live,
     one_of,
+    rate,
 )
 
 
@@ -52,14 +53,9 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     fc_layer_params: tuple[int, ...] = field(
         (100, 100), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = field(
-        2e-3, "First rate of Adam; falls linearly.", FROM_0, search=RATES, live=True
-    )
-    final_learning_rate: float = field(
-        1e-5,
-        "Last rate; another learning_rate changes it in proportion.",
-        FROM_0,
-        live=True,
+    learning_rate: float = rate(2e-3, "First rate of Adam; falls linearly.")
+    final_learning_rate: float = live(
+        1e-5, "Last rate; another learning_rate changes it in proportion.", FROM_0
     )
     adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
     max_gradient_norm: float = field(
@@ -71,15 +67,11 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     noisy_stddev: float = field(
         0.0, "First noise of the last layers; 0.5 is usual.", FROM_0
     )
-    initial_epsilon: float = field(
-        1.0, "First probability of a random action.", FRACTION, live=True
+    initial_epsilon: float = live(
+        1.0, "First probability of a random action.", FRACTION
     )
-    final_epsilon: float = field(
-        0.05,
-        "Last probability of a random action.",
-        FRACTION,
-        search=EPSILONS,
-        live=True,
+    final_epsilon: float = live(
+        0.05, "Last probability of a random action.", FRACTION, EPSILONS
     )
     epsilon_decay_iterations: int = field(
         2_000, "Iterations from the first to the last.", COUNT

@@ -12,12 +12,13 @@ from tfrl.algorithms.settings import (
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
-    RATES,
     SIZE,
     Settings,
     check_layers,
     field,
+    live,
     number,
+    rate,
 )
 
 
@@ -53,23 +54,15 @@ class IMPALASettings(Settings):
         "tanh", "Of the hidden layers, such as relu.", parts.check_activation
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    learning_rate: float = field(7e-4, "Of Adam.", FROM_0, search=RATES, live=True)
+    learning_rate: float = rate(7e-4)
     anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = field(
-        0.99, "Discount of a step.", FRACTION, search=DISCOUNTS, live=True
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
+    lambda_value: float = live(1.0, "Of V-trace; 0 takes one-step targets.", FRACTION)
+    entropy_regularization: float = live(
+        0.01, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
     )
-    lambda_value: float = field(
-        1.0, "Of V-trace; 0 takes one-step targets.", FRACTION, live=True
-    )
-    entropy_regularization: float = field(
-        0.01,
-        "Weight of the policy's entropy in the loss.",
-        FROM_0,
-        search=ENTROPIES,
-        live=True,
-    )
-    value_loss_weight: float = field(
-        0.5, "Weight of the squared error of the values.", FROM_0, live=True
+    value_loss_weight: float = live(
+        0.5, "Weight of the squared error of the values.", FROM_0
     )
     max_abs_reward: float = field(
         0.0, "Size to which rewards are clipped; 0: unlimited.", FROM_0

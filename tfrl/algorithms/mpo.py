@@ -15,11 +15,12 @@ from tfrl.algorithms.settings import (
     COUNT,
     FINITE,
     FROM_0,
-    RATES,
     SIZE,
     check_layers,
     field,
     integer,
+    live,
+    rate,
 )
 
 
@@ -38,26 +39,18 @@ class MPOSettings(off_policy.OffPolicySettings):
     )
     init_scale: float = field(1.0, "First standard deviation of the actions.", ABOVE_0)
     num_samples: int = field(20, "Actions drawn for each frame.", SIZE)
-    policy_learning_rate: float = field(
-        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
-    )
-    critic_learning_rate: float = field(
-        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
-    )
-    dual_learning_rate: float = field(
-        1e-2,
-        "Of Adam, for temperatures and KL penalties.",
-        FROM_0,
-        search=RATES,
-        live=True,
+    policy_learning_rate: float = rate(1e-3)
+    critic_learning_rate: float = rate(1e-3)
+    dual_learning_rate: float = rate(
+        1e-2, "Of Adam, for temperatures and KL penalties."
     )
     target_update_period: int = field(100, "Updates between such steps.", COUNT)
     epsilon: float = field(
         0.1, "Of the weights of the actions from uniform ones.", FROM_0
     )
-    epsilon_mean: float = field(1e-2, "Of the policy, by its mean.", FROM_0, live=True)
-    epsilon_stddev: float = field(
-        1e-5, "Of the policy, by its standard deviation.", FROM_0, live=True
+    epsilon_mean: float = live(1e-2, "Of the policy, by its mean.", FROM_0)
+    epsilon_stddev: float = live(
+        1e-5, "Of the policy, by its standard deviation.", FROM_0
     )
     epsilon_penalty: float = field(
         1e-3, "Of the weights by the penalty of large actions.", FROM_0

@@ -21,6 +21,7 @@ from tfrl.algorithms.settings import (
     TARGET_STEPS,
     Settings,
     field,
+    live,
 )
 
 _MUCH_MEMORY = 10**9  # Bytes.
@@ -50,16 +51,10 @@ class OffPolicySettings(Settings):
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
     batch_size: int = field(64, "Frames in an update.", SIZE, search=BATCHES)
-    gamma: float = field(
-        0.99, "Discount of a step.", FRACTION, search=DISCOUNTS, live=True
-    )
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
     n_step_update: int = field(1, "Steps in a return.", SIZE)
-    target_update_tau: float = field(
-        0.005,
-        "Step of the targets to the networks; 1 copies.",
-        FRACTION,
-        search=TARGET_STEPS,
-        live=True,
+    target_update_tau: float = live(
+        0.005, "Step of the targets to the networks; 1 copies.", FRACTION, TARGET_STEPS
     )
 
     @classmethod

@@ -13,13 +13,14 @@ from tfrl.algorithms.settings import (
     FRACTION,
     FROM_0,
     LAMBDAS,
-    RATES,
     SIZE,
     SIZE_OR_0,
     Settings,
     check_layers,
     field,
+    live,
     number,
+    rate,
     uniform,
 )
 
@@ -39,11 +40,9 @@ class RolloutSettings(Settings):
         (64, 64), "Units of the hidden layers of each network.", check_layers
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    learning_rate: float = field(1e-3, "Of Adam.", FROM_0, search=RATES, live=True)
+    learning_rate: float = rate(1e-3)
     anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = field(
-        0.99, "Discount of a step.", FRACTION, search=DISCOUNTS, live=True
-    )
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
     gradient_clipping: float | None = field(
         0.5,
         "Largest norm of all gradients together.",
@@ -73,26 +72,18 @@ class ActorCriticSettings(RolloutSettings):
     activation: str = field(
         "tanh", "Of the hidden layers, such as relu.", parts.check_activation
     )
-    initial_log_stddev: float = field(
-        0.0, "Logarithm of a continuous action's deviation.", number(), live=True
+    initial_log_stddev: float = live(
+        0.0, "Logarithm of a continuous action's deviation.", number()
     )
     normalize_rewards: bool = field(False, "By the running deviation of their returns.")
-    gae_lambda: float = field(
-        0.95,
-        "1 takes returns, 0 one-step targets.",
-        FRACTION,
-        search=LAMBDAS,
-        live=True,
+    gae_lambda: float = live(
+        0.95, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
     )
-    entropy_regularization: float = field(
-        0.0,
-        "Weight of the policy's entropy in the loss.",
-        FROM_0,
-        search=ENTROPIES,
-        live=True,
+    entropy_regularization: float = live(
+        0.0, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
     )
-    value_loss_weight: float = field(
-        0.5, "Weight of the squared error of the values.", FROM_0, live=True
+    value_loss_weight: float = live(
+        0.5, "Weight of the squared error of the values.", FROM_0
     )
     normalize_advantages: bool = field(True, "In each minibatch.")
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tfrl import agents, utils
 from tfrl.algorithms import on_policy, parts
-from tfrl.algorithms.settings import FROM_0, field
+from tfrl.algorithms.settings import FROM_0, field, live
 
 
 class PPOSettings(on_policy.ActorCriticSettings):
@@ -27,12 +27,8 @@ class PPOSettings(on_policy.ActorCriticSettings):
         "checkpoint_interval": 28,
     }
 
-    clip_range: float = field(
-        0.2,
-        "Of the ratio of new and old probabilities.",
-        FROM_0,
-        search=(0.1, 0.2, 0.3, 0.4),
-        live=True,
+    clip_range: float = live(
+        0.2, "Of the ratio of new and old probabilities.", FROM_0, (0.1, 0.2, 0.3, 0.4)
     )
     anneal_clip_range: bool = field(True, "Whether it falls linearly to 0.")
     value_clip_range: float = field(

@@ -13,6 +13,7 @@ from tfrl.algorithms.settings import (
     LAMBDAS,
     SIZE_OR_0,
     field,
+    live,
 )
 
 
@@ -40,22 +41,14 @@ class PQNSettings(on_policy.RolloutSettings):
     num_action_bins: int = field(
         0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
     )
-    lambda_value: float = field(
-        0.65,
-        "1 takes returns, 0 one-step targets.",
-        FRACTION,
-        search=LAMBDAS,
-        live=True,
+    lambda_value: float = live(
+        0.65, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
     )
-    initial_epsilon: float = field(
-        1.0, "First probability of a random action.", FRACTION, live=True
+    initial_epsilon: float = live(
+        1.0, "First probability of a random action.", FRACTION
     )
-    final_epsilon: float = field(
-        0.05,
-        "Last probability of a random action.",
-        FRACTION,
-        search=EPSILONS,
-        live=True,
+    final_epsilon: float = live(
+        0.05, "Last probability of a random action.", FRACTION, EPSILONS
     )
     epsilon_decay_iterations: int = field(
         488, "Iterations from the first to the last.", COUNT

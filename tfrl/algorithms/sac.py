@@ -18,11 +18,12 @@ from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
-    RATES,
     SIZE,
     SIZE_OR_0,
     check_layers,
     field,
+    live,
+    rate,
 )
 
 
@@ -41,17 +42,11 @@ class EntropySettings(off_policy.OffPolicySettings):
     critic_fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of each critic's hidden layers.", check_layers
     )
-    actor_learning_rate: float = field(
-        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
-    )
-    critic_learning_rate: float = field(
-        1e-3, "Of Adam.", FROM_0, search=RATES, live=True
-    )
-    alpha_learning_rate: float = field(
-        1e-3, "Of Adam; 0 keeps the temperature.", FROM_0, search=RATES, live=True
-    )
+    actor_learning_rate: float = rate(1e-3)
+    critic_learning_rate: float = rate(1e-3)
+    alpha_learning_rate: float = rate(1e-3, "Of Adam; 0 keeps the temperature.")
     anneal_learning_rates: bool = field(False, "Whether they fall linearly to 0.")
-    initial_alpha: float = field(1.0, "First temperature.", ABOVE_0, live=True)
+    initial_alpha: float = live(1.0, "First temperature.", ABOVE_0)
     target_update_period: int = field(1, "Updates between such steps.", COUNT)
 
 
@@ -63,9 +58,7 @@ class SACSettings(EntropySettings):
         0, "Critics in a target's minimum: 2 in REDQ; 0 takes all.", SIZE_OR_0
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
-    target_entropy_per_dimension: float = field(
-        -1.0, "Entropy of the policy.", FINITE, live=True
-    )
+    target_entropy_per_dimension: float = live(-1.0, "Entropy of the policy.", FINITE)
     ou_stddev: float = field(
         0.0, "Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].", FROM_0
     )
@@ -104,8 +97,8 @@ class DiscreteSACSettings(EntropySettings):
         "eval_interval": 2_000,
     }
 
-    target_entropy_fraction: float = field(
-        0.2, "Share of the largest entropy.", FRACTION, live=True
+    target_entropy_fraction: float = live(
+        0.2, "Share of the largest entropy.", FRACTION
     )
 
 

@@ -78,6 +78,16 @@ def field(
     )
 
 
+def live(default: float, text: str, check: Check, search: Search | None = None) -> Any:
+    """Declares a number in which runs of one program may differ; see `field`."""
+    return field(default, text, check, search=search, live=True)
+
+
+def rate(default: float, text: str = "Of Adam.") -> Any:
+    """Declares a learning rate; see `live`."""
+    return live(default, text, FROM_0, RATES)
+
+
 def check_layers(name: str, value: Any, *, remedy: str) -> None:
     """Raises a ValueError unless `value` is a sequence of positive integers."""
     if not _are_sizes(value):
@@ -157,7 +167,7 @@ SEED = integer(0, 2**62)
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(field,)
+    frozen_default=True, kw_only_default=True, field_specifiers=(field, live, rate)
 )
 class Settings:
     """The settings of a run that all algorithms have.

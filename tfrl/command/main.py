@@ -116,21 +116,7 @@ def _tune() -> None:
     from tfrl.command import cli, tune
 
     config = tune.define_config(name)
-    cli.start(lambda: tune.main(cli.read_config(config)), _text_of_tune(name))
-
-
-def _text_of_tune(name: str) -> str:
-    from tfrl.command import tune
-
-    kind = registry.find(name)
-    return (
-        f"Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').\n\n"
-        f"    tfrl tune {name} --env={kind.environment_name} --trials=64 "
-        "--num_environment_steps=20000\n\n"
-        "To go on with trials that were interrupted or killed, run the same command "
-        "again. Watch\nthem with `optuna-dashboard LOGDIR/study.log`.\n\n"
-        f"{tune.text_of_ranges(name)}"
-    )
+    cli.start(lambda: tune.main(cli.read_config(config)), tune.text(name))
 
 
 def _play() -> None:

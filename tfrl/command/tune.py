@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from absl import flags
 
@@ -46,22 +47,24 @@ def define_config(name: str) -> cli.Config:
     return config
 
 
-def text_of_ranges(name: str) -> str:
-    """Returns the fields of an algorithm that have a range, and their ranges."""
-    kind = registry.find(name).Settings
-    lines = [
-        f"  {field:28}{search.text(each)}{'' if field in kind.live() else '  *'}"
-        for field, each in sorted(kind.search_ranges().items())
-    ]
-    return "\n".join(
-        [
-            "Ranges, which --search.FIELD=1e-5..1e-2:log, 0.1..0.9 or 32,64,128 "
-            "change or add.",
-            "Without --search, fields with a * are not searched: their trials cannot "
-            "be one program.",
-            *lines,
-        ]
+def text(name: str) -> str:
+    """Returns the text before the flags in the help of an algorithm."""
+    kind = registry.find(name)
+    ranges = "\n".join(
+        f"  {field:28}{search.text(each)}{' *' * (field not in kind.Settings.live())}"
+        for field, each in sorted(kind.Settings.search_ranges().items())
     )
+    return f"""\
+Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').
+
+    tfrl tune {name} --env={kind.environment_name} --trials=64
+
+To go on with trials that were interrupted or killed, run the same command again. Watch
+them with `optuna-dashboard LOGDIR/study.log`.
+
+Ranges, which --search.FIELD=1e-5..1e-2:log, 0.1..0.9 or 32,64,128 change or add.
+Without --search, fields with a * are not searched: their trials cannot be one program.
+{ranges}"""
 
 
 def main(config: cli.Config) -> None:
@@ -86,24 +89,21 @@ def main(config: cli.Config) -> None:
     quiet.quieten_tensorflow()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = cli.folder_of(f"tune_{config.agent}", config)
+    pruner = None if given["pruner"].using_default_value else given.pruner
+    same = ("trials", "num_evaluations", "best", "seeds", "slots", "processes")
+    values: dict[str, Any] = {
+        name: given[name].value for name in (*same, "storage", "sampler", "overwrite")
+    }
     result = tune.tune(
         kind,
         config.env,
-        trials=given.trials,
         num_environment_steps=steps,
         search=searched,
-        storage=given.storage,
-        sampler=given.sampler,
-        pruner=None if given["pruner"].using_default_value else given.pruner,
-        num_evaluations=given.num_evaluations,
-        best=given.best,
-        seeds=given.seeds,
-        slots=given.slots,
-        processes=given.processes,
+        pruner=pruner,
         logdir=folder,
-        overwrite=given.overwrite,
         settings=settings,
         progress=not given.quiet,
+        **values,
     )
     print(f"Best: {result.row['source']}.")
     print(study.words(result.values))

@@ -21,6 +21,8 @@ def test_without_words_the_live_fields_with_a_range_are_searched():
     every = search.fields(SETTINGS, "all")
     assert every == SETTINGS.search_ranges()
     assert every.keys() - found.keys() == {"batch_size"}
+    without_live = registry.find("reinforce").Settings
+    assert search.fields(without_live, None) == without_live.search_ranges()
 
 
 @pytest.mark.parametrize("name", registry.CLASSES)

@@ -8,6 +8,7 @@ import pytest
 from tfrl import train
 from tfrl.algorithms import registry
 from tfrl.algorithms.tuning import slots as slots_lib
+from tfrl.algorithms.tuning import tune
 from tfrl.environments import native
 from tfrl.utils import variables
 
@@ -36,6 +37,7 @@ SMALL = {
     "critic_fc_layer_params": (4,),
     "lstm_size": 4,
 }
+EVALUATIONS = 6
 WITH_LSTM = ("r2d2",)
 LIVE = [name for name in registry.CLASSES if registry.find(name).Settings.live()]
 
@@ -56,13 +58,9 @@ def dynamics_of(name):
 
 
 def slots_of(name, number=1, **values):
-    return slots_lib.Slots(
-        registry.find(name),
-        lambda own, seed: settings_of(name, **{**values, **own}, seed=seed),
-        dynamics_of(name),
-        "test",
-        number,
-    )
+    settings = settings_of(name, **values)
+    plan = tune.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
+    return slots_lib.Slots(plan, dynamics_of(name), number)
 
 
 def other_values(name):
@@ -82,8 +80,8 @@ def test_a_loop_reads_all_live_settings_from_variables(name):
     slots, values = slots_of(name), other_values(name)
     s = settings_of(name, seed=3)
     usual = {each: getattr(s, each) for each in values}
-    loop = slots._make_loop(dynamics_of(name), 3, **usual)
-    other = slots._make_loop(dynamics_of(name), 3, **values)
+    loop = slots._make_loop(3, **usual)
+    other = slots._make_loop(3, **values)
     for mine, others in zip(every_variable(loop), every_variable(other), strict=True):
         mine.assign(others)
     environment = native.NativeEnvironment(dynamics_of(name), s.num_envs, 3)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import child_runs
 from tfrl.algorithms.tuning.slots import NextRun, Report, TunedRun
 from tfrl.loggers import csv as csv_logger
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.tuning import tune
 
 _FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
 
@@ -23,20 +26,26 @@ class Processes:
     """Processes that train runs, at most so many at a time."""
 
     def __init__(
-        self,
-        make_row: Callable[[Mapping[str, Any], int], dict[str, Any]],
-        folder: pathlib.Path,
-        number: int,
+        self, plan: tune.Plan, environment: Any, folder: pathlib.Path, number: int
     ) -> None:
         """Keeps what makes the runs.
 
         Args:
-          make_row: `make_row(values, seed)` returns the settings of a run as a row of
-            `presets`.
+          plan: What the runs have in common.
+          environment: The name of the environment.
           folder: The folder of the runs' folders.
           number: The largest number of processes at a time.
+
+        Raises:
+          TypeError: `environment` is no name.
         """
-        self._make_row, self._folder, self._number = make_row, folder, number
+        if not isinstance(environment, str):
+            raise TypeError(
+                f"environment: got a {type(environment).__name__} for trials in "
+                "processes, which make environments by their names, expected a name; "
+                "register it with Gymnasium, or write a loop over trials of Optuna."
+            )
+        self._plan, self._folder, self._number = plan, folder, number
 
     def run(self, next_run: NextRun, report: Report) -> None:
         """Trains runs until there is no next one; see `Slots.run`."""
@@ -48,8 +57,9 @@ class Processes:
         def children() -> Iterator[child_runs.ChildRun]:
             while (run := next_run()) is not None:
                 folder = self._folder / run.name
-                row = self._make_row(run.values, run.seed)
-                curves.append(_Curve(folder, run, row, report))
+                s = self._plan.settings_of(run.values, run.seed)
+                curves.append(_Curve(folder, run, s.eval_interval, report))
+                row = self._plan.row(s.to_dict(), "a run of tfrl tune")
                 yield _child(folder, row)
 
         child_runs.train_all(
@@ -73,15 +83,10 @@ class _Curve:
     """The learning curve of a run, which another process writes."""
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        run: TunedRun,
-        row: Mapping[str, Any],
-        report: Report,
+        self, folder: pathlib.Path, run: TunedRun, interval: int, report: Report
     ) -> None:
         self._path, self._run, self._report = folder / "metrics.csv", run, report
-        self._interval = row["settings"]["eval_interval"]
-        self._size = self._reported = 0
+        self._interval, self._size, self._reported = interval, 0, 0
         self._goes_on = True
 
     def goes_on(self) -> bool:

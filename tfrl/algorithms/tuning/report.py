@@ -32,48 +32,28 @@ def text(
     trials = study.get_trials(deepcopy=False)
     states = [trial.state.name.lower() for trial in trials]
     counts = ", ".join(f"{states.count(s)} {s}" for s in sorted(set(states)))
-    ended = [trial for trial in trials if trial.state.name == "COMPLETE"]
-    ended = sorted(ended, key=lambda trial: -trial.value)
     importance = _importance(study)
     fields = [
-        (name, search.text(each), f"{importance[name]:.2f}" if importance else "")
+        (name, search.text(each), importance.get(name, ""))
         for name, each in searched.items()
     ]
-    again = [
-        (
-            number,
-            f"{study.trials[number].value:.1f}",
-            f"{statistics.mean(own.values()):.1f}",
-            " ".join(f"{value:.1f}" for value in own.values()),
-        )
-        for number, own in returns.items()
-    ]
-    best = [
-        (
-            trial.number,
-            f"{trial.value:.1f}",
-            *(_short(trial.params[n]) for n in searched),
-        )
-        for trial in ended[:_MOST]
-    ]
-    lines = [
-        f"# {row['algorithm']} on {row['environment']}",
-        "",
-        f"{row['source'].capitalize()}. {len(trials)} trials: {counts}.",
-        "",
-        *_table(("field", "range", "importance"), fields),
-        "",
-    ]
-    if again:
-        lines += [
-            "The settings of the best trials, trained again with other seeds:",
-            "",
-            *_table(("trial", "its return", "mean", "returns"), again),
+    ended = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    best = []
+    for trial in sorted(ended, key=lambda trial: -trial.value)[:_MOST]:
+        others = list(returns.get(trial.number, {}).values())
+        mean = statistics.mean(others) if others else ""
+        drawn = [trial.params[name] for name in searched]
+        best.append((trial.number, trial.value, mean, *drawn))
+    return "\n".join(
+        [
+            f"# {row['algorithm']} on {row['environment']}\n",
+            f"{row['source'].capitalize()}. {len(trials)} trials: {counts}.\n",
+            *_table(("field", "range", "importance"), fields),
+            "\nThe best trials, with their mean return over other seeds:\n",
+            *_table(("trial", "return", "other seeds", *searched), best),
             "",
         ]
-    lines += [f"The best {len(best)} trials:", ""]
-    lines += [*_table(("trial", "return", *searched), best), ""]
-    return "\n".join(lines)
+    )
 
 
 def _importance(study: optuna.Study) -> dict[str, float]:
@@ -88,10 +68,9 @@ def _importance(study: optuna.Study) -> dict[str, float]:
             return {}
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return [f"| {' | '.join(map(str, line))} |" for line in lines]
+    short = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in rows
+    ]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *short)]

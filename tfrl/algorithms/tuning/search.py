@@ -7,7 +7,7 @@ In words a range is `1e-5..1e-2:log`, without `:log` for a uniform one, and choi
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import settings as settings_lib
@@ -21,19 +21,14 @@ Given = str | Iterable[str] | Mapping[str, Any] | None
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def fields(
-    kind: type[settings_lib.Settings],
-    given: Given,
-    remedy_for: Callable[[str], str] = "give a range within it for {}".format,
-) -> dict[str, Any]:
+def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     """Returns the range of each field to search, in the order of their names.
 
     Args:
       kind: The class of an algorithm's settings.
       given: The names of fields, or a mapping of names to ranges: of `settings`, in
         words, Optuna's distributions, or None for the field's own. None takes the live
-        fields that have a range, and "all" every field that has one.
-      remedy_for: Returns the remedy for a field's name: how the user gives a range.
+        fields that have a range, if there are some, and "all" every field with one.
 
     Raises:
       ValueError: There is no such field, or it has no range of its own, or a value is
@@ -41,7 +36,7 @@ def fields(
     """
     own = kind.search_ranges()
     if given is None:
-        given = own.keys() & kind.live()
+        given = own.keys() & kind.live() or own
     elif given == "all":
         given = own
     if not isinstance(given, Mapping):
@@ -54,8 +49,11 @@ def fields(
                 f"search: got {name!r}, expected settings of the algorithm; those with "
                 f"a range of their own are {', '.join(sorted(own))}."
             )
-        found[name] = _range(kind, name, given[name])
-        _check(kind, name, found[name], remedy_for)
+        each = found[name] = _range(kind, name, given[name])
+        ends = each if isinstance(each, tuple) else getattr(each, "choices", None)
+        check = kind.__dataclass_fields__[name].metadata["check"]  # type: ignore
+        for value in (ends or (each.low, each.high)) if check else ():
+            check(name, value, remedy=f"give a range within it for {name}")
     if not found:
         raise ValueError("search: got no field, expected one or more; name some.")
     return found
@@ -98,25 +96,6 @@ def _parse(name: str, words: str, *, is_whole: bool) -> settings_lib.Search:
             "above 0 with :log; write 0.1..0.9, 1e-5..1e-2:log, or choices, 32,64,128."
         ) from None
     return made
-
-
-def _check(
-    kind: type[settings_lib.Settings],
-    name: str,
-    searched: Any,
-    remedy_for: Callable[[str], str],
-) -> None:
-    """Raises a ValueError if a field may not have a value of its range."""
-    if isinstance(searched, settings_lib.Range):
-        values: tuple[Any, ...] = (searched.low, searched.high)
-    elif isinstance(searched, tuple):
-        values = searched
-    else:
-        values = getattr(searched, "choices", ()) or (searched.low, searched.high)
-    for value in values:
-        check = kind.__dataclass_fields__[name].metadata["check"]  # type: ignore
-        if check is not None:
-            check(name, value, remedy=remedy_for(name))
 
 
 def text(searched: Any) -> str:

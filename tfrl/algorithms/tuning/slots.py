@@ -6,13 +6,15 @@ once and keeps its size; each run has counters, schedules and random numbers of 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tfrl import environments, train
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.tuning import tune
 
 
 class TunedRun(NamedTuple):
@@ -90,25 +92,18 @@ def obstacle(
 class Slots:
     """The slots of one program."""
 
-    def __init__(
-        self,
-        kind: Any,
-        make_settings: Callable[[Mapping[str, Any], int], Any],
-        environment: Any,
-        name: str,
-        number: int,
-    ) -> None:
+    def __init__(self, plan: tune.Plan, environment: Any, number: int) -> None:
         """Keeps what makes the runs; the first runs make the program.
 
         Args:
-          kind: The algorithm's class.
-          make_settings: `make_settings(values, seed)` returns the settings of a run.
+          plan: What the runs have in common.
           environment: See `find_dynamics`.
-          name: The environment's name.
           number: The number of slots.
         """
-        self._kind, self._make_settings, self._name = kind, make_settings, name
-        self._environment, self._number = environment, number
+        self._plan, self._number = plan, number
+        self._settings = plan.settings_of({})
+        bins = getattr(self._settings, "num_action_bins", 0)
+        self._dynamics = find_dynamics(environment, bins)
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:
@@ -131,8 +126,7 @@ class Slots:
             if not running:
                 return
             members = self._with(new)
-            interval = self._make_settings({}, 0).eval_interval
-            losses, _, returns = members.advance(interval)
+            losses, _, returns = members.advance(self._settings.eval_interval)
             for slot, run in sorted(running.items()):
                 evaluations[slot] += 1
                 value = float(returns[slot] if np.isfinite(losses[slot]) else np.nan)
@@ -149,36 +143,32 @@ class Slots:
             return self._members
         # Slots without a run repeat one until there is a run for them.
         runs = [new.get(slot, new[0]) for slot in range(self._number)]
-        s = self._make_settings({}, 0)
         self._members = train.sweeps.members.Members(
-            functools.partial(
-                self._make_loop,
-                find_dynamics(self._environment, getattr(s, "num_action_bins", 0)),
-            ),
+            self._make_loop,
             [run.seed for run in runs],
             {name: [run.values[name] for run in runs] for name in runs[0].values},
-            s.num_eval_episodes,
+            self._settings.num_eval_episodes,
         )
         self._members.start()
         return self._members
 
-    def _make_loop(self, dynamics: Any, seed: int, **values: float) -> Any:
+    def _make_loop(self, seed: int, **values: float) -> Any:
         """Makes the loop of a run, with variables for the numbers that differ."""
         import tensorflow as tf
 
-        s = self._make_settings(values, seed)
+        s = self._plan.settings_of(values, seed)
         with train.device_scope(s.device):
             variables = {
                 name: tf.Variable(float(values[name]), trainable=False)
                 for name in sorted(values)
             }
             environment = environments.native.NativeEnvironment(
-                dynamics, s.num_envs, seed
+                self._dynamics, s.num_envs, seed
             )
-        algorithm = self._kind(
+        algorithm = self._plan.kind(
             environment,
             settings=s.with_variables(variables),
-            environment_name=self._name,
+            environment_name=self._plan.name,
         )
         loop = algorithm.build()
         # A part of the loop holds each variable, or all runs would share it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,8 @@ from tfrl.algorithms.tuning.slots import NextRun, Report, TunedRun
 
 if TYPE_CHECKING:
     import optuna
+
+    from tfrl.algorithms.tuning import tune
 
 # The key of the returns of the best trials' settings with other seeds.
 _RETURNS = "returns_of_other_seeds"
@@ -67,29 +68,12 @@ def find_class(argument: str, name: str) -> Any:
     Raises:
       ValueError: There is none.
     """
-    import optuna
-
-    module = optuna.samplers if argument == "sampler" else optuna.pruners
-    needed = {"seed"} if argument == "sampler" else set()
-    known = {
-        each: getattr(module, each)
-        for each in module.__all__
-        if each.endswith(argument.title()) and not each.startswith("Base")
-    }
-    known = {each: kind for each, kind in known.items() if _takes(kind, needed)}
+    module = getattr(import_optuna(), f"{argument}s")
+    known = [each for each in module.__all__ if each.endswith(argument.title())]
     if name not in known:
-        raise ValueError(
-            f"{argument}: got {name!r}, expected one of {', '.join(sorted(known))}; "
-            "in Python, tfrl.tune takes an object of any class."
-        )
-    return known[name]
-
-
-def _takes(kind: Any, names: set[str]) -> bool:
-    """Whether a class is made without arguments, and takes some others."""
-    parameters = inspect.signature(kind).parameters
-    needs = any(each.default is each.empty for each in parameters.values())
-    return parameters.keys() >= names and not needs
+        names = ", ".join(sorted(known))
+        raise ValueError(f"{argument}: got {name!r}, expected one of {names}.")
+    return getattr(module, name)
 
 
 class TuningStudy:
@@ -99,12 +83,8 @@ class TuningStudy:
         self,
         study: optuna.Study,
         sampler: Any,
-        searched: Mapping[str, Any],
+        plan: tune.Plan,
         folder: pathlib.Path,
-        *,
-        seed: int,
-        num_evaluations: int,
-        check: Callable[[Mapping[str, Any]], Any],
         say: Callable[[str], None],
     ) -> None:
         """Takes the trials of a process that died, to train them first.
@@ -112,11 +92,8 @@ class TuningStudy:
         Args:
           study: Optuna's study.
           sampler: Optuna's sampler, the name of its class, or None for the study's.
-          searched: The range of each field.
+          plan: What the runs have in common.
           folder: The folder of the tuning.
-          seed: The seed of the trials.
-          num_evaluations: The number of evaluations of a run.
-          check: Raises a ValueError if drawn values do not go together.
           say: Takes a line for each trial that ends.
 
         Raises:
@@ -129,9 +106,10 @@ class TuningStudy:
                 "study: got one that minimizes, expected direction='maximize', since "
                 "values are returns."
             )
-        self.study, self._searched, self._seed = study, searched, seed
-        self._num_evaluations, self._check, self._say = num_evaluations, check, say
-        self._distributions = search.distributions(searched)
+        self.study, self._plan, self._say = study, plan, say
+        self._searched, self._seed = plan.searched, plan.seed
+        self._num_evaluations = plan.num_evaluations
+        self._distributions = search.distributions(plan.searched)
         self._folder = str(folder.resolve())
         self._sampler = None
         if isinstance(sampler, str):
@@ -165,7 +143,7 @@ class TuningStudy:
         while (trial := self._next_trial(trials)) is not None:
             values = search.values(self._searched, trial.params)
             try:
-                self._check(values)
+                self._plan.settings_of(values)
             except ValueError as error:
                 self._fail(trial, str(error))
             else:

@@ -20,8 +20,8 @@ from tfrl import train
 from tfrl.algorithms import child_runs, registry, worlds
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT, integer
-from tfrl.algorithms.tuning import in_turn, report
 from tfrl.algorithms.tuning import processes as processes_lib
+from tfrl.algorithms.tuning import report
 from tfrl.algorithms.tuning import search as search_lib
 from tfrl.algorithms.tuning import slots as slots_lib
 from tfrl.algorithms.tuning import study as study_lib
@@ -96,9 +96,9 @@ def tune(
 
     Args:
       algorithm: The class, such as `tfrl.SAC`, or its name.
-      environment: The name of an environment, a function that makes one, or, to train
-        in one program in an environment of your own in TensorFlow, its
-        `environments.native.Dynamics`. None for the algorithm's usual one.
+      environment: The name of an environment, or the `environments.native.Dynamics`
+        of your own, whose trials must be one program. None for the algorithm's usual
+        one.
       trials: The number of trials.
       num_environment_steps: The steps of a run, rounded up so that all evaluations are
         as far apart; None for the length that the settings give.
@@ -130,6 +130,7 @@ def tune(
       ValueError: A setting, a range or a number is wrong.
       RunDirectoryError: The folder belongs to another tuning.
       RuntimeError: No trial has come to its end.
+      TypeError: Processes cannot make the environment.
       KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
     """
     kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
@@ -154,56 +155,37 @@ def tune(
             logdir,
             {**plan.fields(), **growing},
             overwrite,
-            may_change=["device"],
             may_grow=[*growing],
             further_outputs=_OUTPUTS,
         )
         directory.lock()
         stack.callback(directory.unlock)
         directory.grow()
+        folder = directory.path
         if study is None:
+            study = study_lib.open_study(folder, storage, pruner, num_evaluations)
             sampler = sampler or "TPESampler"
-            study = study_lib.open_study(
-                directory.path, storage, pruner, num_evaluations
-            )
-        studied = study_lib.TuningStudy(
-            study,
-            sampler,
-            plan.searched,
-            directory.path,
-            seed=settings.seed,
-            num_evaluations=num_evaluations,
-            check=lambda drawn: plan.settings_of(drawn, settings.seed),
-            say=_say if progress else lambda _: None,
-        )
+        say = _say if progress else lambda _: None
+        studied = study_lib.TuningStudy(study, sampler, plan, folder, say)
         why = slots_lib.obstacle(kind, settings, environment, plan.searched)
         if why is None:
             number = min(slots, trials)
-            runner: Any = slots_lib.Slots(
-                kind, plan.settings_of, environment, name, number
-            )
-            how = f"{number} at a time in one program, compiled once"
-        elif isinstance(environment, str):
-            number = processes or child_runs.num_processors()
-            runner = processes_lib.Processes(
-                plan.row_of_run, directory.path / "runs", number
-            )
-            how = f"{number} at a time in processes, since {why}"
+            runner: Any = slots_lib.Slots(plan, environment, number)
+            how = "in one program, compiled once"
         else:
-            runner = in_turn.InTurn(kind, plan.settings_of, environment, name)
-            how = f"one after another, since {why}, and has no name for processes"
-        if progress:
-            _say(f"{trials} trials of {plan.length}: {how}.")
+            number = processes or child_runs.num_processors()
+            runner = processes_lib.Processes(plan, environment, folder / "runs", number)
+            how = f"in processes, since {why}"
+        length = plan.settings_of({}).num_iterations
+        say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
         studied.search(runner.run, trials)
         returns = studied.repeat(runner.run, best, seeds)
         result = plan.result(study, returns)
-        (directory.path / "best.json").write_text(
-            json.dumps(result.row, indent=2) + "\n", encoding="utf-8"
-        )
-        (directory.path / _REPORT).write_text(
-            report.text(study, result.row, plan.searched, returns),
-            encoding="utf-8",
-        )
+        for path, text in (
+            ("best.json", json.dumps(result.row, indent=2) + "\n"),
+            (_REPORT, report.text(study, result.row, plan.searched, returns)),
+        ):
+            (folder / path).write_text(text, encoding="utf-8")
     return result
 
 
@@ -211,6 +193,10 @@ class Plan:
     """What all runs of a tuning have in common, and what each has of its own.
 
     Attributes:
+      kind: The algorithm's class.
+      name: The environment's name.
+      seed: The seed of the trials.
+      num_evaluations: The number of evaluations of a run.
       searched: The range of each field.
     """
 
@@ -239,31 +225,24 @@ class Plan:
                     f"iteration of {kind.title} has no fixed number of steps; set "
                     "num_iterations."
                 )
-        self._kind, self._name, self._settings = kind, environment_name, settings
-        self._steps, self._num_evaluations = num_environment_steps, num_evaluations
+        self.kind, self.name, self._settings = kind, environment_name, settings
+        self._steps, self.num_evaluations = num_environment_steps, num_evaluations
+        self.seed = settings.seed
         self.searched = search_lib.fields(kind.Settings, search)
-
-    @property
-    def length(self) -> str:
-        """The length of a run, as text."""
-        s = self.settings_of({}, 0)
-        return f"{s.num_iterations:,} iterations"
 
     def fields(self) -> dict[str, Any]:
         """Returns what must be the same to go on with a tuning, valid in JSON."""
         return {
             "algorithm": "tune",
-            "agent": self._kind.name,
-            "env": self._name,
+            "agent": self.kind.name,
+            "env": self.name,
             **self._settings.to_dict(),
             "num_environment_steps": self._steps,
-            "num_evaluations": self._num_evaluations,
-            "search": {
-                name: search_lib.text(each) for name, each in self.searched.items()
-            },
+            "num_evaluations": self.num_evaluations,
+            "search": {k: search_lib.text(v) for k, v in self.searched.items()},
         }
 
-    def settings_of(self, values: Mapping[str, Any], seed: int) -> Any:
+    def settings_of(self, values: Mapping[str, Any], seed: int = 0) -> Any:
         """Returns the settings of a run.
 
         Args:
@@ -277,25 +256,22 @@ class Plan:
         iterations = s.num_iterations
         if self._steps is not None:
             iterations = least_iterations(s.to_dict(), self._steps)
-        interval = -(-iterations // self._num_evaluations)
+        interval = -(-iterations // self.num_evaluations)
         return dataclasses.replace(
             s,
-            num_iterations=interval * self._num_evaluations,
+            num_iterations=interval * self.num_evaluations,
             eval_interval=interval,
             log_interval=interval,
         )
 
-    def row_of_run(self, values: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        """Returns the settings of a run as a row; see `settings_of`."""
-        return self._row(self.settings_of(values, seed), "a run of tfrl tune")
-
-    def _row(self, settings: Any, source: str) -> dict[str, Any]:
+    def row(self, settings: Mapping[str, Any], source: str) -> dict[str, Any]:
+        """Returns settings as a row of `presets`, with their source."""
         return {
-            "name": f"{self._kind.name}_{self._name}_tuned",
-            "algorithm": self._kind.name,
-            "environment": self._name,
+            "name": f"{self.kind.name}_{self.name}_tuned",
+            "algorithm": self.kind.name,
+            "environment": self.name,
             "source": source,
-            "settings": settings.to_dict(),
+            "settings": settings,
         }
 
     def result(
@@ -313,22 +289,17 @@ class Plan:
             default=study.best_trial.number,
         )
         values = search_lib.values(self.searched, study.trials[number].params)
-        seed = self._settings.seed
+        iterations = self.settings_of(values).num_iterations
         settings = dataclasses.replace(
-            self._settings,
-            **values,
-            num_iterations=self.settings_of(values, seed).num_iterations,
+            self._settings, **values, num_iterations=iterations
         )
         source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
         if returns:
             source += f"{mean(number):.1f} over {len(returns[number])} seeds"
         else:
             source += f"{study.best_value:.1f}"
-        row = self._row(settings, source)
-        row["settings"] = {
-            each: value for each, value in settings.changed().items() if each != "seed"
-        }
-        return TuningResult(study, row, settings, values, returns)
+        changed = {k: v for k, v in settings.changed().items() if k != "seed"}
+        return TuningResult(study, self.row(changed, source), settings, values, returns)
 
 
 def _say(text: str) -> None:

@@ -62,6 +62,9 @@ def test_two_calls_do_what_one_call_does(make):
 def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
     ppo.save(tmp_path / "ppo")
     loaded = tfrl.load(tmp_path / "ppo")
+    assert len(ppo.rows) >= 2
+    assert loaded.rows == ppo.rows
+    assert loaded.health() == ppo.health()
     assert type(loaded) is tfrl.PPO
     lengths = loaded.num_iterations, ppo.num_iterations
     assert lengths == (7, 7)

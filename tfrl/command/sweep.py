@@ -84,8 +84,10 @@ def main(flag: Any, swept: dict[str, list[str]]) -> None:
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
         place = folder / "runs" / re.sub(r"[^\w.-]", "-", label)
         members.append(sweeps.Member(place, _with(config, own, seed)))
+    # The empty text is the least.
+    reason = max(sweeps.why_in_processes(member.config) for member in members)
     try:
-        if reason := sweeps.why_in_processes(config):
+        if reason:
             _train_in_processes(members, reason)
         else:
             _train_in_programs(members, folder / "programs")

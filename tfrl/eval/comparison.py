@@ -247,9 +247,7 @@ class Comparison:
                 axes.set_xlim(left=0)
                 axes.locator_params(axis="x", nbins=5)
                 axes.grid(alpha=0.3)
-            panels[2].set_prop_cycle(
-                color=[color_of[row.group] for row in section.rows]
-            )
+            panels[2].set_prop_cycle(color=[color_of[x.group] for x in section.rows])
             _draw_profiles(panels[2], section)
             panels[2].set_xlabel(f"last {self.metric}")
             if found := section.improvements:
@@ -311,9 +309,7 @@ def compare(
         title, unknown = f"all {len(common)} environments", np.full(1, np.nan)
         rows = []
         for name in groups:
-            own_rows = [
-                row for task_rows in common for row in task_rows if row.group == name
-            ]
+            own_rows = [row for each in common for row in each if row.group == name]
             last = [last for row in own_rows for last in row.last]
             rows.append(Row(name, last, unknown, unknown))
         sections.append(_section(title, rows, has_mean=normalize is not None))
@@ -365,30 +361,27 @@ def _draw_profiles(axes: Axes, section: Section) -> None:
         pooled = np.concatenate(scores, axis=-2)
         return statistics.performance_profile(pooled, thresholds)
 
-    found = {row.group: _estimate(profile, row.last, 2_000) for row in section.rows}
+    found = {row.group: _estimate(profile, row.last) for row in section.rows}
     plots.plot_performance_profiles(axes, thresholds, found)
     axes.legend().remove()
 
 
 def _mean(scores: Sequence[np.ndarray]) -> statistics.Estimate:
     """Returns the interquartile mean of scores of tasks, `[N]`."""
-    num_resamples = 10_000 if scores[0].shape[1] == 1 else 2_000
-    return _estimate(statistics.pooled_interquartile_mean, scores, num_resamples)
+    return _estimate(statistics.pooled_interquartile_mean, scores)
 
 
 def _estimate(
-    statistic: Callable[..., Any],
-    scores: Sequence[np.ndarray],
-    num_resamples: int = 10_000,
+    statistic: Callable[..., Any], scores: Sequence[np.ndarray]
 ) -> statistics.Estimate:
     """Returns a statistic with its interval, whose ends are NaN for a single run."""
+    num_resamples = 10_000 if scores[0].shape[1] == 1 else 2_000
     found = statistics.stratified_bootstrap(
         statistic, *scores, num_resamples=num_resamples
     )
-    unknown = np.nan if min(map(len, scores)) == 1 else 0
-    return statistics.Estimate(
-        found.value, found.lower + unknown, found.upper + unknown
-    )
+    unknown = np.full_like(found.value, np.nan)
+    is_single = min(map(len, scores)) == 1
+    return statistics.Estimate(found.value, unknown, unknown) if is_single else found
 
 
 def _numbers(name: str, found: statistics.Estimate | None) -> dict[str, float]:

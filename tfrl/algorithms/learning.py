@@ -23,7 +23,6 @@ from tfrl.train.runs import (
     history,
     run_config,
     run_length,
-    run_log,
     run_result,
     stopped_runs,
 )
@@ -180,6 +179,8 @@ def without_files(
       callbacks: The callbacks.
       shows_progress: Whether to show the progress.
     """
+    from tfrl.train.runs import run_log  # Not at the top: it imports TensorFlow.
+
     loop, s = algorithm.loop, algorithm.settings
     called = callbacks_lib.CallbackList(callbacks)
     evaluate = None

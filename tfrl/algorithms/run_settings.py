@@ -10,7 +10,6 @@ from tfrl import agents
 from tfrl import eval as evaluation
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import worlds
-from tfrl.eval import value_check
 from tfrl.reports import report
 
 
@@ -39,6 +38,8 @@ def make(
       reports: Whether to write report.html, and to show what it finds.
       continue_stopped: Whether a run that a callback has stopped goes on.
     """
+    from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
+
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
     evaluator = evaluation.Evaluator(

@@ -72,6 +72,7 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
     if module.startswith("train_"):
         expected |= {"--replay", "--overwrite", "--num_environment_steps"}
         expected |= {"--film", "--evaluate_untrained", "--initial_run", "--quiet"}
+        expected.add("--report")
         expected |= {"--continue", "--track"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}

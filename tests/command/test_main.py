@@ -87,7 +87,7 @@ def test_bash_completes(monkeypatch, capsys):
     result = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, check=True
     )
-    assert result.stdout == "qr_dqn\nqr_dqn\nrecord replay-server\n"
+    assert result.stdout == "qr_dqn\nqr_dqn\nreport record replay-server\n"
 
 
 SMALL = (

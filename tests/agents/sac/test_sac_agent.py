@@ -424,7 +424,16 @@ def test_diagnose():
     assert -10 < values.pop("entropy") < 2 * np.log(2)
     rates = ("learning_rate", "actor_learning_rate", "alpha_learning_rate")
     np.testing.assert_allclose([values.pop(rate) for rate in rates], 0.1, rtol=1e-6)
-    assert not values
+    assert values.pop("entropy_target") == -1.0
+    norms = ("gradient_norm", "actor_gradient_norm", "alpha_gradient_norm")
+    assert min(values.pop(norm) for norm in norms) > 0
+    # The others are tested by themselves.
+    assert values.keys() == {
+        "actions_at_bound",
+        "explained_variance",
+        "observation_size",
+        "reward_size",
+    }
 
 
 @processors.multiplies_in_half_precision

@@ -51,6 +51,8 @@ def test_probabilities_are_priorities_to_the_power_of_alpha():
     assert set(told) == set(expected)
     for frame, root in expected.items():
         assert told[frame] == pytest.approx(root / 15.5, rel=1e-6)
+    squares = sum(root**2 for root in expected.values())
+    assert float(buffer.priority_evenness()) == pytest.approx(15.5**2 / 6 / squares)
 
 
 def test_samples_are_as_frequent_as_their_probabilities():

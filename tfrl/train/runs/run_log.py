@@ -35,6 +35,7 @@ _TAGS = {
     "epsilon": "exploration/epsilon",
     "temperature": "exploration/temperature",
     "replay_size": "replay/size",
+    "priority_evenness": "replay/priority_evenness",
     "predicted_return": "eval/predicted_return",
     "realized_return": "eval/realized_return",
 }
@@ -220,6 +221,7 @@ class RunLog:
         return {
             "steps_per_second": _rounded(steps / seconds) if seconds else None,
             "replay_size": self._loop.replay_size(),
+            "priority_evenness": _measured(self._loop.priority_evenness()),
             **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
             **{name: _measured(metric()) for name, metric in self._metrics.items()},
         }
@@ -287,8 +289,8 @@ def _rounded(value: float) -> float:
 
 
 def _measured(value: Any) -> float | None:
-    """Returns the number rounded; None for NaN."""
-    number = float(value)
+    """Returns the number rounded; None for NaN and for None."""
+    number = math.nan if value is None else float(value)
     return None if math.isnan(number) else _rounded(number)
 
 

@@ -31,10 +31,10 @@ def make_study(tmp_path):
     def make(folder="tuned", sampler="TPESampler", pruner="NopPruner", **kwargs):
         path = tmp_path / folder
         path.mkdir(exist_ok=True)
-        opened = study.open_study(path, None, pruner, EVALUATIONS)
+        opened, storage = study.open_study(path, None, pruner, EVALUATIONS)
         say = kwargs.pop("say", lambda line: None)
         plan = Plan(**kwargs)
-        return study.TuningStudy(opened, sampler, plan, path, say)
+        return study.TuningStudy(opened, sampler, plan, path, say, storage)
 
     return make
 

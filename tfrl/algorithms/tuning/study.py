@@ -38,24 +38,26 @@ def import_optuna() -> Any:
 
 def open_study(
     folder: pathlib.Path, storage: Any, pruner: Any, num_evaluations: int
-) -> optuna.Study:
-    """Returns the study of a folder; see `tuning.tune` for the arguments."""
+) -> tuple[optuna.Study, optuna.storages.BaseStorage]:
+    """Returns the study of a folder, and its storage; see `tuning.tune`."""
     optuna = import_optuna()
     if storage is None:
         backend = optuna.storages.journal.JournalFileBackend(str(folder / "study.log"))
         storage = optuna.storages.JournalStorage(backend)
+    storage = optuna.storages.get_storage(storage)
     if pruner is None:
         # Without a first third, which says little about the end.
         pruner = optuna.pruners.MedianPruner(n_warmup_steps=num_evaluations // 3)
     elif isinstance(pruner, str):
         pruner = find_class("pruner", pruner)()
-    return optuna.create_study(
+    study = optuna.create_study(
         storage=storage,
         pruner=pruner,
         study_name=folder.name,
         direction="maximize",
         load_if_exists=True,
     )
+    return study, storage
 
 
 def find_class(argument: str, name: str) -> Any:
@@ -86,6 +88,7 @@ class TuningStudy:
         plan: tune.Plan,
         folder: pathlib.Path,
         say: Callable[[str], None],
+        storage: optuna.storages.BaseStorage | None = None,
     ) -> None:
         """Takes the trials of a process that died, to train them first.
 
@@ -95,6 +98,8 @@ class TuningStudy:
           plan: What the runs have in common.
           folder: The folder of the tuning.
           say: Takes a line for each trial that ends.
+          storage: The study's storage, to go on with trials of a process that died;
+            without it, these trials fail.
 
         Raises:
           ValueError: The study minimizes.
@@ -110,7 +115,7 @@ class TuningStudy:
         self._searched, self._seed = plan.searched, plan.seed
         self._num_evaluations = plan.num_evaluations
         self._distributions = search.distributions(plan.searched)
-        self._folder = str(folder.resolve())
+        self._folder, self._storage = str(folder.resolve()), storage
         self._sampler = None
         if isinstance(sampler, str):
             self._sampler = find_class("sampler", sampler)
@@ -154,10 +159,15 @@ class TuningStudy:
         import optuna
 
         while self._left:
-            trial = optuna.Trial(self.study, self._left.pop(0)._trial_id)
-            if trial.params.keys() == self._distributions.keys():
-                return trial
-            self._fail(trial, "its process ended while its values were drawn")
+            left = self._left.pop(0)
+            if self._storage is None:
+                self._fail(left, "its process ended")
+            elif left.params.keys() == self._distributions.keys():
+                study = self._storage.get_study_id_from_name(self.study.study_name)
+                find = self._storage.get_trial_id_from_study_id_trial_number
+                return optuna.Trial(self.study, find(study, left.number))
+            else:
+                self._fail(left, "its process ended while its values were drawn")
         number = len(self.study.get_trials(deepcopy=False))
         if number - len(self._trials("WAITING")) >= trials:
             return None
@@ -168,10 +178,12 @@ class TuningStudy:
         trial.set_user_attr("folder", self._folder)
         return trial
 
-    def _fail(self, trial: optuna.Trial, reason: str) -> None:
+    def _fail(
+        self, trial: optuna.Trial | optuna.trial.FrozenTrial, reason: str
+    ) -> None:
         import optuna
 
-        self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        self.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         self._say(f"Trial {trial.number} failed: {reason}")
 
     def _report(self, run: TunedRun, number: int, value: float | None) -> bool:
@@ -184,9 +196,8 @@ class TuningStudy:
             self._fail(trial, reason)
             return False
         # A trial of a process that died has reported its first evaluations.
-        is_new = (
-            number not in trial.storage.get_trial(trial._trial_id).intermediate_values
-        )
+        known = self.study.get_trials(deepcopy=False)[trial.number]
+        is_new = number not in known.intermediate_values
         if is_new:
             trial.report(value, number)
         if number == last:

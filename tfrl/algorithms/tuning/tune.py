@@ -162,11 +162,14 @@ def tune(
         stack.callback(directory.unlock)
         directory.grow()
         folder = directory.path
+        opened = None
         if study is None:
-            study = study_lib.open_study(folder, storage, pruner, num_evaluations)
+            study, opened = study_lib.open_study(
+                folder, storage, pruner, num_evaluations
+            )
             sampler = sampler or "TPESampler"
         say = _say if progress else lambda _: None
-        studied = study_lib.TuningStudy(study, sampler, plan, folder, say)
+        studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
         why = slots_lib.obstacle(kind, settings, environment, plan.searched)
         if why is None:
             number = min(slots, trials)

@@ -100,14 +100,10 @@ def matches(
 
 def improvement(pairs: Sequence[tuple[Result, Result]]) -> statistics.Estimate:
     """Returns the probability of improvement, the mean over the pairs of results."""
-
-    def mean(*returns: np.ndarray) -> np.ndarray:
-        sides = zip(returns[::2], returns[1::2], strict=True)
-        each = [statistics.probability_of_improvement(x, y) for x, y in sides]
-        return np.mean(each, axis=0)
-
     returns = [result.returns for pair in pairs for result in pair]
-    return statistics.stratified_bootstrap(mean, *returns)
+    return statistics.stratified_bootstrap(
+        statistics.mean_probability_of_improvement, *returns
+    )
 
 
 def line(pairs: Sequence[tuple[Result, Result]]) -> str:
@@ -168,7 +164,9 @@ def plot_profiles(pairs: Sequence[tuple[Result, Result]], path: pathlib.Path) ->
     rows = -(-len(pairs) // columns)
     picture = figure.Figure(figsize=(4.5 * columns, 3.2 * rows), layout="constrained")
     for place, pair in enumerate(pairs, start=1):
-        thresholds = thresholds_of(np.concatenate([result.returns for result in pair]))
+        thresholds = statistics.profile_thresholds(
+            np.concatenate([result.returns for result in pair])
+        )
         profile = functools.partial(
             statistics.performance_profile, thresholds=thresholds
         )
@@ -181,13 +179,6 @@ def plot_profiles(pairs: Sequence[tuple[Result, Result]], path: pathlib.Path) ->
         axes.set(title=pair[0].environment, xlabel="return")
     path.parent.mkdir(exist_ok=True)
     picture.savefig(path, dpi=100)
-
-
-def thresholds_of(returns: np.ndarray) -> np.ndarray:
-    """Returns where profiles change, with a margin: `[number of returns + 2]`."""
-    changes = np.unique(returns)
-    margin = 0.05 * np.ptp(changes) or 1.0
-    return np.concatenate([changes[:1] - margin, changes, changes[-1:] + margin])
 
 
 def plot_improvements(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import statistics
+from tfrl.eval import plots, statistics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,14 +86,11 @@ def draw_environment(environment: str, entries: Sequence[Runs]) -> Figure:
     for i, runs in drawn:
         steps, returns = runs.stack()
         middle = statistics.stratified_bootstrap(
-            _interquartile_means, returns, num_resamples=2000
+            statistics.pooled_interquartile_mean, returns, num_resamples=2000
         )
         seconds = steps * (runs.seconds() / max(1, steps[-1]))
         for axes, x in zip(columns, (steps, seconds), strict=False):
-            axes.plot(x, middle.value, color=f"C{i}")
-            axes.fill_between(
-                x, middle.lower, middle.upper, color=f"C{i}", alpha=0.2, linewidth=0
-            )
+            plots.plot_curve(axes, x, middle, color=f"C{i}")
     if drawn:
         columns[0].set(xlabel="environment steps", ylabel="return")
         columns[1].set(xlabel="seconds of one core")
@@ -102,10 +99,6 @@ def draw_environment(environment: str, entries: Sequence[Runs]) -> Figure:
             axes.grid(alpha=0.3)
     _plot_dots(columns[-1], entries)
     return picture
-
-
-def _interquartile_means(returns: np.ndarray) -> np.ndarray:
-    return statistics.interquartile_mean(returns, axis=-2)
 
 
 def _plot_dots(axes: Axes, entries: Sequence[Runs]) -> None:

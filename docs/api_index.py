@@ -69,7 +69,12 @@ def _exports(stub: pathlib.Path) -> tuple[list[str], list[tuple[pathlib.Path, st
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             source = _source(stub.parent.joinpath(*node.module.split(".")))
-            names += [(source, alias.name) for alias in node.names]
+            # Private ones are the bases of the classes in a stub.
+            names += [
+                (source, alias.name)
+                for alias in node.names
+                if not (alias.asname or "").startswith("_")
+            ]
     return modules, names
 
 

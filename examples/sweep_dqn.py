@@ -10,9 +10,10 @@ are processors. The settings are in configs/sweep_dqn.py. To resume a sweep that
 interrupted or killed, run the same command again.
 
 In --logdir, curves.csv has every evaluation of every run, and learning_curves.png shows
-the median and the quartiles of the runs with each learning rate. Each run has a folder
-in runs/ with its config.json and its policy/, for examples.play --logdir=FOLDER: the
-last policy of a run in one program, the best one of a run in a process.
+the interquartile mean of the runs with each learning rate. Each run has a folder in
+runs/ with its config.json, metrics.csv and policy/, for examples.play --logdir=FOLDER
+and for `tfrl compare`: the last policy of a run in one program, the best one of a run
+in a process. `tfrl sweep` does the same for every algorithm.
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ import itertools
 import os
 import pathlib
 import sys
-import time
 
-import numpy as np
 from absl import flags
 
 from examples import sweep_processes
 from tfrl import environments, train
-from tfrl.algorithms import registry, spaces, worlds
+from tfrl.algorithms import registry, spaces, sweeps, worlds
 from tfrl.command import cli
 from tfrl.system import quiet
 
@@ -68,56 +67,30 @@ def main() -> None:
     print(f"{len(runs)} runs of {config.num_iterations:,} iterations.", flush=True)
     try:
         if not environment.calls_python:
-            curves = train_in_one_program(config, runs, directory.checkpoints)
+            members = [
+                sweeps.Member(folder, sweep_processes.run_config(config, rate, seed))
+                for rate, seed, folder in runs
+            ]
+            sweeps.train_in_one_program(members, directory.checkpoints)
         else:
             environment.close()
-            curves = sweep_processes.train_all(config, runs, _PROCESSES.value)
+            sweep_processes.train_all(config, runs, _PROCESSES.value)
     except KeyboardInterrupt:
         print("Interrupted. Run the same command again to resume.")
         sys.exit(130)
 
+    run_rates, run_seeds, folders = zip(*runs, strict=True)
+    curves = train.SweepCurves.read(
+        [folder / "metrics.csv" for folder in folders],
+        run_seeds,
+        {"learning_rate": run_rates},
+    )
     curves.write_csv(directory.path / "curves.csv")
     curves.plot(directory.path / "learning_curves.png", group_by="learning_rate")
     for rate in rates:
         last = curves.returns[[run_rate == rate for run_rate, *_ in runs], -1]
-        print(f"learning rate {rate:g}: {summary(last)}")
+        print(f"learning rate {rate:g}: {sweeps.summary(last)}")
     print(f"Outputs: {directory.path}")
-
-
-def train_in_one_program(
-    config: cli.Config, runs: list[sweep_processes.Run], checkpoints: pathlib.Path
-) -> train.SweepResult:
-    """Trains all runs together; saves the configuration and the policy of each."""
-
-    def make(seed: int, learning_rate: float) -> train.TrainingLoop:
-        own = sweep_processes.run_config(config, learning_rate, seed)
-        return make_loop(own, make_environment(config, seed))
-
-    rates, seeds, _ = zip(*runs, strict=True)
-    progress = Progress(config.num_iterations, len(runs) * config.num_envs)
-    with train.device_scope(config.device):
-        result = train.sweep(
-            make,
-            seeds,
-            {"learning_rate": rates},
-            num_iterations=config.num_iterations,
-            eval_interval=config.eval_interval,
-            num_eval_episodes=config.num_eval_episodes,
-            callback=progress,
-            directory=checkpoints,
-            checkpoint_interval=config.checkpoint_interval,
-        )
-    progress.print_speed()
-    for run, (rate, seed, folder) in enumerate(runs):
-        own = {**config.to_dict(), "seed": seed, "learning_rate": rate}
-        place = train.RunDirectory(
-            folder, {"algorithm": "dqn", **own}, may_change=["device"]
-        )
-        if np.isfinite(result.losses[run, -1]):
-            result.save_policy(run, place.policy)
-        else:
-            print(f"learning rate {rate:g}, seed {seed}: diverged, and has no policy.")
-    return result
 
 
 def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironment:
@@ -149,40 +122,6 @@ def make_loop(
       environment: The environment.
     """
     return registry.algorithm_of(config, environment).build()
-
-
-class Progress:
-    """Prints a line for each evaluation, and records its time."""
-
-    def __init__(self, num_iterations: int, num_environments: int) -> None:
-        """Starts the clock; all runs together have `num_environments`."""
-        self._num_iterations = num_iterations
-        self._num_environments = num_environments
-        self._started = time.perf_counter()
-        self._evaluations: list[tuple[int, float]] = []
-
-    def __call__(self, iteration: int, returns: np.ndarray) -> None:
-        """Prints the iteration, the time and a summary of `returns`, `[N]`."""
-        seconds = time.perf_counter() - self._started
-        self._evaluations.append((iteration, seconds))
-        print(
-            f"iteration {iteration:,} of {self._num_iterations:,}, {seconds:.0f} s: "
-            f"{summary(returns)}",
-            flush=True,
-        )
-
-    def print_speed(self) -> None:
-        """Prints the speed after the first evaluation, without the compilation."""
-        if len(self._evaluations) > 1:
-            (first, start), *_, (last, end) = self._evaluations
-            speed = self._num_environments * (last - first) / (end - start)
-            print(f"{speed:,.0f} environment steps a second, all together.")
-
-
-def summary(returns: np.ndarray) -> str:
-    """Returns the median and the quartiles of the runs' returns as text."""
-    low, median, high = np.quantile(returns, (0.25, 0.5, 0.75))
-    return f"median return {median:.1f} (quartiles {low:.1f} and {high:.1f})"
 
 
 if __name__ == "__main__":

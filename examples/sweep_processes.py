@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-import signal
 from collections.abc import Sequence
 from typing import Any
 
-from tfrl import train
-from tfrl.algorithms import registry
+from tfrl.algorithms import child_runs, registry
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import cli
-from tfrl.system import interrupts, jobs
 
 # The rate, the seed and the folder of a run.
 Run = tuple[float, int, pathlib.Path]
@@ -43,9 +40,7 @@ def learning_rates(words: Sequence[str]) -> list[float]:
     return rates
 
 
-def train_all(
-    config: cli.Config, runs: Sequence[Run], processes: int
-) -> train.SweepCurves:
+def train_all(config: cli.Config, runs: Sequence[Run], processes: int) -> None:
     """Trains all runs, at most `processes` at the same time.
 
     Raises:
@@ -53,7 +48,7 @@ def train_all(
       RuntimeError: A run failed.
     """
     # The processes share the processors.
-    share = max(1, (os.cpu_count() or 1) // min(processes, len(runs)))
+    share = max(1, child_runs.num_processors() // min(processes, len(runs)))
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
     print(f"{processes} at a time; each prints to its output.txt.", flush=True)
@@ -63,38 +58,18 @@ def train_all(
         ending = "ended" if status == 0 else f"ended with status {status}"
         print(f"learning rate {rate:g}, seed {seed}: {ending}", flush=True)
 
-    made = [
-        jobs.Job("examples.train_dqn", train_dqn_flags(config, run), output_of(run))
+    children = [
+        child_runs.ChildRun(run[-1], train_dqn_flags(config, run), "examples.train_dqn")
         for run in runs
     ]
-    signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
-    with signals as is_requested:
-        statuses = jobs.run_all(made, processes, is_requested, report)
-    if is_requested():
-        raise KeyboardInterrupt
-    failed = [output_of(r) for r, status in zip(runs, statuses, strict=True) if status]
-    if failed:
-        raise RuntimeError(
-            f"{len(failed)} of {len(runs)} runs failed; the end of these files says "
-            f"why: {', '.join(map(str, failed))}. The same command tries them again."
-        )
-    rates, seeds, folders = zip(*runs, strict=True)
-    return train.SweepCurves.read(
-        [path / "metrics.csv" for path in folders], seeds, {"learning_rate": rates}
-    )
-
-
-def output_of(run: Run) -> pathlib.Path:
-    """Returns the file of what a run prints."""
-    return run[-1] / "output.txt"
+    child_runs.check(children, child_runs.train_all(children, processes, report))
 
 
 def train_dqn_flags(config: cli.Config, run: Run) -> list[str]:
     """Returns the flags with which train_dqn.py trains one run of the sweep."""
-    rate, seed, path = run
+    rate, seed, _ = run
     fields = _fields(config, rate, seed)
-    overrides = [f"--config.{name}={value}" for name, value in fields.items()]
-    return [f"--logdir={path.absolute()}", *overrides]
+    return [f"--config.{name}={value}" for name, value in fields.items()]
 
 
 def run_config(config: cli.Config, rate: float, seed: int) -> cli.Config:

@@ -588,50 +588,55 @@ SUITES = dict(
 )
 
 
-# These take long, and show what others show, too: the same agent or network with other
-# parts, or another one of its base.
+# One agent of each way of training: of steps, sequences, episodes, rollouts, by actors
+# and critics, and of recorded actions.
+FAST_AGENTS = (
+    "agent-DqnAgent",
+    "agent-DqnAgent-recurrent",
+    "agent-ReinforceAgent",
+    "agent-PPOClipAgent",
+    "agent-SacAgent",
+    "agent-BehavioralCloningAgent",
+)
+# These take long, and show what others show, too: the same network with other parts, or
+# another one of its base, or more members of a batch of a wrapper's environments.
 SLOW = (
-    "agent-A2CAgent",
-    "agent-BehavioralCloningAgent-continuous",
-    "agent-CategoricalDqnAgent-rainbow",
-    "agent-CqlSacAgent",
-    "agent-D4pgAgent",
-    "agent-DdpgAgent",
-    "agent-DdpgAgent-recurrent",
-    "agent-DdqnAgent",
-    "agent-DiscreteSacAgent",
-    "agent-DmpoAgent",
-    "agent-DqnAgent-n_step",
-    "agent-DqnAgent-nested",
-    "agent-DqnAgent-normalized",
-    "agent-ImpalaAgent-recurrent",
-    "agent-PPOAgent",
-    "agent-PPOClipAgent-recurrent",
-    "agent-PPOKLPenaltyAgent",
-    "agent-R2d2Agent-recurrent",
-    "agent-ReinforceAgent-nested",
-    "agent-SacAgent-ensemble",
-    "agent-SacAgent-recurrent",
-    "agent-TqcAgent",
+    *(name for name in SUITES if name.startswith("agent-") and name not in FAST_AGENTS),
+    *(f"environment-{name}[7]" for name in WRAPPERS if name != "OneHotActionWrapper"),
+    "environment-ParallelPyEnvironment[1]",
+    "environment-ParallelPyEnvironment[2]",
     "network-ActorDistributionNetwork-nested",
+    "network-ActorDistributionRnnNetwork-flat",
     "network-ActorDistributionRnnNetwork-nested",
+    "network-ActorRnnNetwork",
+    "network-CriticRnnNetwork",
     "network-CategoricalQNetwork-nested",
     "network-CriticNetwork-nested",
+    "network-EncodingNetwork-nested",
     "network-ImplicitQuantileNetwork-nested",
+    "network-LSTMEncodingNetwork-flat",
     "network-LSTMEncodingNetwork-nested",
+    "network-QNetwork-dueling-flat",
     "network-QNetwork-dueling-nested",
+    "network-QNetwork-float16",
+    "network-QNetwork-int32",
     "network-QRnnNetwork-nested",
     "network-QuantileQNetwork-nested",
+    "network-R2D2AtariNetwork",
+    "network-Sequential-Acme",
     "network-ValueNetwork-nested",
+    "network-ValueRnnNetwork-flat",
     "network-ValueRnnNetwork-nested",
+    "policy-ActorPolicy-nested",
     "replay_buffer-TFPrioritizedReplayBuffer[1]",
     "replay_buffer-TFUniformReplayBuffer[1]",
-    "tf_environment-RandomTFEnvironment[1]",
+    "tf_environment-OneHotActionWrapper[7]",
+    "tf_environment-RandomTFEnvironment[7]",
 )
 
 
-def test_what_is_slow_exists():
-    assert set(SLOW) <= set(SUITES)
+def test_what_is_slow_and_what_is_fast_exists():
+    assert {*SLOW, *FAST_AGENTS} <= set(SUITES)
 
 
 @pytest.mark.parametrize("name", some_slow(SUITES, slow=SLOW))

@@ -162,7 +162,7 @@ assert refused == posix, refused ^ posix
     [
         (SERVICE, "[[0, 1], [1, 2], [2, 3], [3, 4]]\n"),
         (LOCKS, "held\nTrue\n"),
-        (IMPORTS, ""),
+        pytest.param(IMPORTS, "", marks=pytest.mark.slow),
     ],
     ids=["service", "locks", "imports"],
 )

@@ -1,7 +1,7 @@
 """Every agent of the package, small, for tests of what agents have in common.
 
 `KINDS` is the one list of them. A kind says which of the common features make no sense
-for its agent, and why.
+for its agent, and why. `FAMILIES` has one of each family, for fast tests.
 """
 
 import dataclasses
@@ -478,3 +478,20 @@ KINDS = {
         without_weights=_NOTHING,
     ),
 }
+
+# One agent of each family, whose code the others of the family share: a question that
+# fast tests ask of all agents is slow for the others.
+FAMILIES = (
+    "DqnAgent",
+    "IqnAgent",
+    "R2d2Agent-recurrent",
+    "ReinforceAgent",
+    "PPOAgent",
+    "ImpalaAgent",
+    "PqnAgent",
+    "Td3Agent",
+    "SacAgent",
+    "MpoAgent",
+    "BehavioralCloningAgent",
+    "IqlAgent",
+)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import agents, networks
 from tfrl.specs import BoundedTensorSpec
 from tfrl.trajectories import policy_step, trajectory
@@ -99,7 +100,7 @@ class Solver:
         tf.while_loop(lambda i: i < num_updates, update, [tf.constant(0)])
 
 
-@pytest.fixture(scope="module", params=["ddpg", "td3"])
+@pytest.fixture(scope="module", params=some_slow(["ddpg", "td3"], fast=["ddpg"]))
 def solver(request):
     agent_class, kwargs, noise = {
         "ddpg": (agents.DdpgAgent, {}, 0.0),
@@ -216,7 +217,7 @@ MAKERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", some_slow(MAKERS, fast=["dqn", "td3", "sac", "iql"]))
 def test_a_time_limit_does_not_end_the_values(name):
     agent = MAKERS[name]()
     agent.initialize()

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.pairs import some_slow
 from tests.train import countdown_runs
 from tfrl import agents, train
 from tfrl.environments import tf_py_environment
@@ -50,7 +51,7 @@ def test_every_agent_of_the_page_is_run(documented):
     assert found - on_page == set(SHAPES)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", some_slow(SHAPES, fast=["CautiousAgent"]))
 def test_an_agent_of_the_page_is_trained_logged_and_saved(documented, name, tmp_path):
     environment = tf_py_environment.TFPyEnvironment(countdown_runs.countdown())
     specs = environment.time_step_spec(), environment.action_spec()

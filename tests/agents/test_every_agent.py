@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from tests import int32_handles
-from tests.agents.every_agent import KINDS
+from tests.agents.every_agent import FAMILIES, KINDS
 from tests.pairs import some_slow
 from tests.policies import saved_elsewhere
 from tfrl import agents, testing
@@ -40,16 +40,6 @@ LEARNING = [
     for name, kind in KINDS.items()
     if not kind.without_weights and not name.endswith("-recurrent")
 ]
-# What others show, too: another network, or the losses of two others together.
-VARIANTS = (
-    "BehavioralCloningAgent-continuous",
-    "CategoricalDqnAgent-rainbow",
-    "DdqnAgent",
-    "DmpoAgent",
-    "PPOKLPenaltyAgent",
-    "SacAgent-ensemble",
-    "TqcAgent",
-)
 WITH_TD_ERROR = [name for name in LEARNING if not KINDS[name].without_td_error]
 # The collecting policies of the other agents are of the same classes; DDPG's depends on
 # the noise of the calls before as well, not on the seed alone.
@@ -97,14 +87,17 @@ def made(name):
     return agent
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", some_slow(KINDS, fast=FAMILIES))
 def test_no_variable_is_of_int32_which_no_gpu_can_hold(name):
     made(name)
     assert not MADE_OF_INT32[name]
 
 
 # The state of a generator is in every checkpoint of its agent.
-@pytest.mark.parametrize("name", [n for n, k in KINDS.items() if not k.without_weights])
+@pytest.mark.parametrize(
+    "name",
+    some_slow([n for n, k in KINDS.items() if not k.without_weights], fast=FAMILIES),
+)
 def test_the_seed_decides_all_random_generators(name):
     made(name)
     assert not MADE_WITHOUT_SEED[name]
@@ -135,11 +128,7 @@ def test_the_registry_has_every_agent_of_the_package():
     assert {kind.agent for kind in KINDS.values()} == exported - {agents.TFAgent}
 
 
-def variants_are_slow(names):
-    return some_slow(names, slow=VARIANTS)
-
-
-@pytest.mark.parametrize("name", variants_are_slow(LEARNING))
+@pytest.mark.parametrize("name", some_slow(LEARNING, fast=FAMILIES))
 def test_dict_observations_train_all_networks(name):
     agent = made(name)
     before = values(agent)
@@ -211,7 +200,7 @@ def updated(name, frames, weights, start):
     return values(agent)
 
 
-@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
+@pytest.mark.parametrize("name", some_slow(WITH_TD_ERROR, fast=FAMILIES))
 def test_weights_of_zero_leave_examples_out(name):
     start = values(made(name))
     whole = experience(name)
@@ -226,7 +215,7 @@ def test_weights_of_zero_leave_examples_out(name):
     assert any(np.any(a != b) for a, b in zip(one, counted, strict=True))
 
 
-@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
+@pytest.mark.parametrize("name", some_slow(WITH_TD_ERROR, fast=FAMILIES))
 def test_weights_scale_the_loss(name):
     plain, double = (
         made(name).loss(experience(name), weights=tf.fill([BATCH_SIZE], weight)).loss
@@ -235,7 +224,7 @@ def test_weights_scale_the_loss(name):
     np.testing.assert_allclose(double, 2 * plain, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", variants_are_slow(WITH_TD_ERROR))
+@pytest.mark.parametrize("name", some_slow(WITH_TD_ERROR, fast=FAMILIES))
 def test_td_errors_become_priorities(name):
     agent = made(name)
     num_steps = agent.train_sequence_length
@@ -258,7 +247,10 @@ def test_td_errors_become_priorities(name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in KINDS.items() if kind.without_td_error]
+    "name",
+    some_slow(
+        [name for name, kind in KINDS.items() if kind.without_td_error], fast=FAMILIES
+    ),
 )
 def test_agents_without_td_errors_say_so(name):
     info = made(name).loss(experience(name))

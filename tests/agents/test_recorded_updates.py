@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.agents.every_agent import KINDS
+from tests.agents.every_agent import FAMILIES, KINDS
 from tests.pairs import some_slow
 from tfrl import testing
 from tfrl.specs import tensor_spec
@@ -26,15 +26,6 @@ TIME_STEP_SPEC = ts.time_step_spec(
     tensor_spec.BoundedTensorSpec([3], tf.float32, -1.0, 1.0)
 )
 LEARNING = [name for name, kind in KINDS.items() if not kind.without_weights]
-# The same algorithms as others, with other networks, whose own tests are fast.
-SLOW = (
-    "CategoricalDqnAgent-rainbow",
-    "DdpgAgent-recurrent",
-    "ImpalaAgent-recurrent",
-    "PPOClipAgent-recurrent",
-    "SacAgent-ensemble",
-    "SacAgent-recurrent",
-)
 # Agents whose examples count alike; the others have weights of examples.
 UNWEIGHTED = ("A2CAgent", "ImpalaAgent", "PPO")
 
@@ -117,7 +108,8 @@ def differences(name, found, **tolerances):
     }
 
 
-@pytest.mark.parametrize("name", some_slow(LEARNING, slow=SLOW))
+# Each algorithm's own tests compare its losses with worked numbers.
+@pytest.mark.parametrize("name", some_slow(LEARNING, fast=FAMILIES))
 def test_three_updates_give_the_recorded_numbers(name):
     assert not differences(name, updates(name), rtol=1e-5, atol=1e-5)
 

@@ -108,7 +108,8 @@ def test_the_only_part_minimises_the_loss_of_the_agent():
     np.testing.assert_allclose(agent.layer.kernel, [[2.0]])
     assert agent.loss(batch) == (1.0, (None, False))
     assert agent.train_step_counter == 1
-    assert agent.diagnose(batch) == {"learning_rate": 0.25}
+    # The slope is now 2 (2 - 1).
+    assert agent.diagnose(batch) == {"learning_rate": 0.25, "gradient_norm": 2.0}
     names = [v.name for v in agent.variables()]
     assert len(names) == 4  # The kernel, the optimizer's two, the counter.
     with pytest.raises(TypeError, match="seed: got 3 for a Regression"):

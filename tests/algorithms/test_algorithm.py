@@ -46,7 +46,9 @@ def ppo():
     return make_ppo().learn(100, progress=False)
 
 
-@pytest.mark.parametrize("make", [make_dqn, make_ppo])
+@pytest.mark.parametrize(
+    "make", [pytest.param(make_dqn, marks=pytest.mark.slow), make_ppo]
+)
 def test_two_calls_do_what_one_call_does(make):
     """Learning rate, epsilon and clipping fall over the total."""
     whole = make().learn(160, progress=False)
@@ -60,6 +62,9 @@ def test_two_calls_do_what_one_call_does(make):
 def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
     ppo.save(tmp_path / "ppo")
     loaded = tfrl.load(tmp_path / "ppo")
+    assert len(ppo.rows) >= 2
+    assert loaded.rows == ppo.rows
+    assert loaded.health() == ppo.health()
     assert type(loaded) is tfrl.PPO
     lengths = loaded.num_iterations, ppo.num_iterations
     assert lengths == (7, 7)
@@ -72,6 +77,7 @@ def test_a_saved_one_goes_on_as_if_it_had_not_been_saved(ppo, tmp_path):
     assert (tmp_path / "ppo" / "final_policy" / "saved_model.pb").exists()
 
 
+@pytest.mark.slow
 def test_saving_again_replaces_what_was_saved(ppo, tmp_path):
     make_ppo(seed=4).learn(20, progress=False).save(tmp_path)
     ppo.save(tmp_path)
@@ -121,6 +127,97 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     assert_same(loaded, longer)
 
 
+def test_a_program_that_was_stopped_stays_stopped_until_it_goes_on(tmp_path, capsys):
+    class StopAt(train.Callback):
+        def __init__(self, iteration):
+            self.iteration = iteration
+
+        def on_evaluation(self, result):
+            if result.iteration >= self.iteration:
+                self.stop("enough")
+
+    def make(iteration, **arguments):
+        made = make_ppo(logdir=tmp_path, eval_interval=2, num_eval_episodes=1)
+        return made.learn(
+            200, callbacks=[StopAt(iteration)], progress=False, **arguments
+        )
+
+    def steps(algorithm):
+        return algorithm.loop.info().environment_steps
+
+    stopped = make(2)
+    at = steps(stopped)
+    assert at < 50
+    capsys.readouterr()
+    again = make(2)
+    assert_same(again, stopped)
+    assert "This run was stopped at iteration 2 by StopAt: enough" in (
+        capsys.readouterr().err
+    )
+    further = make(2).learn(40, progress=False)
+    assert at + 40 <= steps(further) < at + 60
+    # The whole program, started again.
+    program = make(2)
+    assert_same(program, further)
+    assert_same(program.learn(40, progress=False), further)
+    later = make(6, continue_stopped=True)
+    assert steps(further) < steps(later) < 200
+    assert steps(make(9)) == steps(later)
+    assert steps(make(100, continue_stopped=True)) >= 200
+
+
+def assert_same_policy(one, other):
+    for a, b in zip(one.policy.variables(), other.policy.variables(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_begins_with_the_weights_of_another_and_begins_again(ppo, tmp_path):
+    ppo.save(tmp_path / "first")
+
+    def make(**arguments):
+        # Without a step of the weights, they stay as they were loaded.
+        return make_ppo(
+            initial_run=tmp_path / "first",
+            learning_rate=0.0,
+            eval_interval=9,
+            **arguments,
+        )
+
+    assert_same_policy(make(seed=9), ppo)
+    tuned = make(logdir=tmp_path / "tuned").learn(20, progress=False)
+    assert_same_policy(tuned, ppo)
+    assert tuned.loop.info().environment_steps < 40
+    (tmp_path / "first").rename(tmp_path / "moved")
+    resumed = make(logdir=tmp_path / "tuned").learn(20, progress=False)
+    assert resumed.loop.info() == tuned.loop.info()
+    loaded = tfrl.load(tmp_path / "tuned", logdir=tmp_path / "tuned")
+    assert_same_policy(loaded.learn(16, progress=False), ppo)
+    (tmp_path / "moved").rename(tmp_path / "first")
+    again = make(logdir=tmp_path / "tuned")
+    assert again.loop.iteration == 0  # The parts are made before the folder is empty.
+    again.learn(16, overwrite=True, progress=False)
+    assert_same_policy(again, ppo)
+    assert again.loop.info().environment_steps < tuned.loop.info().environment_steps
+    with pytest.raises(ValueError, match=r"^initial_run: got '.*tuned', which is the"):
+        make_ppo(logdir=tmp_path / "tuned", initial_run=tmp_path / "tuned")
+    with pytest.raises(ValueError, match=r"^overwrite: got True without a logdir"):
+        make_ppo().learn(10, overwrite=True)
+
+
+def test_recorded_episodes_are_learned_from(ppo, tmp_path):
+    path = tmp_path / "recordings" / "episodes.tfrecord"
+    frames = ppo.record(path, num_episodes=3, seed=1)
+    returns = tfrl.datasets.episode_returns(tfrl.datasets.load_recordings(str(path)))
+    assert len(returns) == 3
+    assert frames == sum(returns) + 3  # One for each step, and the boundaries.
+    sampled = tmp_path / "sampled.tfrecord"
+    ppo.record(sampled, 3, greedy=False)
+    settings = {"fc_layer_params": (8,), "data": str(tmp_path / "*.tfrecord"), **SMALL}
+    bc = tfrl.BC("CartPole-v1", **settings).learn(5, progress=False)
+    assert bc.loop.iteration == 5
+
+
+@pytest.mark.slow
 def test_callbacks_see_evaluations_and_stop_the_training():
     class Stop(train.Callback):
         seen = ()
@@ -232,9 +329,13 @@ def make_cart_pole():
 @pytest.mark.parametrize(
     "environment",
     [
-        make_cart_pole,
-        lambda: environments.suite_gym.load("CartPole-v1"),
-        pytest.param("instance", id="instance"),
+        pytest.param(make_cart_pole, marks=pytest.mark.slow),
+        pytest.param(
+            lambda: environments.suite_gym.load("CartPole-v1"),
+            id="of tfrl",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("instance", id="instance", marks=pytest.mark.slow),
         pytest.param("vector", id="vector"),
     ],
 )
@@ -293,6 +394,23 @@ def test_settings_follow_the_number_of_environments_that_are_given():
     assert tfrl.PPO(make_cart_pole).settings.num_envs == 8
     with pytest.raises(ValueError, match="num_envs: got 3 for an environment that is"):
         tfrl.PPO(make_cart_pole(), num_envs=3)
+
+
+def test_a_rate_changes_the_last_one_by_the_same_factor():
+    def rates(*arguments, **settings):
+        s = tfrl.DQN(*arguments, **settings).settings
+        return s.learning_rate, s.final_learning_rate
+
+    assert rates("Acrobot-v1", learning_rate=1e-3) == (1e-3, 1e-3)  # Constant there.
+    assert rates("CartPole-v1", learning_rate=1e-3) == (1e-3, pytest.approx(5e-6))
+    given = {"learning_rate": 1e-3, "final_learning_rate": 2e-4}
+    assert rates("Acrobot-v1", **given) == (1e-3, 2e-4)
+    assert rates("Acrobot-v1", final_learning_rate=2e-4) == (6.3e-4, 2e-4)
+    assert rates("Acrobot-v1", learning_rate=0.0) == (0.0, 0.0)
+    with pytest.raises(ValueError, match=r"^learning_rate: expected .*0"):
+        tfrl.DQN("Acrobot-v1", learning_rate=-1.0)
+    with pytest.raises(TypeError, match=r"^learning_rate: "):
+        tfrl.DQN("Acrobot-v1", learning_rate="high")
 
 
 def test_what_cannot_be_an_environment_is_refused():

@@ -2,9 +2,13 @@ import pathlib
 import re
 import runpy
 
+import gymnasium
+import numpy as np
 import pytest
 
-from tfrl.algorithms import presets, registry
+import tfrl
+from tfrl.algorithms import presets, registry, worlds
+from tfrl.algorithms import settings as settings_lib
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
@@ -43,6 +47,81 @@ def test_an_algorithm_finds_its_settings_for_an_environment(
 ):
     found = registry.find_preset(registry.find(algorithm), environment)
     assert (found and found.name) == expected
+
+
+class Pictures(gymnasium.Env):
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, shape=(40, 48, 3), dtype=np.uint8):
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, dtype)
+        self.closed = False
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+
+def make_pair():
+    return gymnasium.vector.SyncVectorEnv([Pictures, Pictures])
+
+
+@pytest.mark.parametrize(
+    "environment", [Pictures, Pictures(), lambda: Pictures(), make_pair()]
+)
+def test_pictures_without_a_row_take_the_settings_for_pictures(environment, capsys):
+    dqn = tfrl.DQN(environment, batch_size=8)
+    expected = dict(presets.named("dqn_pixels").settings, batch_size=8)
+    found = dqn.settings.to_dict()
+    wrong = [
+        name for name, x in expected.items() if found[name] != settings_lib._plain(x)
+    ]
+    assert wrong in ([], ["initial_collect_steps"])
+    assert "for any environment of pictures (rl-zoo3's for Atari's games).\n" in (
+        capsys.readouterr().err
+    )
+
+
+def test_each_environment_that_a_function_makes_is_used_once():
+    made = []
+
+    def make():
+        made.append(Pictures())
+        return made[-1]
+
+    probe = worlds.Probe(make)
+    assert probe.find_kind() == "pictures"
+    assert [probe.environment(), probe.environment()] == made
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "make"),
+    [
+        (tfrl.DQN, lambda: Pictures((40, 35, 3))),  # Too small for the convolutions.
+        (tfrl.DQN, lambda: Pictures((40, 48))),
+        (tfrl.DQN, lambda: Pictures((40, 48, 3), np.float32)),
+        (tfrl.C51, Pictures),
+        (tfrl.PQN, Pictures),
+    ],
+)
+def test_others_have_the_settings_of_the_class(algorithm, make, capsys):
+    assert algorithm(make).settings.changed() == dict(algorithm.overrides)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "row"),
+    [("dqn", "dqn_pixels"), ("ddqn", "dqn_pixels"), ("ppo", "ppo_atari")],
+)
+def test_a_registered_environment_is_made_to_learn_its_kind(algorithm, row):
+    gymnasium.register("tests/Pictures-v0", entry_point=Pictures)
+    kind = registry.find(algorithm)
+    found = registry.find_preset(kind, "tests/Pictures-v0")
+    assert found is not None
+    assert found.name == row
+    assert registry.config_for(algorithm, "tests/Pictures-v0").fc_layer_params == (512,)
+    assert registry.find_preset(kind, "FrozenLake-v1") is None
+    assert registry.find_preset(kind, "NoSuchEnvironment-v0") is None
 
 
 @pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from gymnasium import spaces
 
 from tests.agents import every_agent
+from tests.pairs import some_slow
 from tfrl import agents, environments, networks
 from tfrl.agents.ppo import ppo_networks
 from tfrl.algorithms import spaces as fitting
@@ -295,7 +296,7 @@ FLOATING = [
 ]
 
 
-@pytest.mark.parametrize("name", FLOATING)
+@pytest.mark.parametrize("name", some_slow(FLOATING, fast=every_agent.FAMILIES))
 def test_every_agent_learns_actions_of_float64(name):
     kind = "any" if name.startswith(("Reinf", "A2C", "PPO", "Impala")) else "continuous"
     # 0.1 is smaller in float64 than in float32, and the environment checks it.

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from benchmarks import score_pairs, scores
@@ -79,9 +78,3 @@ def test_the_section_has_each_environment_and_the_mean(tmp_path, one_group):
 def test_without_comparable_rows_there_is_no_section(tmp_path, one_group):
     assert score_pairs.section(rows_of("X", "Cart", [1, 2]), tmp_path) == []
     assert not (tmp_path / "scores").exists()
-
-
-def test_thresholds_are_all_returns_between_two_margins():
-    found = score_pairs.thresholds_of(np.array([[3.0], [1.0], [3.0]]))
-    np.testing.assert_allclose(found, [0.9, 1, 3, 3.1])
-    np.testing.assert_allclose(score_pairs.thresholds_of(np.array([5.0])), [4, 5, 6])

@@ -11,6 +11,7 @@ from benchmarks import service_network
 DATA = pathlib.Path(__file__).parents[1] / "replay_service" / "data"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_each_task_is_measured_in_each_way():
     pair = tuple((DATA / name).read_bytes() for name in ("certificate.pem", "key.pem"))

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from benchmarks import service_turns
 from benchmarks.workers import timed_server
 
@@ -36,6 +38,7 @@ def test_a_turn_above_the_bound_is_a_fault():
     assert "sending, receiving" in short.line()
 
 
+@pytest.mark.slow
 def test_all_scenarios_run_at_small_sizes():
     lines = []
     measured = service_turns.measure(service_turns.Sizes(300, 8), lines.append)

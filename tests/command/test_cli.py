@@ -1,6 +1,7 @@
 """What `--help` and wrong flags of the examples show, without TensorFlow."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -36,7 +37,8 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forks")
     script = folder / "script.py"
     script.write_text(RUN)
-    forks = Forks(folder, "import ml_collections, numpy\n")
+    # What every example imports.
+    forks = Forks(folder, "import ml_collections\nfrom tfrl.command import cli\n")
 
     def run_example(module, *arguments):
         code, printed, errors = forks.run(str(script), module, *arguments)
@@ -70,6 +72,8 @@ def test_help_lists_every_flag_and_field_with_default_and_meaning(run, module):
     if module.startswith("train_"):
         expected |= {"--replay", "--overwrite", "--num_environment_steps"}
         expected |= {"--film", "--evaluate_untrained", "--initial_run", "--quiet"}
+        expected.add("--report")
+        expected |= {"--continue", "--track"}
     if module == "play":
         expected |= {"--policy", "--num_episodes=20", "--max_steps=100000"}
         expected |= {"--video", "--video_episodes=1"}
@@ -94,9 +98,11 @@ print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
 @pytest.mark.parametrize(
     ("config", "given", "expected"),
     [
-        ("dqn", {}, "0"),
         ("dqn_atari", {}, "1"),
-        ("dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0"),
+        pytest.param("dqn", {}, "0", marks=pytest.mark.slow),
+        pytest.param(
+            "dqn_atari", {"TF_ENABLE_ONEDNN_OPTS": "0"}, "0", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_convolutions_take_onednns_kernels(config, given, expected):
@@ -111,6 +117,39 @@ def test_convolutions_take_onednns_kernels(config, given, expected):
         text=True,
     )
     assert result.stdout == f"{expected}\n"
+
+
+READ_RATES = """
+import sys
+from absl import flags
+from examples import train_dqn
+from tfrl.command import cli
+flags.FLAGS(sys.argv)
+config = cli.read_config(train_dqn.CONFIG)
+print(config.learning_rate, config.final_learning_rate)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--env=Acrobot-v1", "--config.learning_rate=1e-3"], (1e-3, 1e-3)),
+        (["--config=configs/dqn.py", "--config.learning_rate=1e-3"], (1e-3, 5e-6)),
+        (
+            ["--config.learning_rate=1e-3", "--config.final_learning_rate=1e-4"],
+            (1e-3, 1e-4),
+        ),
+    ],
+)
+def test_a_rate_changes_the_last_one_by_the_same_factor(words, expected):
+    result = subprocess.run(
+        [sys.executable, "-c", READ_RATES, *words],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert tuple(map(float, result.stdout.split())) == pytest.approx(expected)
 
 
 def test_every_example_that_trains_has_a_precision():
@@ -204,7 +243,7 @@ def test_warnings_are_lines_without_the_source(tmp_path):
 def test_settings_made_for_the_environment_are_named(run):
     _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
     assert errors.startswith(
-        "Settings: sac_fetch_reach, made for TQC on FetchReach-v4 (rl-zoo3).\n"
+        "TQC on FetchReach-v4: settings 'sac_fetch_reach' (rl-zoo3).\n"
     )
 
 
@@ -218,6 +257,24 @@ def test_a_row_of_settings_is_taken_by_its_name(run):
     assert "--config.replay=prioritized " in output
     _, _, errors = run("train_dqn", "--preset=dqn_prio")
     assert errors.startswith("error: preset: got 'dqn_prio', expected one of ")
+
+
+def test_a_file_of_json_holds_a_row_of_settings(run, tmp_path):
+    row = {
+        "name": "tuned",
+        "algorithm": "dqn",
+        "environment": "Acrobot-v1",
+        "source": "here",
+        "settings": {"gamma": 0.5, "batch_size": 7},
+    }
+    path = tmp_path / "best.json"
+    path.write_text(json.dumps(row))
+    _, output, _ = run("train_dqn", f"--config={path}", "--help")
+    for shown in ("gamma=0.5", "batch_size=7", "env=Acrobot-v1", "learning_rate=0.002"):
+        assert f"--config.{shown} " in output
+    assert f"Fields of the settings, {path}:" in output
+    _, _, errors = run("train_dqn", f"--config={tmp_path / 'none.json'}")
+    assert errors.startswith(f"error: --config: got '{tmp_path / 'none.json'}', where")
 
 
 def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
@@ -291,6 +348,18 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
             "train_reinforce_service",
             "--config.collect_episodes_per_iteration=2001",
             "collect_episodes_per_iteration: expected at most replay_capacity, 2000",
+        ),
+        ("train_pqn", "--env=ALE/Pongg-v5", "got 'ALE/Pongg-v5', expected a name that"),
+        ("train_dqn", "--env=Pongg-v4", "got 'Pongg-v4', expected a name that is"),
+        (
+            "train_sac",
+            "--env=dm_control/cartpole-balanse",
+            "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
+        ),
+        (
+            "train_sac",
+            "--env=dm_control/cartpol-balance",
+            "domain_name: got ('cartpol'",
         ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
         ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrl.compilation import host_calls, xla_ffi
 
 NUMBER = tf.TensorSpec([], tf.int32)
-CHANNEL = host_calls.Channel()
+CHANNEL = host_calls.CallChannel()
 
 
 def compiled(function):
@@ -139,7 +139,7 @@ def test_programs_without_a_common_channel_run_at_the_same_time():
         return [1]
 
     def program_of_its_own():
-        channel = host_calls.Channel()
+        channel = host_calls.CallChannel()
         return compiled(lambda: call(wait, channel=channel))
 
     thread = threading.Thread(target=program_of_its_own())
@@ -156,7 +156,7 @@ class Collapse(Exception):
 
 
 def test_an_exception_ends_the_loop_and_is_raised_after_the_program():
-    channel, seen = host_calls.Channel(), []
+    channel, seen = host_calls.CallChannel(), []
     error = Collapse("the corridor collapsed")
 
     def function(i):
@@ -184,7 +184,7 @@ def test_an_exception_ends_the_loop_and_is_raised_after_the_program():
 
 def test_variables_of_a_program_whose_call_raises_stay_sound():
     """XLA updates them in place, and would free them in a program that fails."""
-    channel = host_calls.Channel()
+    channel = host_calls.CallChannel()
     variable = tf.Variable(tf.zeros([10000]))
 
     @compiled
@@ -206,7 +206,7 @@ def test_variables_of_a_program_whose_call_raises_stay_sound():
 
 
 def test_after_an_exception_nothing_is_called_and_calls_return_the_fallback():
-    channel, seen = host_calls.Channel(), []
+    channel, seen = host_calls.CallChannel(), []
 
     def function(i):
         seen.append(int(i))
@@ -240,7 +240,7 @@ def test_an_interrupt_is_raised_too():
 
 
 def test_an_exception_that_nobody_waits_for_is_printed_and_raised_later(capfd):
-    channel = host_calls.Channel()
+    channel = host_calls.CallChannel()
 
     def function():
         raise Collapse("the corridor collapsed")
@@ -384,6 +384,7 @@ def test_a_call_is_forgotten_with_the_function_it_is_in(call_count):
     assert call_count() == 0
 
 
+@pytest.mark.slow
 def test_a_call_in_an_inner_function_outlives_the_outer_one(call_count):
     inner = tf.function(lambda x: call(increment, x)[0], autograph=False)
     assert int(in_a_loop(inner)(tf.constant(1))) == 5
@@ -395,6 +396,7 @@ def test_a_call_in_an_inner_function_outlives_the_outer_one(call_count):
     assert call_count() == 0
 
 
+@pytest.mark.slow
 def test_a_call_in_an_outer_function_outlives_the_inner_one(call_count):
     def make():
         return in_a_loop(tf.function(lambda x: call(increment, x)[0], autograph=False))
@@ -420,7 +422,7 @@ def test_a_call_from_any_graph_converts_its_results(jit_compile):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_calls_in_order_from_any_graph_are_made_in_order(jit_compile):
-    channel, seen = host_calls.Channel(), []
+    channel, seen = host_calls.CallChannel(), []
 
     def see(x):
         seen.append(int(x))

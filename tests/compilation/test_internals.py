@@ -125,6 +125,8 @@ def asked_for():
     return names
 
 
+# The test below trains without any of them.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_dqn_trains_without_it(name, take_away, asked_for):
     take_away(name)
@@ -299,6 +301,7 @@ def test_a_network_tracks_its_variables(take_away):
     assert len(tf.train.TrackableView.children(network)) == len(network.variables) == 4
 
 
+@pytest.mark.slow
 def test_loops_are_compiled_only_where_xla_is_known(take_away):
     take_away("GraphOrParentsInXlaContext")
     assert not make_loop("auto")._jit_compile
@@ -357,11 +360,16 @@ def error(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "GraphOrParentsInXlaContext",
-        "variable_accessed",
         "_pfor_converter_registry",
-        "wrap",
-        CLASSES,
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in (
+                "GraphOrParentsInXlaContext",
+                "variable_accessed",
+                "wrap",
+                CLASSES,
+            )
+        ),
     ],
 )
 def test_a_sweep_says_what_is_missing(name, take_away):

@@ -92,6 +92,7 @@ def test_several_metrics_and_policies_are_not_warned_of(warned):
     assert warned == []
 
 
+@pytest.mark.slow
 def test_several_loops_in_a_process_are_not_warned_of(warned):
     class Loop(train.OffPolicyLoop):
         """Methods of its own, which no other test has traced."""

@@ -80,7 +80,7 @@ def test_arrays_of_all_kinds_travel_as_one():
         ([], False),
         ([2], False),
         ([2, 4], False),
-        ([2], True),
+        pytest.param([2], True, marks=pytest.mark.slow),
         pytest.param([], True, marks=pytest.mark.slow),
         pytest.param([2, 4], True, marks=pytest.mark.slow),
     ],

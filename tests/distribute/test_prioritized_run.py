@@ -59,6 +59,7 @@ R2D2 = distribute.Experiment(
 )
 
 
+@pytest.mark.slow
 def test_the_learner_sets_the_priorities_of_its_sequences(tmp_path):
     make = functools.partial(
         supervised_server.make_server, run_tables.make_tables(R2D2)

@@ -80,6 +80,7 @@ def trained(server, tmp_path_factory):
     return address, directory, sizes
 
 
+@pytest.mark.slow
 def test_an_actor_writes_until_the_queue_is_full_and_a_learner_takes_batches(trained):
     _, _, sizes = trained
     assert sizes == [8, 0]

@@ -48,6 +48,7 @@ def start(command, forks):
     return thread, statuses
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_launcher_train_to_the_end(tmp_path, forks):
     launched = []
 

@@ -291,12 +291,14 @@ def test_nests_are_the_same_as_in_one_process():
     np.testing.assert_equal(ours.observation, expected.observation)
 
 
+@pytest.mark.slow
 def test_observations_without_a_size_travel_too():
     with make(Named, Named) as environment:
         environment.reset()
         assert environment.step(zeros()).observation.tolist() == ["step 1", "step 1"]
 
 
+@pytest.mark.slow
 def test_what_breaks_its_spec_is_not_cast_in_silence():
     wide = functools.partial(Odd, np.array([0.5]))
     with make(functools.partial(Counter, 9), wide) as environment:
@@ -316,6 +318,7 @@ def test_what_does_not_fit_together_names_the_member():
         environment.reset()
 
 
+@pytest.mark.slow
 def test_members_may_start_one_after_the_other(tmp_path):
     def make_one(log=str(tmp_path / "log")):
         with open(log, "a") as file:
@@ -356,17 +359,19 @@ def raise_in_constructor():
     ("start_serially", "constructor", "error", "message"),
     [
         (True, raise_in_constructor, system.ChildRaisedError, "no such level"),
-        (
+        pytest.param(
             False,
             raise_in_constructor,
             system.ChildRaisedError,
             "Arithmetic.*no such level",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             False,
             lambda: 7,
             system.ChildRaisedError,
             "returned 7 of type int, expected a PyEn",
+            marks=pytest.mark.slow,
         ),
         (
             False,
@@ -425,7 +430,14 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(
-    ("failure", "blocking"), [("dies", True), *((name, False) for name in FAILURES)]
+    ("failure", "blocking"),
+    [
+        ("dies", True),
+        ("raises", False),
+        ("hangs", False),
+        pytest.param("dies", False, marks=pytest.mark.slow),
+        pytest.param("exits", False, marks=pytest.mark.slow),
+    ],
 )
 def test_a_member_that_fails_in_a_step_is_named_and_breaks_all(failure, blocking):
     on_step, error, message = FAILURES[failure]

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from tests.pairs import some_slow
 from tfrl import agents, testing
 from tfrl.environments import (
     batched_py_environment,
@@ -93,7 +94,10 @@ def after_some_steps(environment, seed):
     return environment.current_time_step().observation.numpy()
 
 
-@pytest.mark.parametrize("make", [cart_pole, MAKERS["vector"], MAKERS["batch"]])
+@pytest.mark.parametrize(
+    "make",
+    some_slow([cart_pole, MAKERS["vector"], MAKERS["batch"]], fast=[MAKERS["vector"]]),
+)
 def test_a_loop_with_a_seed_is_the_same_in_an_environment_without_one(make):
     runs = [
         after_some_steps(tf_py_environment.TFPyEnvironment(make()), seed)

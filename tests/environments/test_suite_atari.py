@@ -279,7 +279,13 @@ def load_pair(name="BreakoutNoFrameskip-v4", **kwargs):
     ]
 
 
-@pytest.mark.parametrize("name", ["PongNoFrameskip-v4", "BreakoutNoFrameskip-v4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "BreakoutNoFrameskip-v4",
+        pytest.param("PongNoFrameskip-v4", marks=pytest.mark.slow),
+    ],
+)
 def test_envpool_and_ale_show_the_same_game(name):
     # One no-op, so that both begin with the same frame.
     ours, ales = load_pair(name, noop_max=1, max_episode_steps=120)
@@ -332,6 +338,7 @@ def test_sticky_actions_are_those_of_the_name():
         assert environment.spec.id == "Pong-v5"
 
 
+@pytest.mark.slow
 def test_several_games_run_in_processes(capfd):
     with suite_atari.load_batch("ALE/Pong-v5", 2, max_episode_steps=3) as environment:
         assert isinstance(environment, parallel_py_environment.ParallelPyEnvironment)

@@ -106,8 +106,8 @@ def steps_of(environment, number, seed=0):
     ("domain", "task"),
     [
         ("cartpole", "balance"),
-        ("hopper", "hop"),
-        ("manipulator", "bring_ball"),
+        pytest.param("hopper", "hop", marks=pytest.mark.slow),
+        pytest.param("manipulator", "bring_ball", marks=pytest.mark.slow),
         # These change the model when an episode begins.
         ("point_mass", "hard"),
         ("reacher", "easy"),
@@ -132,6 +132,7 @@ def test_a_task_goes_on_from_its_state_bit_for_bit(domain, task):
         tf.nest.map_structure(np.testing.assert_array_equal, step, same)
 
 
+@pytest.mark.slow
 def test_pixels_have_the_state_of_their_task():
     one, other = (
         suite_dm_control.load_pixels(

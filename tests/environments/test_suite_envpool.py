@@ -378,6 +378,7 @@ def test_options_of_which_the_process_would_die_are_refused(
         suite_envpool.load(name, envpool_kwargs={option: value})
 
 
+@pytest.mark.slow
 def test_the_files_of_a_task_may_lie_elsewhere(tmp_path):
     import envpool
 

@@ -145,7 +145,14 @@ def test_an_unknown_task_is_an_error():
 
 
 @pytest.mark.parametrize(
-    "name", ["Ant-v5", "HalfCheetah-v5", "Swimmer-v5", "Hopper-v5"]
+    "name",
+    [
+        "HalfCheetah-v5",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("Ant-v5", "Swimmer-v5", "Hopper-v5")
+        ),
+    ],
 )
 def test_the_camera_follows_the_body(name):
     environment = suite_mujoco.load(name)

@@ -18,6 +18,16 @@ def outline(band):
     return np.unique(band.get_paths()[0].vertices, axis=0).tolist()
 
 
+def test_a_curve_is_a_line_in_its_band(axes):
+    curve = Estimate(np.array([1.0, 3.0]), np.array([0.0, 2.0]), np.array([2.0, 5.0]))
+    plots.plot_curve(axes, [0, 10], curve, "one", "C3")
+    plots.plot_curve(axes, [0, 10], curve)
+    (line, _), (band, _) = axes.lines, axes.collections
+    np.testing.assert_array_equal(line.get_data(), [[0, 10], [1, 3]])
+    assert (line.get_label(), line.get_color()) == ("one", "C3")
+    assert outline(band) == [[0, 0], [0, 2], [10, 2], [10, 5]]
+
+
 def test_profiles_are_steps_in_their_bands(axes):
     one = Estimate(np.array([1, 0.5, 0]), np.array([1, 0.2, 0]), np.array([1, 0.8, 0]))
     two = Estimate(np.array([0.9, 0.9, 0.1]), np.zeros(3), np.ones(3))

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -232,3 +234,110 @@ def test_bad_scores_of_runs_and_tasks_are_refused():
         statistics.stratified_bootstrap(improvement, good, good, confidence=95)
     with pytest.raises(ValueError, match="num_resamples: got 0, expected at least 1"):
         statistics.stratified_bootstrap(improvement, good, good, num_resamples=0)
+
+
+def test_thresholds_of_a_profile_are_all_scores_between_two_margins():
+    found = statistics.profile_thresholds(np.array([[3.0], [1.0], [3.0]]))
+    np.testing.assert_allclose(found, [0.9, 1, 3, 3.1])
+    np.testing.assert_allclose(statistics.profile_thresholds([5.0]), [4, 5, 6])
+
+
+def test_pooled_means_take_all_runs_of_all_tasks():
+    """4 runs of one task and 2 of another, at 2 evaluations."""
+    one = np.array([[1, 2], [3, 4], [5, 6], [7, 80]])
+    other = np.array([[0, 100], [9, 5]])
+    found = statistics.pooled_interquartile_mean(one, other)
+    np.testing.assert_array_equal(found, [(1 + 3 + 5 + 7) / 4, (4 + 5 + 6 + 80) / 4])
+
+
+@pytest.fixture(scope="module")
+def rliable():
+    """What another library computes on the same scores `[runs, tasks, evaluations]`."""
+    path = pathlib.Path(__file__).with_name("rliable_results.json")
+    return json.loads(path.read_text())
+
+
+def columns_of(scores):
+    """The scores of each task, `[runs, evaluations]`."""
+    return list(np.moveaxis(np.array(scores), 1, 0))
+
+
+def check_estimate(found, expected):
+    """Estimates are equal; intervals of 95 % agree but for the noise of resampling."""
+    value, lower, upper = expected
+    np.testing.assert_allclose(found.value, value, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.lower, lower, atol=0.02)
+    np.testing.assert_allclose(found.upper, upper, atol=0.02)
+
+
+def test_interquartile_means_and_curves_are_rliables(rliable):
+    for name, scores in rliable["scores"].items():
+        tasks = columns_of(scores)
+        mean = statistics.pooled_interquartile_mean
+        last = [task[:, -1:] for task in tasks]
+        check_estimate(
+            statistics.stratified_bootstrap(mean, *last),
+            np.reshape(rliable["iqm"][name], [3, 1]),
+        )
+        check_estimate(
+            statistics.stratified_bootstrap(mean, *tasks), rliable["curve"][name]
+        )
+
+
+def test_the_probability_of_improvement_and_profiles_are_rliables(rliable):
+    x, y = (np.array(scores)[..., -1] for scores in rliable["scores"].values())
+    check_estimate(
+        statistics.stratified_bootstrap(statistics.probability_of_improvement, x, y),
+        rliable["improvement"],
+    )
+    pairs = [side[:, i : i + 1] for i in range(x.shape[1]) for side in (x, y)]
+    check_estimate(
+        statistics.stratified_bootstrap(
+            statistics.mean_probability_of_improvement, *pairs
+        ),
+        rliable["improvement"],
+    )
+    profile = functools.partial(
+        statistics.performance_profile, thresholds=rliable["thresholds"]
+    )
+    for scores, expected in zip((x, y), rliable["profile"].values(), strict=True):
+        # A profile of 18 scores has steps of 1 / 18.
+        found = statistics.stratified_bootstrap(profile, scores)
+        np.testing.assert_allclose(found.value, expected[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.lower, expected[1], atol=1 / 18 + 1e-9)
+        np.testing.assert_allclose(found.upper, expected[2], atol=1 / 18 + 1e-9)
+
+
+@pytest.mark.parametrize(("probability", "num_tasks"), [(0.7, 1), (0.3, 1), (0.65, 3)])
+def test_so_many_runs_decide_as_often_as_they_say(probability, num_tasks):
+    """Normal scores whose means differ by as much as the probability says.
+
+    A test of Mann and Whitney, whose statistic is the mean over the tasks, finds the
+    difference in 80 % of the cases: the tolerance is three standard deviations of 1000
+    draws, and the 2 % of the approximation.
+    """
+    number = statistics.runs_to_decide(probability, num_tasks)
+    shift = np.sqrt(2) * stats.norm.ppf(probability)
+    rng = np.random.default_rng(0)
+    shape = (1000, number, num_tasks)
+    found = statistics.probability_of_improvement(
+        rng.normal(shift, 1, shape), rng.normal(0, 1, shape)
+    )
+    deviation = np.sqrt((2 * number + 1) / (12 * number**2 * num_tasks))
+    decided = np.abs(found - 0.5) > 1.96 * deviation
+    assert np.mean(decided) == pytest.approx(0.8, abs=0.02 + 3 * 0.0127)
+
+
+def test_a_comparison_takes_as_many_runs_as_its_order_can_show():
+    """Of 3 and 3 runs one order in 10 is complete, of 4 and 4 one in 35."""
+    assert not statistics.is_enough(3, 3)
+    assert statistics.is_enough(4, 4)
+    assert statistics.is_enough(3, 3, confidence=0.89)
+    assert statistics.is_enough(2, 2, num_tasks=3)
+    exact = stats.mannwhitneyu([4, 5, 6], [1, 2, 3], method="exact").pvalue
+    assert exact == pytest.approx(0.1)
+    # (1.96 + 0.84)^2 / (6 * 0.25) = 5.2.
+    assert statistics.runs_to_decide(1.0) == 6
+    assert statistics.runs_to_decide(0.0) == 6
+    assert statistics.runs_to_decide(1.0, confidence=0.5, power=0.5) == 2
+    assert statistics.runs_to_decide(0.5) == np.inf

@@ -1,6 +1,7 @@
 """The examples as their users run them: as processes, with flags.
 
-Most are forks of one process; see `tests.forks`.
+Most are forks of one process; see `tests.forks`. And most are slow: `tests/algorithms`,
+`tests/command` and `tests/train` have fast tests of the code that the examples call.
 """
 
 import csv
@@ -19,8 +20,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import listings
 from tests.forks import ENVIRONMENT, REPOSITORY
 from tfrl import datasets
+from tfrl.train.runs import run_length, stopped_runs
 
 # Without what takes long and no assertion is about.
 QUICK = ("--config.jit_compile=False", "--nofilm", "--noevaluate_untrained")
@@ -58,6 +61,14 @@ def run_process(module, *arguments):
     )
 
 
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "examples").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_every_example_has_names_and_arguments_that_exist(path):
+    # To import an example defines its flags.
+    assert listings.faults(path.read_text(), path, without=["examples"]) == []
+
+
 def rows(logdir):
     with open(logdir / "metrics.csv", newline="") as file:
         return list(csv.DictReader(file))
@@ -72,6 +83,7 @@ def trained(tmp_path_factory):
     return logdir, process.stdout, process.stderr
 
 
+@pytest.mark.slow
 def test_train_dqn_writes_all_its_outputs(trained):
     logdir, output, _ = trained
     assert {path.name for path in logdir.iterdir()} == {
@@ -93,12 +105,29 @@ def test_train_dqn_writes_all_its_outputs(trained):
     assert str(logdir) in output
 
 
+@pytest.mark.slow
+def test_a_stopped_run_stays_stopped_until_it_is_continued(trained, run, tmp_path):
+    logdir = shutil.copytree(trained[0], tmp_path / "stopped")
+    length = run_length.RunLength(60, None)
+    (logdir / "finished.json").unlink()
+    stopped_runs.mark(logdir, stopped_runs.Stop(length, 40, 50, "Patience: over"))
+    arguments = ("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, output, errors = run(*arguments)
+    assert (code, output) == (0, f"Outputs: {logdir}\n")
+    assert "This run was stopped at iteration 40 by Patience: over" in errors
+    code, _, errors = run(*arguments, "--continue")
+    assert code == 0
+    assert "This run is finished: 60 iterations done" in errors
+
+
+@pytest.mark.slow
 def test_nothing_of_tensorflow_comes_between_the_lines(trained):
     _, output, errors = trained
     assert "WARNING" not in output + errors
     assert "tensorflow" not in (output + errors).lower()
 
 
+@pytest.mark.slow
 def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
     logdir, _, _ = trained
     before = (logdir / "learning_curve.png").stat().st_mtime_ns
@@ -111,6 +140,7 @@ def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
     assert (logdir / "learning_curve.png").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     logdir, _, _ = trained
     before = (logdir / "metrics.csv").read_text()
@@ -123,6 +153,7 @@ def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     assert (logdir / "metrics.csv").read_text() == before
 
 
+@pytest.mark.slow
 def test_a_run_may_go_on_that_began_before_there_were_some_settings(
     trained, run, tmp_path
 ):
@@ -140,6 +171,7 @@ def test_a_run_may_go_on_that_began_before_there_were_some_settings(
     assert "dtype: was '(absent)', is 'mixed_bfloat16'" in errors
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_process_uses_is_an_error(trained, run):
     logdir, _, _ = trained
     script = (
@@ -160,6 +192,7 @@ def test_a_folder_that_another_process_uses_is_an_error(trained, run):
             assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     trained, run, tmp_path
 ):
@@ -177,6 +210,7 @@ def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     assert "mean return" in output
 
 
+@pytest.mark.slow
 def test_play_prints_returns_limits_the_steps_of_an_episode_and_films(
     trained, run, tmp_path
 ):
@@ -197,6 +231,7 @@ def test_play_prints_returns_limits_the_steps_of_an_episode_and_films(
         assert np.std(reader.get_data(0)) > 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path):
     whole, _, _ = trained
     logdir = tmp_path / "run"
@@ -212,6 +247,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path)
     assert (logdir / "agent.mp4").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_saves_itself_and_exits_with_130(forks, tmp_path):
     logdir = tmp_path / "run"
     arguments = (f"--logdir={logdir}", *SMALL_DQN[1:], *QUICK)
@@ -257,6 +293,7 @@ def get_config():
 """
 
 
+@pytest.mark.slow
 def test_a_config_brings_an_environment_of_ones_own_for_prioritized_replay(
     run, tmp_path
 ):
@@ -315,6 +352,7 @@ OLD_SERVICE_RUN = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_path):
     logdir = tmp_path / "run"
     logdir.mkdir()
@@ -331,6 +369,7 @@ def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_
     assert len(list((logdir / "checkpoints" / "replay").glob("*/DONE"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
     logdir = tmp_path / "run"
@@ -358,6 +397,7 @@ def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
     logdir = tmp_path / "run"
     code, output, errors = run(
@@ -368,6 +408,7 @@ def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
     assert (logdir / "agent.mp4").exists()
 
 
+@pytest.mark.slow
 def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
     logdir = tmp_path / "run"
     arguments = (*SHORT_DQN, "--env=Pendulum-v1", "--config.num_action_bins=5")
@@ -385,6 +426,7 @@ def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
     assert "2 episodes of Pendulum-v1: mean return -" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "env"),
     [("train_reinforce", "CartPole-v0"), ("train_reinforce_service", "Blackjack-v1")],
@@ -409,6 +451,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
     assert (config["algorithm"], config["replay"]) == ("reinforce", replay[module])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "arguments", "message"),
     [
@@ -465,6 +508,7 @@ def test_a_wrong_word_gets_help_and_no_traceback(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_users_environment_is_shown_as_what_it_is(run, tmp_path):
     """Before the first checkpoint, and after one."""
     arguments = (
@@ -489,6 +533,7 @@ def test_an_error_of_the_users_environment_is_shown_as_what_it_is(run, tmp_path)
     ), errors
 
 
+@pytest.mark.slow
 def test_train_sac_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
@@ -539,6 +584,7 @@ def test_train_sac_trains_its_other_agents(run, arguments, tmp_path):
     assert rows(tmp_path / "run")[-1]["iteration"] == "4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -559,6 +605,7 @@ def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_
     assert message in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "updates"),
     [
@@ -572,7 +619,7 @@ def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_
             ),
             "16",
         ),
-        pytest.param(("--config=configs/a2c.py",), "4", marks=pytest.mark.slow),
+        (("--config=configs/a2c.py",), "4"),
     ],
 )
 def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
@@ -593,6 +640,7 @@ def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
     assert rows(tmp_path / "run")[-1]["train_steps"] == updates
 
 
+@pytest.mark.slow
 def test_train_pqn_writes_its_log(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
@@ -614,12 +662,14 @@ def test_train_pqn_writes_its_log(run, tmp_path):
     assert rows(tmp_path / "run")[-1]["train_steps"] == "32"
 
 
+@pytest.mark.slow
 def test_train_ppo_names_its_agents(run, tmp_path):
     code, _, errors = run("train_ppo", "--config.agent=sac", f"--logdir={tmp_path}")
     assert code == 2
     assert "agent: got 'sac', expected one of 'ppo', 'a2c'" in errors
 
 
+@pytest.mark.slow
 def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
@@ -643,6 +693,7 @@ def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.version_info >= (3, 13), reason="labmaze has no wheel for Python 3.13"
 )
@@ -663,9 +714,8 @@ def test_train_d4pg_on_dm_control(run, tmp_path):
     assert (last["iteration"], last["train_steps"]) == ("10", "10")
 
 
-@pytest.mark.parametrize(
-    "config", ["dmpo", pytest.param("mpo", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("config", ["dmpo", "mpo"])
 def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     code, _, errors = run(
         "train_dmpo",
@@ -684,6 +734,7 @@ def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     assert (last["iteration"], last["train_steps"]) == ("10", "10")
 
 
+@pytest.mark.slow
 def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
     code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
     assert code == 2
@@ -700,6 +751,7 @@ SMALL_OFFLINE = (
 )
 
 
+@pytest.mark.slow
 def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
     data = tmp_path / "data" / "episodes.tfrecord"
     code, output, errors = run(
@@ -724,6 +776,7 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
     assert (tmp_path / "run" / "agent.mp4").exists()
 
 
+@pytest.mark.slow
 def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
     data = tmp_path / "replay.tfrecord"
     flags = ("record", "--replay", f"--logdir={trained[0]}", f"--output={data}")
@@ -782,7 +835,8 @@ def test_an_agent_plays_an_atari_game(run, tmp_path, script, flags):
     assert -21 <= float(rows(tmp_path)[-1]["evaluation_return"]) <= 21
 
 
-@pytest.mark.parametrize("agent", ["iql", pytest.param("cql", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["iql", "cql"])
 def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
     with h5py.File(tmp_path / "main_data.hdf5", "w") as file:
         for name, shape in (
@@ -812,6 +866,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
     assert rows(tmp_path / "run")[-1]["train_steps"] == "4"
 
 
+@pytest.mark.slow
 def test_train_offline_says_how_to_make_the_data(run, tmp_path):
     path = tmp_path / "datasets" / "hopper"
     code, _, errors = run(
@@ -823,6 +878,7 @@ def test_train_offline_says_how_to_make_the_data(run, tmp_path):
     assert "`minari download NAME` fetches one to ~/.minari/datasets/NAME" in errors
 
 
+@pytest.mark.slow
 def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path}",
@@ -871,6 +927,7 @@ SMALL_IMPALA = (
 )
 
 
+@pytest.mark.slow
 def test_train_impala_writes_its_outputs(run, tmp_path):
     arguments = (f"--logdir={tmp_path / 'run'}", "--nofilm", *SMALL_IMPALA)
     code, _, errors = run("train_impala", *arguments)
@@ -937,6 +994,7 @@ def test_train_distributed_trains_and_resumes(run, arguments, tmp_path):
         assert rows(logdir)[-1]["iteration"] == str(length)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -974,6 +1032,7 @@ def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):
     assert "Finished 3 iterations" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "argument", "message"),
     [
@@ -1007,6 +1066,7 @@ def test_an_error_that_shows_late_names_the_setting_without_a_dump(
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_lack_of_memory_says_what_to_lower(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

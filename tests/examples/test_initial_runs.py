@@ -1,4 +1,8 @@
-"""Recurrent PPO from the command line, and runs that begin with another's weights."""
+"""Recurrent PPO from the command line, and runs that begin with another's weights.
+
+`tests/train` has fast tests in `test_recurrent_resume.py` and
+`runs/test_initial_weights.py`.
+"""
 
 import json
 import pathlib
@@ -8,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
 SMALL = (
     "--config.num_envs=2",
     "--config.collect_steps_per_iteration=8",
@@ -59,8 +64,6 @@ def test_the_policy_of_a_recurrent_run_plays(earlier, run):
     assert "2 episodes of CartPole-v1: mean return" in output
 
 
-# tests/train/test_recurrent_resume.py has a fast test.
-@pytest.mark.slow
 def test_a_recurrent_run_resumes(earlier, run, tmp_path):
     logdir = shutil.copytree(earlier, tmp_path / "longer")
     arguments = (*SMALL, f"--logdir={logdir}", "--num_iterations=4")
@@ -96,7 +99,6 @@ def test_a_new_run_begins_with_the_weights(begun):
 
 
 # Of the tests that share the run this one is the last.
-@pytest.mark.slow
 def test_a_new_run_resumes_without_the_earlier_one(begun, run):
     initial_run, _, arguments, _ = begun
     shutil.rmtree(initial_run)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests import processors
 
+pytestmark = pytest.mark.slow
 FEW = (
     "--num_iterations=2",
     "--config.eval_interval=2",
@@ -114,7 +115,6 @@ def test_variables_stay_in_float32(trained):
     assert not {"bfloat16", "float16"} & {*dtypes(variables).values()}
 
 
-@pytest.mark.slow
 @processors.multiplies_in_half_precision
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_losses_are_near_those_in_float32(trained, name):

@@ -30,9 +30,8 @@ def name_of(page):
     return page.__name__.rpartition(".")[2]
 
 
-@pytest.mark.parametrize(
-    "page", [dqn, ppo, pytest.param(sac, marks=pytest.mark.slow)], ids=name_of
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_short_training_learns(page, capsys):
     settings, least = TRAININGS[page]
     page.main(settings)

@@ -27,6 +27,7 @@ def rows_of(logdir):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_it_writes_every_run_with_its_policy_and_a_picture(run, tmp_path):
     logdir = tmp_path / "sweep"
     code, output, errors = run(
@@ -107,6 +108,7 @@ def test_a_killed_sweep_in_processes_goes_on(forks, tmp_path):
         assert config["learning_rate"] == 0.001
 
 
+@pytest.mark.slow
 def test_wrong_settings_are_refused_before_anything_is_made(forks, tmp_path):
     logdir = tmp_path / "sweep"
     code, _, errors = forks.run(

@@ -142,7 +142,7 @@ def test_without_resets_it_is_the_keras_layer(data, kind):
     np.testing.assert_allclose(tf.nest.flatten(state), expected_state, atol=1e-6)
 
 
-@pytest.mark.parametrize("length", [20, 40])
+@pytest.mark.parametrize("length", [20, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_loop_and_its_gradients_equal_single_steps(length):
     rng = np.random.default_rng(2)
     inputs = tf.constant(rng.normal(size=[2, length, FEATURES]), tf.float32)

@@ -23,13 +23,20 @@ def extender(deque, jit_compile, signature=None):
     return extend
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize(
-    ("max_len", "dtype", "shape"),
+    ("jit_compile", "max_len", "dtype", "shape"),
     [
-        *((max_len, tf.float32, ()) for max_len in (1, 3, 4, 10)),
-        (3, tf.int64, ()),
-        (3, tf.float32, (2, 1)),
+        *((False, max_len, tf.float32, ()) for max_len in (1, 3, 4, 10)),
+        (False, 3, tf.int64, ()),
+        (False, 3, tf.float32, (2, 1)),
+        (True, 3, tf.float32, (2, 1)),
+        *(
+            pytest.param(True, *case, marks=pytest.mark.slow)
+            for case in (
+                *((max_len, tf.float32, ()) for max_len in (1, 3, 4, 10)),
+                (3, tf.int64, ()),
+            )
+        ),
     ],
 )
 def test_the_latest_chosen_values_are_held(max_len, dtype, shape, jit_compile):

@@ -93,6 +93,7 @@ def test_greedy_policy_takes_the_mean(greedy):
     )
 
 
+@pytest.mark.slow
 def test_greedy_policy_acts_alike_when_saved(greedy, tmp_path):
     time_step = ts.restart(OBSERVATIONS, batch_size=3)
     policy = policies.ActorPolicy(ts.time_step_spec(OBSERVATION), ACTION, greedy)

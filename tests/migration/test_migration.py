@@ -11,7 +11,19 @@ import pytest
 SCRIPTS = sorted((pathlib.Path(__file__).parent / "scripts").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+# Each call of these is in the other scripts, or has tests of its own.
+SLOW = {"checkpointing", "ppo_learner", "reinforce", "sac_learner"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            script, marks=[pytest.mark.slow] * (script.stem in SLOW), id=script.stem
+        )
+        for script in SCRIPTS
+    ],
+)
 def test_a_script_runs_after_renaming_the_package(script):
     source = script.read_text()
     assert "tfrl" not in source

@@ -115,6 +115,7 @@ def test_the_graph_holds_one_argmax_and_nothing_random_or_clipped():
     assert types <= {"Placeholder", "Const", "ArgMax", "Identity"}
 
 
+@pytest.mark.slow
 def test_q_networks_and_their_greedy_policies_never_import_tfp():
     code = """
 import sys

@@ -189,6 +189,7 @@ def test_a_checkpoint_holds_the_ou_noise(tmp_path):
     np.testing.assert_array_equal(resumed.action(step(2)).action["a"], expected)
 
 
+@pytest.mark.slow
 def test_saved_ou_noise_goes_on(tmp_path):
     policy_saver.PolicySaver(ou(), seed=4).save(str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))

@@ -150,6 +150,7 @@ def test_a_saved_policy_acts_with_its_state_as_the_live_one(kind, tmp_path):
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.slow
 @list_and_tuple_states
 def test_a_saved_policy_can_be_evaluated_and_acts_in_python(kind, tmp_path):
     policy = GreedyPolicy(make(kind))

@@ -140,6 +140,7 @@ def test_log_probabilities_are_those_of_the_distribution(actor_policy):
         )
 
 
+@pytest.mark.slow
 def test_plain_and_compiled_actions_are_the_same(actor_policy):
     policy = StateDependentNoisePolicy(actor_policy, sample_freq=2)
     steps = [
@@ -152,6 +153,7 @@ def test_plain_and_compiled_actions_are_the_same(actor_policy):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_greedy_policy_is_saved_without_noise(actor_policy, tmp_path):
     noisy = GreedyPolicy(StateDependentNoisePolicy(actor_policy))
     expected = GreedyPolicy(actor_policy).action(at([MID] * 2)).action

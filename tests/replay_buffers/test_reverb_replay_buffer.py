@@ -221,6 +221,7 @@ def test_preprocessing_is_of_whole_sequences_before_they_are_cut(make_buffer):
         assert (data["frame"].numpy()[:, 0] % 100 == 3).all()
 
 
+@pytest.mark.slow
 def test_autograph_converts_the_functions_of_the_caller_alone(make_buffer, monkeypatch):
     buffer = make_buffer()
     write_fours(buffer, 3)
@@ -478,6 +479,7 @@ def test_get_next_is_not_supported(make_buffer):
         make_buffer().get_next()
 
 
+@pytest.mark.slow
 def test_datasets_of_ones_own(make_buffer):
     buffer = make_buffer()
     write_fours(buffer, 4)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import pairs
 from tfrl.replay_buffers import PrioritizedBufferInfo, TFPrioritizedReplayBuffer
 
 ID_SPEC = tf.TensorSpec([], tf.int64, "id")
@@ -50,6 +51,8 @@ def test_probabilities_are_priorities_to_the_power_of_alpha():
     assert set(told) == set(expected)
     for frame, root in expected.items():
         assert told[frame] == pytest.approx(root / 15.5, rel=1e-6)
+    squares = sum(root**2 for root in expected.values())
+    assert float(buffer.priority_evenness()) == pytest.approx(15.5**2 / 6 / squares)
 
 
 def test_samples_are_as_frequent_as_their_probabilities():
@@ -180,8 +183,9 @@ def test_the_exponent_of_the_weights_may_be_a_schedule_of_a_step():
         _filled(1, 4, importance_exponent=anneal)
 
 
-@pytest.mark.parametrize("kind", ["variable", "callable"])
-@pytest.mark.parametrize("way", ["sample", "dataset"])
+@pytest.mark.parametrize(
+    ("kind", "way"), pairs(["variable", "callable"], ["sample", "dataset"])
+)
 def test_the_exponent_of_the_weights_may_change_in_time(kind, way):
     beta = tf.Variable(0.0)
     buffer = _filled(
@@ -349,7 +353,7 @@ def test_clear_forgets_frames_and_priorities():
     )
 
 
-@pytest.mark.parametrize("seed", [1, None])
+@pytest.mark.parametrize("seed", [1, pytest.param(None, marks=pytest.mark.slow)])
 def test_the_same_seed_gives_the_same_samples(seed):
     first, again, other = (_filled(2, 50, 40, seed=s) for s in (1, 1, 2))
     samples = [tf.nest.flatten(b.sample(8, seed=seed)) for b in (first, again)]
@@ -393,7 +397,9 @@ def test_a_restored_buffer_continues_bit_for_bit(tmp_path):
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_adding_drawing_and_updating_in_one_graph_loop(jit_compile):
     """Frames that were drawn get the priority 0: each is drawn once, as it enters."""
     buffer = _filled(1, 4, epsilon=0.0, seed=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import pairs
 from tfrl.replay_buffers import BufferInfo, Table, TFUniformReplayBuffer
 
 ID_SPEC = tf.TensorSpec([], tf.int64, "id")
@@ -215,8 +216,9 @@ def test_unstacked_samples_are_a_tuple_of_steps():
     assert [x.shape for x in single] == [[], [], []]
 
 
-@pytest.mark.parametrize("num_steps", [1, 2, 3, 4])
-@pytest.mark.parametrize("frames", [4, 5, 6, 7, 8, 9, 10, 11])
+@pytest.mark.parametrize(
+    ("num_steps", "frames"), pairs([1, 2, 3, 4], [4, 5, 6, 7, 8, 9, 10, 11])
+)
 def test_samples_are_exactly_the_windows_that_do_not_cross_the_seam(num_steps, frames):
     buffer = _filled(2, 4, frames, seed=1)
     items, info = buffer.sample(400, num_steps)

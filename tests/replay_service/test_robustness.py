@@ -28,13 +28,14 @@ def test_faults_are_found():
     assert len(findings.faults()) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "pair"),
     [
         pytest.param(0.07, None, id="plain"),
-        pytest.param(0.07, PAIR, id="tls", marks=pytest.mark.slow),
-        pytest.param(1.0, None, id="plain, in full", marks=pytest.mark.slow),
-        pytest.param(1.0, PAIR, id="tls, in full", marks=pytest.mark.slow),
+        pytest.param(0.07, PAIR, id="tls"),
+        pytest.param(1.0, None, id="plain, in full"),
+        pytest.param(1.0, PAIR, id="tls, in full"),
     ],
 )
 def test_no_flood_fills_a_server_or_stops_the_others(share, pair):

@@ -85,6 +85,7 @@ print([m for m in ("tfrl", "tensorflow_probability") if m in sys.modules])
     return json.loads(values)
 
 
+@pytest.mark.slow
 def test_a_layer_returns_the_same_elsewhere(elsewhere, made):
     np.testing.assert_allclose(elsewhere["dense"], made["dense"](INPUTS), rtol=1e-6)
 

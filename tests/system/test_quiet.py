@@ -30,6 +30,7 @@ def run(code, *path, **environment):
     )
 
 
+@pytest.mark.slow
 def test_importing_tfrl_makes_tensorflow_quiet_and_touches_no_device():
     result = run(
         "import importlib.util, os, sys, tfrl\n"

@@ -179,6 +179,7 @@ NATIVE = "native, three, two steps, two updates"
 # These take longest, or show what others show, too.
 SLOW = (
     "native",
+    "native, three, two steps, two updates",
     "native, prioritized",
     "native, prioritized, two updates",
     "native, recurrent",

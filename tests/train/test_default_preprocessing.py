@@ -114,9 +114,8 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["dictionary", pytest.param("tuple", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dictionary", "tuple"])
 def test_a_run_resumes_and_its_saved_policy_acts_alike(name, tmp_path):
     whole, after = (make_loop(ENVIRONMENTS[name]()) for _ in range(2))
     first = [v.numpy() for v in whole.agent.variables()]

@@ -59,6 +59,7 @@ def compared(run):
     return run_agents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_slow(AGENTS, fast=FAST))
 def test_the_halves_of_a_batch_give_the_weights_of_one_device(compared, name):
     found = compared(name in FAST)[name]
@@ -68,6 +69,7 @@ def test_the_halves_of_a_batch_give_the_weights_of_one_device(compared, name):
     assert found["scalars"] < 1e-4
 
 
+@pytest.mark.slow
 @TRAINED
 def test_two_replicas_learn_what_one_device_learns(result):
     assert result["difference"] < 1e-5
@@ -75,11 +77,13 @@ def test_two_replicas_learn_what_one_device_learns(result):
     assert result["train_steps"] == [5, 5]
 
 
+@pytest.mark.slow
 @TRAINED
 def test_the_replicas_stay_equal(result):
     assert result["between_replicas"] == 0
 
 
+@pytest.mark.slow
 @TRAINED
 def test_losses_are_averaged_and_examples_put_together(result):
     alone, shared = result["losses"]
@@ -87,6 +91,7 @@ def test_losses_are_averaged_and_examples_put_together(result):
     assert result["td_errors"] < 1e-4
 
 
+@pytest.mark.slow
 @TRAINED
 def test_each_replica_is_traced_once(result):
     assert result["traces"] == 2
@@ -106,6 +111,7 @@ def test_the_learner_of_ppo_divides_minibatches_among_the_replicas(printed):
     assert shared == pytest.approx(alone, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
     refusals = results["refusals"]
     for part, name in (
@@ -119,6 +125,7 @@ def test_parts_from_outside_of_the_scope_are_refused_by_name(results):
         ), refusals[part]
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_clips_is_refused(results):
     assert re.match(
         r"optimizer 'sgd_?\d*': got clipnorm=1\.0 with several replicas",
@@ -126,6 +133,7 @@ def test_an_optimizer_that_clips_is_refused(results):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keras", "v1"])
 def test_the_mean_of_the_gradients_is_clipped(results, kind):
     # The mean of 1 and 5, clipped to 2, times the rate 0.1. The mean of the clipped
@@ -133,15 +141,18 @@ def test_the_mean_of_the_gradients_is_clipped(results, kind):
     assert results["updated"][kind] == pytest.approx([0.8, 0.8], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_replicas_is_one_of_a_device(results):
     # As far from one that was trained on one device as the replicas are.
     assert results["restored"] == results["dqn"]["difference"]
 
 
+@pytest.mark.slow
 def test_a_policy_from_the_scope_acts_outside_of_it(results):
     assert results["action"] == [2]
 
 
+@pytest.mark.slow
 def test_the_examples_of_a_batch_get_the_numbers_of_one_device(results):
     examples, shared, _ = results["numbers"]["alone"]
     for drawn in results["numbers"]["shared"]:  # Of a static and a dynamic shape.
@@ -150,6 +161,7 @@ def test_the_examples_of_a_batch_get_the_numbers_of_one_device(results):
         assert drawn[1] == [shared, shared]
 
 
+@pytest.mark.slow
 def test_seeds_of_replicas_differ(results):
     for _, _, seeds in results["numbers"]["shared"]:
         assert len({*map(tuple, seeds), (1, 2)}) == 3

@@ -75,8 +75,8 @@ def trace_of(loop):
 @pytest.mark.parametrize(
     ("kind", "sampling"),
     [
-        (TFUniformReplayBuffer, "dataset"),
         (TFPrioritizedReplayBuffer, "variables"),
+        pytest.param(TFUniformReplayBuffer, "dataset", marks=pytest.mark.slow),
         pytest.param(TFUniformReplayBuffer, "variables", marks=pytest.mark.slow),
         pytest.param(TFPrioritizedReplayBuffer, "dataset", marks=pytest.mark.slow),
     ],
@@ -114,7 +114,9 @@ def test_the_pipeline_of_a_buffer(dqn_agent):
     assert falling_back(trace.get_concrete_function()) == {**MESSAGES, **PIPELINE}
 
 
-@pytest.mark.parametrize("has_baseline", [False, True])
+@pytest.mark.parametrize(
+    "has_baseline", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_reinforce(environment, has_baseline):
     value_network = ValueNetwork(environment.observation_spec(), fc_layer_params=())
     agent = ReinforceAgent(
@@ -285,6 +287,7 @@ MOST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOST)
 def test_few_tensors_of_an_iteration_cross(loops, name):
     found = loops[name]["others"]

@@ -67,15 +67,17 @@ NAMES = [
     for name, kind in every_agent.KINDS.items()
     if not kind.without_td_error and not kind.without_weights
 ]
+FAST = ("DqnAgent", TFUniformReplayBuffer, False)
 CASES = [
-    ("DqnAgent", TFUniformReplayBuffer, True),
+    FAST,
     *(
         pytest.param(*case, marks=pytest.mark.slow)
-        for name in NAMES
-        for case in (
-            (name, TFPrioritizedReplayBuffer, True),
-            (name, TFUniformReplayBuffer, False),
-        )
+        for case in [
+            ("DqnAgent", TFUniformReplayBuffer, True),
+            *((name, TFPrioritizedReplayBuffer, True) for name in NAMES),
+            *((name, TFUniformReplayBuffer, False) for name in NAMES),
+        ]
+        if case != FAST
     ),
 ]
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests import int32_handles
 from tests.agents.every_agent import KINDS
+from tests.pairs import some_slow
 from tfrl import train
 from tfrl.drivers import dynamic_episode_driver, dynamic_step_driver
 from tfrl.environments import native, random_tf_environment
@@ -182,16 +183,19 @@ def episode_driver():
 
 @pytest.mark.parametrize(
     "make",
-    [
-        off_policy_loop,
-        on_policy_loop,
-        dataset_loop,
-        offline_loop,
-        episodic_loop,
-        sweep,
-        evaluation,
-        episode_driver,
-    ],
+    some_slow(
+        [
+            off_policy_loop,
+            on_policy_loop,
+            dataset_loop,
+            offline_loop,
+            episodic_loop,
+            sweep,
+            evaluation,
+            episode_driver,
+        ],
+        fast=[off_policy_loop, on_policy_loop, episodic_loop, evaluation],
+    ),
 )
 def test_of_what_trains_and_evaluates(make, made):
     make()

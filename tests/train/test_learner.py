@@ -326,6 +326,7 @@ def test_experience_moves_the_statistics_of_normalizers(tmp_path, is_on, use_kwa
     np.testing.assert_allclose(means, seen.mean(0), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_a_loop_collects_moves_the_statistics_in_the_learner(tmp_path):
     """A replayed frame counts each time."""
     environment = native.load("CartPole-v1", batch_size=2, seed=1)

@@ -103,7 +103,7 @@ LOOPS = pytest.mark.parametrize(
             {"sampling": "variables", "collect_steps_per_iteration": 2},
             marks=pytest.mark.slow,
         ),
-        (OffPolicyLoop, {"jit_compile": True}),
+        pytest.param(OffPolicyLoop, {"jit_compile": True}, marks=pytest.mark.slow),
         (EpisodicLoop, {}),
     ],
 )
@@ -154,7 +154,11 @@ def test_the_loss_is_the_mean_over_all_calls(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "arguments"),
-    [(OffPolicyLoop, {}), (OffPolicyLoop, {"jit_compile": True}), (EpisodicLoop, {})],
+    [
+        (OffPolicyLoop, {}),
+        (OffPolicyLoop, {"jit_compile": True}),
+        pytest.param(EpisodicLoop, {}, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupt_ends_a_long_run_and_the_loop_goes_on(kind, arguments):
     loop = make_loop(kind, (400,), **arguments)
@@ -172,6 +176,7 @@ def test_an_interrupt_ends_a_long_run_and_the_loop_goes_on(kind, arguments):
     assert info == other.info() or np.isnan(info.loss)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_initial_collection_which_goes_on(tmp_path, monkeypatch):
     """In the same loop, and in another one that restores its checkpoint."""
     monkeypatch.setattr(
@@ -217,6 +222,7 @@ def started(forks, *arguments):
             os.kill(fork.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["loop"], ["loop", "compiled"]])
 def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments, forks):
     # XLA runs a compiled loop, and so the step, on the main thread or on another one.
@@ -230,6 +236,7 @@ def test_two_interrupts_end_a_loop_whose_environment_hangs(arguments, forks):
         assert ended.code == 130
 
 
+@pytest.mark.slow
 def test_two_terminations_end_a_run_and_its_worker(forks):
     with started(forks, "run") as (fork, worker):
         assert worker != fork.pid

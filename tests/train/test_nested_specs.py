@@ -193,6 +193,7 @@ def changed(before, agent):
     )
 
 
+@pytest.mark.slow
 def test_tutorial_loop_of_reinforce(environment, reinforce):
     replay_buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(
         reinforce.collect_data_spec, environment.batch_size, max_length=20
@@ -212,6 +213,7 @@ def test_tutorial_loop_of_reinforce(environment, reinforce):
     assert changed(before, reinforce)
 
 
+@pytest.mark.slow
 def test_episodic_loop():
     environment = tf_py_environment.TFPyEnvironment(Nested())
     agent = make_reinforce(environment)
@@ -243,6 +245,7 @@ def test_episodic_replay(environment, reinforce):
     tf.nest.assert_same_structure(episodes, reinforce.collect_data_spec)
 
 
+@pytest.mark.slow
 def test_saved_policy_acts_as_the_policy(environment, reinforce, tmp_path):
     policy_saver.PolicySaver(reinforce.policy, batch_size=None).save(str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
@@ -363,6 +366,7 @@ def test_off_policy_loop_under_a_mask(kind, exploration):
     assert changed(before, agent)
 
 
+@pytest.mark.slow
 def test_saved_policy_keeps_to_the_mask(tmp_path):
     environment = tf_py_environment.TFPyEnvironment(Masked())
     agent = make_dqn(environment)

@@ -123,6 +123,7 @@ def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_restored_loop_goes_on_bit_for_bit(plain, tmp_path):
     loop, *_ = plain
     path = tf.train.Checkpoint(**loop.checkpoint_items()).write(str(tmp_path / "loop"))
@@ -141,6 +142,7 @@ def test_a_reward_normalizer_of_other_environments_is_refused():
         make_loop(reward_batch=3)
 
 
+@pytest.mark.slow
 def test_an_episodic_loop_trains_with_the_statistics_of_acting():
     environment = tf_py_environment.TFPyEnvironment(testing.RecallEnvironment())
     specs = environment.observation_spec(), environment.action_spec()

@@ -198,6 +198,7 @@ def test_initial_actions_fill_the_range_and_later_ones_stay_inside(plain):
     assert len(np.unique(later)) == later.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTINUOUS, indirect=True)
 def test_a_loop_restored_before_its_first_call_goes_on_bit_for_bit(
     name, plain, tmp_path

@@ -287,6 +287,7 @@ def test_the_ratios_of_a_recurrent_agent_start_at_one():
     )
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
     whole = {
         "num_epochs": 2,

@@ -123,7 +123,8 @@ def make_off_policy_loop(make_buffer, **kwargs):
 
 
 @pytest.mark.parametrize(
-    ("sampling", "answer"), [("dataset", "id"), ("variables", "op")]
+    ("sampling", "answer"),
+    [("dataset", "id"), pytest.param("variables", "op", marks=pytest.mark.slow)],
 )
 def test_an_off_policy_loop_trains_from_it(sampling, answer):
     loop = make_off_policy_loop(
@@ -138,6 +139,7 @@ def test_an_off_policy_loop_trains_from_it(sampling, answer):
     assert any((a != b).any() for a, b in zip(after, before, strict=True))
 
 
+@pytest.mark.slow
 def test_a_compiled_off_policy_loop_trains_from_it():
     loop = make_off_policy_loop(CompiledRing, jit_compile=True)
     info = loop.run(40)
@@ -165,10 +167,8 @@ def test_a_max_length_below_an_examples_is_refused():
         )
 
 
-@pytest.mark.parametrize(
-    ("kind", "jit_compile"),
-    [(Ring, False), pytest.param(CompiledRing, True, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "jit_compile"), [(Ring, False), (CompiledRing, True)])
 def test_an_episodic_loop_trains_from_it(kind, jit_compile):
     environment = native.load("CartPole-v1", seed=0)
     agent = reinforce_agent.ReinforceAgent(
@@ -196,6 +196,7 @@ def test_an_episodic_loop_trains_from_it(kind, jit_compile):
     assert np.isfinite(info.loss)
 
 
+@pytest.mark.slow
 def test_a_run_saves_and_resumes_it(tmp_path):
     def make_run():
         directory = run_directory.RunDirectory(tmp_path, {})

@@ -182,6 +182,7 @@ def sequences(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_the_kl_penalty_is_adapted_once_a_run(setup, sequences):
     """The policy moves less than its target in each of two runs."""
     for made in (setup, sequences):

@@ -50,6 +50,7 @@ def compiled():
     return make_loop(jit_compile=True)
 
 
+@pytest.mark.slow
 def test_it_learns_to_balance_the_pole(compiled):
     # A random policy balances it for 22 steps.
     assert compiled.run(3).train_steps == 3 * 4 * 4

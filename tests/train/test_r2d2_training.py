@@ -102,6 +102,7 @@ def test_the_states_of_the_agents_own_steps_are_stored(plain):
     np.testing.assert_array_equal(is_zero[:, own], is_first[:, own])
 
 
+@pytest.mark.slow
 def test_it_is_resumed_bit_for_bit(plain, tmp_path):
     whole = plain
     path = tf.train.Checkpoint(**whole.checkpoint_items()).write(str(tmp_path / "c"))

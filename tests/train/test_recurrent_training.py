@@ -155,6 +155,7 @@ def test_dqn_over_five_seeds_in_a_longer_maze():
     assert max(without) < 0.65
 
 
+@pytest.mark.slow
 def test_recurrent_reinforce_remembers_the_cue():
     env = TFPyEnvironment(TMaze(length=3, seed=0))
     observation, action = env.observation_spec(), env.action_spec()

@@ -104,6 +104,7 @@ def kill(buffer):
     os.kill(buffer.local_server._process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_off_policy_loop_tells_that_its_server_has_died(tmp_path):
     loop, buffer = make_dqn_loop(tmp_path)
     loop.run(1)
@@ -118,6 +119,7 @@ def test_no_compiled_program_calls_a_server(tmp_path):
         make_dqn_loop(tmp_path, jit_compile=True)
 
 
+@pytest.mark.slow
 def test_episodic_loop_trains_with_the_episodes_in_a_queue():
     environment = make_environment()
     agent = reinforce_agent.ReinforceAgent(

@@ -75,7 +75,7 @@ def episodic_loop():
             id="prioritized",
             marks=pytest.mark.slow,
         ),
-        pytest.param(episodic_loop, id="episodic"),
+        pytest.param(episodic_loop, id="episodic", marks=pytest.mark.slow),
     ],
 )
 def test_a_thousand_iterations_add_no_trace_and_no_memory(make):

@@ -24,6 +24,7 @@ from tfrl.replay_buffers import (
 )
 from tfrl.specs import tensor_spec
 from tfrl.system import directory_lock, file_lock
+from tfrl.train.sweeps import members
 from tfrl.utils import common, variables
 
 ITERATIONS = 30
@@ -161,12 +162,12 @@ def run_alone(run):
 
 
 @functools.cache
-def trained_alone(*arguments):
+def trained_alone(*arguments, calls=(12, 12, 6)):
     """A loop that has what another one, which is traced, has done in its place."""
     loop, trainer = make_swept_loop(*arguments), traced_loop()
     with tempfile.TemporaryDirectory() as folder:
         copy(loop, trainer, folder)
-        losses = [trainer.run(number).loss for number in (12, 12, 6)]
+        losses = [trainer.run(number).loss for number in calls]
         copy(trainer, loop, folder)
     return loop, losses
 
@@ -190,6 +191,44 @@ def copy(source, target, folder):
 @pytest.mark.parametrize("run", WHOLE)
 def test_each_run_is_what_the_loop_comes_to_alone(result, run):
     assert_as_alone(result, run, run_alone(run)[0])
+
+
+@pytest.mark.slow
+def test_a_run_that_takes_anothers_place_is_what_it_comes_to_alone():
+    """With counters of its own; the run beside it goes on."""
+    first, other = ({k: v[run] for k, v in SWEPT.items()} for run in (0, 3))
+    runs = members.Members(
+        make_swept_loop,
+        [SEEDS[1], SEEDS[0]],
+        {name: [SWEPT[name][1], SWEPT[name][0]] for name in SWEPT},
+        num_eval_episodes=3,
+        num_threads=1,
+    )
+    runs.start()
+    runs.advance(12)
+    runs.replace({0: (SEEDS[3], other)})
+    losses = [runs.advance(number)[0] for number in (12, 12, 6)]
+    alone, alone_losses = run_alone(3)
+    np.testing.assert_allclose([loss[0] for loss in losses], alone_losses, rtol=1e-4)
+    assert_holds(runs, 0, alone)
+    longer, longer_losses = trained_alone(
+        SEEDS[0], *first.values(), calls=(12, 12, 12, 6)
+    )
+    np.testing.assert_allclose(
+        [loss[1] for loss in losses], longer_losses[1:], rtol=1e-4
+    )
+    assert_holds(runs, 1, longer)
+
+
+def assert_holds(runs, run, alone):
+    """Compares what the runs hold with a loop: agent, buffer and environment."""
+    for variable, values in zip(runs.variables, runs.final_values(), strict=True):
+        variable.assign(values[run])
+    for found, expected in zip(
+        held_variables(runs.loop), held_variables(alone), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    assert runs.loop.info().environment_steps == alone.info().environment_steps
 
 
 def test_a_run_that_loses_its_weights_shows(result):
@@ -257,6 +296,7 @@ def test_a_restored_run_goes_on(result):
     assert result.restore(0).iteration == ITERATIONS
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_to_the_numbers_of_one_without_a_pause(
     result, checkpoints, tmp_path
 ):
@@ -573,6 +613,7 @@ def test_another_kind_of_loop_is_refused():
         sweep(make_episodic_loop)
 
 
+@pytest.mark.slow
 def test_a_variable_that_all_runs_would_share_is_refused_by_name():
     counter = tf.Variable(0.0, name="my_counter")
     observers = [lambda trajectory: counter.assign_add(trajectory.reward[0])]

@@ -99,6 +99,7 @@ def test_further_functions_are_saved(saved):
     assert float(loaded.double(tf.constant(4.0))) == 8.0
 
 
+@pytest.mark.slow
 def test_a_second_trigger_keeps_whole_policies_and_replaces_damaged_ones(saved, agent):
     damaged = saved.folder / "collect_policy" / "saved_model.pb"
     whole = saved.folder / "greedy_policy" / "saved_model.pb"

@@ -116,7 +116,9 @@ SLOW_IF_COMPILED = pytest.mark.parametrize(
 
 
 @SLOW_IF_COMPILED
-@pytest.mark.parametrize("length", [5, 37, pytest.param(149, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "length", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (37, 149))]
+)
 def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
     """Also if they fill what a compiled loop trains on.
 
@@ -185,6 +187,7 @@ class Unlimited(replay_buffer.ReplayBuffer):
         return self._ring.clear()
 
 
+@pytest.mark.slow
 def test_a_buffer_without_a_limit_gets_the_last_observation_as_a_frame():
     loop = make_loop([limited(5)], episodes=2, make_buffer=Unlimited, own=True)
     assert loss_of(loop) == TRUNCATED
@@ -258,6 +261,7 @@ def trained_with(environments, **arguments):
     return SEEN[0]
 
 
+@pytest.mark.slow
 def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
     arrays = trained_with([limited(2), terminating(2), terminating(1)])
     step_type, next_step_type, observation = arrays
@@ -269,7 +273,10 @@ def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
 
 @pytest.mark.parametrize(
     ("make_environment", "agent"),
-    [(terminating, {}), (limited, {"value_network": None})],
+    [
+        (terminating, {}),
+        pytest.param(limited, {"value_network": None}, marks=pytest.mark.slow),
+    ],
 )
 def test_nothing_follows_it_if_nothing_is_bootstrapped(make_environment, agent):
     environments = [make_environment(2) for _ in range(3)]

@@ -14,7 +14,9 @@ from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.trajectories import time_step as ts
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+@pytest.mark.parametrize(
+    "sampling", ["dataset", pytest.param("variables", marks=pytest.mark.slow)]
+)
 def test_members_fill_columns_of_their_own_and_are_all_counted(sampling):
     py_environment = vector_py_environment.load("CartPole-v1", 3)
     py_environment.seed(0)

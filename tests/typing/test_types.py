@@ -177,6 +177,7 @@ follow_imports = silent
 """
 
 
+@pytest.mark.slow
 def test_a_strict_type_checker_knows_the_fields_of_steps(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "script.py").write_text(USERS_SCRIPT)

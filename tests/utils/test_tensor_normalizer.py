@@ -61,7 +61,9 @@ def test_an_empty_set_adds_nothing():
 # The whole history
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("mean", "stddev"), [(0, 1), (1e4, 1), (1e6, 1), (-1e7, 100)])
 def test_moments_in_float32_hold_for_large_means(mean, stddev, jit_compile):
     data = batches(mean, stddev)
@@ -154,7 +156,9 @@ def test_history_is_kept_in_float64_for_float64():
     assert normalizer.normalize(tf.zeros([3], tf.float64)).dtype == tf.float64
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_uneven_batches_with_masks_give_the_moments_of_what_counts(jit_compile):
     rng = np.random.default_rng(4)
     spec = {"a": tf.TensorSpec([2]), "b": tf.TensorSpec([])}
@@ -223,7 +227,9 @@ def test_masked_entries_are_left_out_of_moving_averages():
     np.testing.assert_allclose(normalizer.variables, [0.3, 1.9], rtol=1e-6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_moving_averages_reach_a_large_mean_by_small_steps(jit_compile):
     normalizer = EMATensorNormalizer(tf.TensorSpec([]), norm_update_rate=0.001)
     normalizer.variables[0].assign(1e6)

@@ -11,6 +11,7 @@ from tfrl import losses
 from tfrl.agents import (
     checks,
     critics,
+    measures,
     options,
     tf_agent,
     transitions,
@@ -133,18 +134,36 @@ class ActorCriticAgent(tf_agent.TFAgent):
         return self._part("actor", loss, [self._actor_network], optimizer, **kwargs)
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and the scalars of `_measure_losses`.
+        """Returns `q_value`, `td_error`, and the scalars of `_measure_losses`.
 
-        `q_value` is the mean of `_q_values`, and `td_error` the mean size of the TD
-        errors.
+        `q_value` is the mean of `_q_values`, `td_error` the mean size of the TD errors,
+        and `explained_variance` the share of the targets' variance that the values
+        explain.
         """
         extra = self._loss_of_parts(batch).extra
         valid = batch.data.valid
+        q_values = self._q_values(batch.data.time_step, batch.data.action)
         return {
-            "q_value": losses.masked_mean(self._q_values(batch.data), valid),
+            "q_value": losses.masked_mean(q_values, valid),
             "td_error": losses.masked_mean(tf.abs(extra.td_error), valid),
+            "explained_variance": losses.explained_variance(
+                q_values, q_values + extra.td_error, valid
+            ),
+            **self._actions_now(batch.data),
             **self._measure_losses(batch, extra),
         }
+
+    def _actions_now(self, data: transitions.Transitions) -> dict[str, tf.Tensor]:
+        """Returns `measures.of_actions` of the policy; nothing if it has memory."""
+        if self._recurrent:
+            return {}
+        actions = self.policy.action(data.time_step, seed=(0, 0)).action
+        counts = tf.cast(data.valid, tf.float32)
+        return measures.of_actions(actions, self.action_spec, counts)
+
+    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        action = self.policy.action(time_step, seed=(0, 0)).action
+        return self._q_values(time_step, action)
 
     def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
         """Returns further scalars of a batch for the log.
@@ -156,10 +175,10 @@ class ActorCriticAgent(tf_agent.TFAgent):
         del batch, extra
         return {}
 
-    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
-        """Returns the first critic's values of the actions taken, for the log."""
-        time_step = self._embedding.trained(data.time_step, training=False)
-        return critics.values(self._critic_networks[0], time_step, data.action)
+    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        """Returns the first critic's values of actions, for the log."""
+        embedded = self._embedding.trained(time_step, training=False)
+        return critics.values(self._critic_networks[0], embedded, action)
 
     def _check_critic(self, critic: Any) -> None:
         """Raises a ValueError unless the agent takes the critic's output."""
@@ -176,5 +195,5 @@ class DistributionalCritics(ActorCriticAgent):
     def _check_critic(self, critic: Any) -> None:
         checks.check_gives_discrete_values(critic)
 
-    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
-        return super()._q_values(data).mean()
+    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        return super()._q_values(time_step, action).mean()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
-from tfrl.agents import checks, data_converter, normalization, updates
+from tfrl.agents import checks, data_converter, measures, normalization, updates
 from tfrl.agents.checks import check_finite, check_finite_gradients
 from tfrl.compilation import context, conversion, convolutions
 from tfrl.policies import tf_policy
@@ -271,23 +271,89 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           experience: See `train`; None leaves out the numbers that need a batch.
 
         Returns:
-          Scalars: `learning_rate`, also `<label>_learning_rate` for each part but the
-          critics if there are several parts, and numbers of the algorithm, some of them
-          computed from the batch.
+          Scalars: `learning_rate` and `gradient_norm`, before clipping, also
+          `<label>_learning_rate` and `<label>_gradient_norm` for each part but the
+          critics if there are several parts; `dormant_units`, the share of hidden units
+          that hardly ever differ from 0, and `dormant_layer`, the largest share of a
+          layer's; the numbers of `measures.of_experience`; and
+          numbers of the algorithm.
         """
         numbers = {}
         for part in self._parts:
-            is_main = part.label == "critic" or len(self._parts) == 1
             rate = part.optimizer.learning_rate()
             if rate is not None:
-                prefix = "" if is_main else f"{part.label}_"
-                numbers[f"{prefix}learning_rate"] = rate
+                numbers[f"{self._prefix_of(part)}learning_rate"] = rate
         numbers |= self._log_values()
         if experience is None or not self._parts:
             return numbers
         experience = self._normalizers.normalize_rewards(experience)
+        numbers |= measures.of_experience(
+            experience, self.action_spec, self._reward_factor()
+        )
         with tf.summary.record_if(False):
-            return numbers | self._measure(self._batch(experience, None, False))
+            batch = self._batch(experience, None, False)
+            return numbers | self._measure_parts(batch) | self._measure(batch)
+
+    def _measure_parts(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
+        """Returns the norm of each part's gradient, and the share of dormant units."""
+        numbers, details = {}, dict(batch.details)
+        units = measures.Units()
+        with units.recorded([m for part in self._parts for m in part.trained]):
+            for part, own in self._in_turn(batch):
+                norm, new = part.gradient_norm(own._replace(details=dict(details)))
+                numbers[f"{self._prefix_of(part)}gradient_norm"] = norm
+                details |= new
+        return numbers | units.dormant()
+
+    def _prefix_of(self, part: updates.Part) -> str:
+        """Returns what the log writes before a part's numbers."""
+        is_main = part.label == "critic" or len(self._parts) == 1
+        return "" if is_main else f"{part.label}_"
+
+    def weights_by_name(self) -> dict[str, list[tf.Variable]]:
+        """Returns the trained weights, and the targets' weights if there are any.
+
+        A log shows how far they move. The names are `weights`, `<label>_weights` as in
+        `diagnose`, and `target_weights`.
+        """
+        found = {
+            f"{self._prefix_of(part)}weights": part.trained_variables()
+            for part in self._parts
+        }
+        targets = [v for _, target in self._target_pairs for v in target.variables]
+        return found | ({"target_weights": targets} if targets else {})
+
+    def predicted_returns(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        """Returns the discounted returns that the agent's values predict, `[B]`.
+
+        They are in the units of the environment's rewards, for the policy that learns
+        greedily from them. None for an agent without values, or with memory.
+
+        Args:
+          time_step: Time steps `[B, ...]`.
+        """
+        if tf.nest.flatten(self.collect_policy.policy_state_spec):
+            return None
+        values = self._state_values(time_step)
+        if values is None:
+            return None
+        factor = tf.cast(self._reward_factor(), tf.float32)
+        if self.reward_normalizer is not None:
+            factor *= self.reward_normalizer.scale()
+        return tf.cast(values, tf.float32) / factor
+
+    def discount_factor(self) -> Any:
+        """Returns gamma, the discount of a step in the values; 1 without values."""
+        return getattr(self, "_gamma", 1.0)
+
+    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        """Returns the values of time steps in the losses' units, `[B]`, or None."""
+        del time_step
+        return None
+
+    def _reward_factor(self) -> Any:
+        """Returns the factor of the rewards in the losses."""
+        return getattr(self, "_reward_scale_factor", 1.0)
 
     def _checked(self, loss_info: Any) -> LossInfo:
         if not isinstance(loss_info, LossInfo):

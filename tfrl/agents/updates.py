@@ -54,6 +54,7 @@ class Part(tf.Module):
       period: The number of train steps between updates; None updates in each.
       after: A function to call after each update, or None.
       counts: Whether the agent's loss includes the loss of this part.
+      trained: The networks, or modules, whose trainable variables are updated.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Part(tf.Module):
         self.label = label
         self.loss = loss
         self.counts = counts
-        self._trained = list(trained)
+        self.trained = list(trained)
         self.optimizer = optimizers.OptimizerAdapter(
             optimizer, self.trained_variables(), clip
         )
@@ -104,16 +105,16 @@ class Part(tf.Module):
 
     def trained_variables(self) -> list[types.Variable]:
         """Returns the variables that the part updates."""
-        return variables.trainable_variables(self._trained)
+        return variables.trainable_variables(self.trained)
 
     def untrained_variables(self) -> list[types.Variable]:
         """Returns the networks' other variables, such as statistics of layers."""
-        return [v for m in self._trained for v in m.non_trainable_variables]
+        return [v for m in self.trained for v in m.non_trainable_variables]
 
     def held(self) -> list[types.Variable]:
         """Returns all variables of the networks and all that an update changes."""
         return [
-            *(v for module in self._trained for v in module.variables),
+            *(v for module in self.trained for v in module.variables),
             *self.optimizer.variables(),
             *([] if self._last_loss is None else [self._last_loss]),
         ]

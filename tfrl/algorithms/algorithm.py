@@ -16,9 +16,19 @@ from typing import Any, ClassVar, Self
 
 from tfrl import agents, environments, train
 from tfrl import eval as evaluation
-from tfrl.algorithms import learning, presets, registry, spaces, worlds
+from tfrl.algorithms import (
+    learning,
+    presets,
+    recordings,
+    registry,
+    run_folders,
+    spaces,
+    worlds,
+)
+from tfrl.reports import evidence as evidence_lib
+from tfrl.reports import health as health_lib
 from tfrl.system import quiet
-from tfrl.train.runs import run_length
+from tfrl.train.runs import history, run_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +71,7 @@ class Algorithm:
       actions: The kind of actions that it chooses; see `spaces`.
       overrides: Settings of the class that hold for every environment.
       is_offline: Whether it learns from recorded data, and steps no environment.
+      supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
       settings: The settings, an instance of `Settings`.
     """
 
@@ -73,6 +84,7 @@ class Algorithm:
     actions: ClassVar[spaces.Kind] = "any"
     overrides: ClassVar[Mapping[str, Any]] = {}
     is_offline: ClassVar[bool] = False
+    supports_sweep: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -80,6 +92,7 @@ class Algorithm:
         *,
         evaluation_environment: Any = None,
         logdir: str | pathlib.Path | None = None,
+        initial_run: str | pathlib.Path | None = None,
         network: Any = None,
         exploration: Callable[..., Any] | None = None,
         replay_buffer: Any = None,
@@ -98,6 +111,8 @@ class Algorithm:
           evaluation_environment: The same, to evaluate and film in.
           logdir: The folder of the run: `learn` writes all outputs there, and resumes.
             None writes no file.
+          initial_run: The folder of a run, to begin with its last weights; see
+            `train.load_weights`. A run that resumes in `logdir` has its own.
           network: A network, or a function of the observation spec and the action spec
             that makes one. For an agent with several, a dict of them by the agent's
             arguments; the others are the algorithm's own.
@@ -116,15 +131,15 @@ class Algorithm:
 
         Raises:
           TypeError: There is no such setting, or the environment is no environment.
-          ValueError: A setting is out of its range, or the row is of another algorithm.
+          ValueError: A setting is out of its range, or the row is of another algorithm,
+            or the run is to begin with the weights in its own folder.
         """
         if environment is None:
             environment = self.environment_name
         if settings is None:
-            name = environment if isinstance(environment, str) else environment_name
-            settings = self._settings_for(
-                name, preset, values, worlds.batch_size_of(environment)
-            )
+            probe = worlds.Probe(environment)
+            settings = self._settings_for(probe, environment_name, preset, values)
+            environment = probe.environment
         self.settings = settings
         self.world = worlds.World(
             environment,
@@ -134,6 +149,12 @@ class Algorithm:
             environment_name,
         )
         self.logdir = None if logdir is None else pathlib.Path(logdir)
+        self.initial_run = None if initial_run is None else str(initial_run)
+        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
+            raise ValueError(
+                f"initial_run: got {self.initial_run!r}, which is the folder of this "
+                "run, too; give another logdir."
+            )
         arguments = dict(agent_arguments or {})
         if exploration is not None:
             arguments["exploration"] = exploration
@@ -141,33 +162,38 @@ class Algorithm:
         self.num_iterations: int = settings.num_iterations
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
+        # What the calls of `learn` without files have measured; see `health`.
+        self.rows: list[dict[str, Any]] = []
         # The length that the calls of `learn` so far have together.
         self.reached: run_length.RunLength | None = None
 
     @classmethod
     def _settings_for(
         cls,
-        environment: str,
+        probe: worlds.Probe,
+        name: str,
         preset_name: str,
         values: Mapping[str, Any],
-        num_envs: int | None,
     ) -> Any:
         """Returns the settings for an environment, and says where they are from.
 
-        An environment that a program has made says how many `num_envs` are.
+        An environment that a program has made says how many `num_envs` are. `name` is
+        for one without a name.
         """
+        given = probe.environment
+        name = given if isinstance(given, str) else name
         known = cls.Settings.texts()
-        for name in values:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
+        for each in values:
+            if each not in known:
+                near = difflib.get_close_matches(each, known, n=1)
                 raise TypeError(
-                    f"{cls.__name__}: got an unknown setting {name!r}"
+                    f"{cls.__name__}: got an unknown setting {each!r}"
                     + (f"; did you mean {near[0]}?" if near else ".")
                 )
         preset = (
             presets.named(preset_name)
             if preset_name
-            else registry.find_preset(cls, environment)
+            else registry.find_preset(cls, name, probe.find_kind)
         )
         if preset is not None:
             if preset_name and preset.algorithm not in (cls.name, cls.relative):
@@ -177,12 +203,13 @@ class Algorithm:
                     "lists them."
                 )
             print(
-                f"{cls.title} on {environment}: settings {preset.name!r} "
-                f"({preset.source}).",
+                f"{cls.title} on {name or 'this environment'}: {preset.text(name)}.",
                 file=sys.stderr,
             )
-        made = {} if preset is None else preset.settings
-        settings = cls.Settings.of({**made, **cls.overrides, **values})
+        made = {**({} if preset is None else preset.settings), **cls.overrides}
+        followers = cls.Settings.followers(made, values)
+        settings = cls.Settings.of({**made, **followers, **values})
+        num_envs = worlds.batch_size_of(given)
         if num_envs is None or "num_envs" not in known:
             return settings
         if values.get("num_envs", num_envs) != num_envs:
@@ -324,6 +351,8 @@ class Algorithm:
 
         Raises:
           RuntimeError: The parts are made already.
+          FileNotFoundError: `initial_run` has no checkpoint.
+          CheckpointError: Its weights are of other networks.
         """
         if self._loop is not None:
             raise RuntimeError(
@@ -337,6 +366,8 @@ class Algorithm:
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
             agent.initialize()
+            if self.initial_run and not run_folders.has_checkpoint(self.logdir):
+                train.load_weights(agent, self.initial_run)
             if prepare is not None:
                 prepare(agent)
         self._loop = self.make_loop(agent)
@@ -366,12 +397,17 @@ class Algorithm:
         total: int | None = None,
         callbacks: Sequence[train.Callback] = (),
         progress: bool = True,
+        continue_stopped: bool = False,
+        overwrite: bool = False,
     ) -> Self:
         """Trains for so many more steps; a second call goes on.
 
         Schedules, such as a learning rate that falls, span the first call, or `total`;
         later calls keep their last values. `learn(a, total=a + b)` and then `learn(b)`
         does the same as `learn(a + b)`.
+
+        A training that a callback has stopped goes on with the next call. With a
+        `logdir`, the same program leaves it stopped when it is started again.
 
         Args:
           num_environment_steps: Steps of the environments, summed over all; updates for
@@ -380,13 +416,18 @@ class Algorithm:
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
           progress: Whether to show the progress; warnings are shown in any case.
+          continue_stopped: Whether a run in `logdir` that a callback has stopped in
+            this call, in an earlier program, goes on.
+          overwrite: Whether to remove the outputs of an earlier run in `logdir` first.
 
         Raises:
-          ValueError: A length is not positive.
+          ValueError: A length is not positive, or there is no `logdir` to overwrite.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
             checkpoint.
           Exception: What the environment or a callback raises.
         """
+        if overwrite:
+            self._remove_outputs()
         if self._loop is None:
             self.build(total or num_environment_steps)
         self.reached = self._longer(num_environment_steps)
@@ -394,17 +435,27 @@ class Algorithm:
             learning.without_files(
                 self, self.reached, callbacks, shows_progress=progress
             )
-        elif not learning.is_longer(self.logdir, self.reached):
-            run = learning.with_files(
-                self, self.logdir, self.reached, callbacks, shows_progress=progress
-            )
-            result = run.run()
-            if not (result.finished or result.stopped_by):
-                raise KeyboardInterrupt
         else:
-            # A later call of `learn` has trained on before this program began.
-            learning.restore(self, self.logdir)
+            self.reached = learning.in_folder(
+                self,
+                self.logdir,
+                self.reached,
+                callbacks,
+                shows_progress=progress,
+                continue_stopped=continue_stopped,
+            )
         return self
+
+    def _remove_outputs(self) -> None:
+        """Removes the outputs in the folder of the run."""
+        if self.logdir is None:
+            raise ValueError(
+                "overwrite: got True without a logdir, where the outputs of a run "
+                f"would be; leave it out, or give {type(self).__name__}(logdir=...)."
+            )
+        run_folders.remove_outputs(self.logdir)
+        if self._loop is not None and self.initial_run and not self.loop.iteration:
+            train.load_weights(self.agent, self.initial_run)
 
     def _longer(self, num_environment_steps: int | None) -> run_length.RunLength:
         """Returns the length that all calls of `learn` reach together."""
@@ -456,6 +507,50 @@ class Algorithm:
           greedy: Whether to take the most probable action, or a sampled one.
         """
         return learning.predict(self, observation, state, greedy=greedy)
+
+    def evidence(self) -> evidence_lib.Evidence:
+        """Returns what the run has measured so far, for `health` and reports."""
+        rows = self.rows
+        if self.logdir is not None:
+            rows = history.read(self.logdir / "diagnostics.jsonl")
+        length = self.reached or run_length.RunLength(self.num_iterations, None)
+        return evidence_lib.Evidence(rows, learning.config_of(self, length))
+
+    def health(self) -> list[health_lib.Finding]:
+        """Returns what probably keeps the run from learning; nothing if it is healthy.
+
+        A rule finds something if a number that the run has measured is far out; see
+        `reports.health`. Rules of evaluations need a `logdir`, or callbacks.
+        """
+        return health_lib.check(self.evidence())
+
+    def record(
+        self,
+        path: str | pathlib.Path,
+        num_episodes: int = 100,
+        *,
+        greedy: bool = True,
+        seed: int = 0,
+    ) -> int:
+        """Writes the frames of whole episodes to a file, to learn from offline.
+
+        `tfrl.IQL(data=path)` and its relatives take it; see `datasets.load_recordings`.
+
+        Args:
+          path: The TFRecord file.
+          num_episodes: The number of episodes.
+          greedy: Whether to take the most probable actions, or sampled ones.
+          seed: The seed of the episodes.
+
+        Returns:
+          The number of frames.
+
+        Raises:
+          ValueError: There is no environment to play in; see `worlds.World`.
+        """
+        environment = self.world.make_evaluation(1, seed)
+        policy = self.policy if greedy else self.agent.collect_policy
+        return recordings.record(environment, policy, num_episodes, path, seed)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.

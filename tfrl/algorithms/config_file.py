@@ -3,9 +3,12 @@
 `--config=.../config_file.py:c51,Acrobot-v1` is what the scripts take by default.
 """
 
+import json
+import pathlib
+
 from ml_collections import ConfigDict
 
-from tfrl.algorithms import registry
+from tfrl.algorithms import presets, registry
 
 
 def get_config(words: str) -> ConfigDict:
@@ -13,7 +16,10 @@ def get_config(words: str) -> ConfigDict:
 
     Args:
       words: The algorithm's name and the environment's, with a comma between; or the
-        name of a row of settings.
+        name of a row of settings; or a file of JSON that holds a row.
     """
+    if words.endswith(".json"):
+        row = json.loads(pathlib.Path(words).read_text(encoding="utf-8"))
+        return registry.config_of_row(presets.Preset(**row))
     name, comma, environment = words.partition(",")
     return registry.config_for(name, environment) if comma else registry.config_of(name)

@@ -170,6 +170,8 @@ def _make(
     films: bool,
     evaluates_untrained: bool,
     shows_progress: bool = True,
+    reports: bool = True,
+    continue_stopped: bool = False,
     **settings: Any,
 ) -> distribute.Experiment:
     kind: type[algorithm_lib.Algorithm] = registry.find(config.agent)
@@ -202,6 +204,8 @@ def _make(
             films=films,
             evaluates_untrained=evaluates_untrained,
             shows_progress=shows_progress,
+            reports=reports,
+            continue_stopped=continue_stopped,
         ),
         jit_compile=config.jit_compile,
         seed=config.seed,

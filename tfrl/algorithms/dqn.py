@@ -15,6 +15,7 @@ from tfrl.algorithms import off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
     COUNT,
+    EPSILONS,
     FINITE,
     FRACTION,
     FROM_0,
@@ -23,7 +24,9 @@ from tfrl.algorithms.settings import (
     check_layers,
     field,
     integer,
+    live,
     one_of,
+    rate,
 )
 
 
@@ -42,6 +45,7 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
         "log_interval": 125,
         "checkpoint_interval": 2_500,
     }
+    proportional: ClassVar = {"final_learning_rate": "learning_rate"}
 
     num_action_bins: int = field(
         0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
@@ -49,8 +53,10 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     fc_layer_params: tuple[int, ...] = field(
         (100, 100), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = field(2e-3, "First rate of Adam; falls linearly.", FROM_0)
-    final_learning_rate: float = field(1e-5, "Last rate of Adam.", FROM_0)
+    learning_rate: float = rate(2e-3, "First rate of Adam; falls linearly.")
+    final_learning_rate: float = live(
+        1e-5, "Last rate; another learning_rate changes it in proportion.", FROM_0
+    )
     adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
     max_gradient_norm: float = field(
         0.0, "Of all gradients together; 0: unlimited.", FROM_0
@@ -61,10 +67,12 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     noisy_stddev: float = field(
         0.0, "First noise of the last layers; 0.5 is usual.", FROM_0
     )
-    initial_epsilon: float = field(
+    initial_epsilon: float = live(
         1.0, "First probability of a random action.", FRACTION
     )
-    final_epsilon: float = field(0.05, "Last probability of a random action.", FRACTION)
+    final_epsilon: float = live(
+        0.05, "Last probability of a random action.", FRACTION, EPSILONS
+    )
     epsilon_decay_iterations: int = field(
         2_000, "Iterations from the first to the last.", COUNT
     )
@@ -252,19 +260,15 @@ class ValueBased(off_policy.OffPolicy):
 
         If the learning rate ends where it begins, the optimizer gets it as a number.
         """
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         updates = s.train_steps_per_iteration
-        rate: Any = s.learning_rate
-        # A sweep sets a number for each run; all would share one schedule.
-        if s.final_learning_rate != rate:
-            rate = parts.decay(
-                rate, self.num_iterations * updates, s.final_learning_rate
-            )
         arguments = {
-            "optimizer": keras.optimizers.Adam(
-                rate,
+            "optimizer": parts.adam(
+                parts.rate(
+                    s.learning_rate,
+                    self.num_iterations * updates,
+                    s.final_learning_rate,
+                ),
                 epsilon=s.adam_epsilon,
                 global_clipnorm=s.max_gradient_norm or None,
             ),

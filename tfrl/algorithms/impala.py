@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from tfrl import agents, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    DISCOUNTS,
+    ENTROPIES,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
@@ -14,7 +16,9 @@ from tfrl.algorithms.settings import (
     Settings,
     check_layers,
     field,
+    live,
     number,
+    rate,
 )
 
 
@@ -50,14 +54,14 @@ class IMPALASettings(Settings):
         "tanh", "Of the hidden layers, such as relu.", parts.check_activation
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    learning_rate: float = field(7e-4, "Of Adam.", FROM_0)
+    learning_rate: float = rate(7e-4)
     anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = field(0.99, "Discount of a step.", FRACTION)
-    lambda_value: float = field(1.0, "Of V-trace; 0 takes one-step targets.", FRACTION)
-    entropy_regularization: float = field(
-        0.01, "Weight of the policy's entropy in the loss.", FROM_0
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
+    lambda_value: float = live(1.0, "Of V-trace; 0 takes one-step targets.", FRACTION)
+    entropy_regularization: float = live(
+        0.01, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
     )
-    value_loss_weight: float = field(
+    value_loss_weight: float = live(
         0.5, "Weight of the squared error of the values.", FROM_0
     )
     max_abs_reward: float = field(
@@ -96,14 +100,12 @@ class IMPALA(algorithm.Algorithm):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         rate: Any = s.learning_rate
         if s.anneal_learning_rate:
             rate = parts.decay(rate, self.num_iterations, 0.0)
         return {
-            "optimizer": keras.optimizers.Adam(rate, epsilon=1e-5),
+            "optimizer": parts.adam(rate, epsilon=1e-5),
             "discount_factor": s.gamma,
             "lambda_value": s.lambda_value,
             "entropy_regularization": s.entropy_regularization,

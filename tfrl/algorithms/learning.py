@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,72 @@ from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
+from tfrl.train.runs import (
+    history,
+    run_config,
+    run_length,
+    run_result,
+    stopped_runs,
+)
 from tfrl.train.runs import progress as progress_lib
-from tfrl.train.runs import run_config, run_length, run_result
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
+
+
+def in_folder(
+    algorithm: Algorithm,
+    folder: pathlib.Path,
+    length: run_length.RunLength,
+    callbacks: Sequence[train.Callback],
+    *,
+    shows_progress: bool,
+    continue_stopped: bool,
+) -> run_length.RunLength:
+    """Trains to a length by a run in a folder, unless an earlier program has done so.
+
+    Args:
+      algorithm: The algorithm, with its parts.
+      folder: The folder.
+      length: The length of the run.
+      callbacks: The callbacks.
+      shows_progress: Whether to show the progress.
+      continue_stopped: Whether the run goes on where a callback has stopped it.
+
+    Returns:
+      The length of the run; the part that was done if it stays stopped.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C was pressed.
+    """
+    begun = _begun_length(folder)
+    stop = None if continue_stopped else stopped_runs.find(folder, length)
+    # A stop of an earlier call is over.
+    if stop is not None and length.done(algorithm.loop.info()) < stop.done:
+        restore(algorithm, folder)
+        print(stop.text(folder), file=sys.stderr)
+        return length.with_total(stop.done)
+    if (
+        begun is not None
+        and begun.unit == length.unit
+        and begun.total > length.total
+        and stopped_runs.find(folder, begun) is None
+    ):
+        # A later call of `learn` has trained on before this program began.
+        restore(algorithm, folder)
+        return length
+    run = with_files(
+        algorithm,
+        folder,
+        length,
+        callbacks,
+        shows_progress=shows_progress,
+        continue_stopped=True,
+    )
+    result = run.run()
+    if not (result.finished or result.stopped_by):
+        raise KeyboardInterrupt
+    return length
 
 
 def with_files(
@@ -34,6 +96,7 @@ def with_files(
     films: bool = True,
     overwrite: bool = False,
     shows_progress: bool = True,
+    continue_stopped: bool = False,
 ) -> train.Run:
     """Returns the run of an algorithm that writes its outputs to a folder.
 
@@ -45,22 +108,18 @@ def with_files(
       films: Whether to film the best policy at the end.
       overwrite: Whether to remove the outputs of an earlier run first.
       shows_progress: Whether to show the progress.
+      continue_stopped: Whether the run goes on where a callback has stopped it.
     """
     s = algorithm.settings
-    fields = {
-        "algorithm": algorithm.name,
-        "env": algorithm.world.name,
-        "agent": algorithm.name,
-        **s.to_dict(),
-        "num_iterations": length.num_iterations or algorithm.num_iterations,
-    }
-    if length.num_environment_steps is not None:
-        fields["num_environment_steps"] = length.num_environment_steps
-    elif length.num_iterations != algorithm.num_iterations:
-        fields["schedule_iterations"] = algorithm.num_iterations
+    fields = config_of(algorithm, length)
     directory = run_folders.open_folder(
         folder, fields, s.default_values(), overwrite=overwrite
     )
+    if not directory.diagnostics.exists():
+        measured = history.History(directory.diagnostics)
+        with measured.opened():
+            for row in algorithm.rows:
+                measured.add(row)
     return train.Run(
         algorithm.loop,
         directory,
@@ -75,8 +134,32 @@ def with_files(
             films=films,
             evaluates_untrained=True,
             shows_progress=shows_progress,
+            continue_stopped=continue_stopped,
         ),
     )
+
+
+def config_of(algorithm: Algorithm, length: run_length.RunLength) -> dict[str, Any]:
+    """Returns the configuration of a run, for its folder.
+
+    Args:
+      algorithm: The algorithm.
+      length: The length of the run.
+    """
+    fields = {
+        "algorithm": algorithm.name,
+        "env": algorithm.world.name,
+        "agent": algorithm.name,
+        **algorithm.settings.to_dict(),
+        "num_iterations": length.num_iterations or algorithm.num_iterations,
+    }
+    if algorithm.initial_run:
+        fields["initial_run"] = algorithm.initial_run
+    if length.num_environment_steps is not None:
+        fields["num_environment_steps"] = length.num_environment_steps
+    elif length.num_iterations != algorithm.num_iterations:
+        fields["schedule_iterations"] = algorithm.num_iterations
+    return fields
 
 
 def without_files(
@@ -96,6 +179,8 @@ def without_files(
       callbacks: The callbacks.
       shows_progress: Whether to show the progress.
     """
+    from tfrl.train.runs import run_log  # Not at the top: it imports TensorFlow.
+
     loop, s = algorithm.loop, algorithm.settings
     called = callbacks_lib.CallbackList(callbacks)
     evaluate = None
@@ -112,7 +197,10 @@ def without_files(
     intervals = (s.eval_interval, s.log_interval, *called.intervals)
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
+    log = run_log.RunLog(loop, None, (), {})
+    log.history.rows = algorithm.rows
     with contextlib.ExitStack() as stack:
+        stack.enter_context(log.opened())
         bar = progress_lib.Progress(info, length, is_shown=shows_progress)
         stack.callback(bar.close)
         is_requested = stack.enter_context(interrupts.deferred(running_steps.describe))
@@ -122,24 +210,28 @@ def without_files(
             bar.begin(loop.activity)
             started = time.monotonic()
             info = loop.run_call(stop - before)
-            bar.update(info, time.monotonic() - started)
+            elapsed = time.monotonic() - started
+            bar.update(info, elapsed)
+            log.called(info, info.iteration - before, elapsed)
             if info.iteration == before:
                 continue
             called.reached(info.iteration)
             at_end, result = length.is_reached(info), None
             if evaluate and (at_end or info.iteration % s.eval_interval == 0):
+                started = time.monotonic()
                 result = dataclasses.replace(
                     evaluate(info.iteration),
                     iteration=info.iteration,
                     environment_steps=info.environment_steps,
                 )
+                log.spent("evaluating_seconds", time.monotonic() - started)
                 mean = result.mean
                 best = mean if best is None else max(best, mean)
                 bar.evaluated(mean, best)
-            is_logged = at_end or info.iteration % s.log_interval == 0
-            called.call(
-                on_log=info._asdict() if is_logged else None, on_evaluation=result
-            )
+            row = None
+            if result or at_end or info.iteration % s.log_interval == 0:
+                row = log.write(result)
+            called.call(on_log=row, on_evaluation=result)
     finished = length.is_reached(info)
     called.call(
         on_end=run_result.RunResult(
@@ -218,20 +310,12 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
             "a folder that an algorithm was saved to."
         )
     config = run_config.read(path / "config.json")
-    name = config.get("agent", config.get("algorithm", ""))
-    kind = registry.find(name)
-    environment = environment or config.get("env")
-    if not environment:
-        raise ValueError(
-            "environment: got none, and the run trained in one without a name; give "
-            "the environment."
-        )
-    algorithm = kind(environment, settings=kind.Settings.of(config), **arguments)
-    algorithm.num_iterations = config.get(
-        "schedule_iterations", config["num_iterations"]
-    )
+    algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
+    algorithm.rows = history.read(path / "diagnostics.jsonl")
+    # The weights are in the checkpoint; that run may be gone.
+    algorithm.initial_run = config.get("initial_run")
     return algorithm
 
 
@@ -250,12 +334,10 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
     return length
 
 
-def is_longer(folder: pathlib.Path, length: run_length.RunLength) -> bool:
-    """Whether the run in a folder is one of the same unit, and longer."""
-    if not (folder / "config.json").exists():
-        return False
-    begun = _length_of(run_config.read(folder / "config.json"))
-    return begun.unit == length.unit and begun.total > length.total
+def _begun_length(folder: pathlib.Path) -> run_length.RunLength | None:
+    """Returns the length of the run in a folder; None if there is none."""
+    config = folder / "config.json"
+    return _length_of(run_config.read(config)) if config.exists() else None
 
 
 def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:

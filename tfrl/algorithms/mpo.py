@@ -19,6 +19,8 @@ from tfrl.algorithms.settings import (
     check_layers,
     field,
     integer,
+    live,
+    rate,
 )
 
 
@@ -37,17 +39,17 @@ class MPOSettings(off_policy.OffPolicySettings):
     )
     init_scale: float = field(1.0, "First standard deviation of the actions.", ABOVE_0)
     num_samples: int = field(20, "Actions drawn for each frame.", SIZE)
-    policy_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    dual_learning_rate: float = field(
-        1e-2, "Of Adam, for temperatures and KL penalties.", FROM_0
+    policy_learning_rate: float = rate(1e-3)
+    critic_learning_rate: float = rate(1e-3)
+    dual_learning_rate: float = rate(
+        1e-2, "Of Adam, for temperatures and KL penalties."
     )
     target_update_period: int = field(100, "Updates between such steps.", COUNT)
     epsilon: float = field(
         0.1, "Of the weights of the actions from uniform ones.", FROM_0
     )
-    epsilon_mean: float = field(1e-2, "Of the policy, by its mean.", FROM_0)
-    epsilon_stddev: float = field(
+    epsilon_mean: float = live(1e-2, "Of the policy, by its mean.", FROM_0)
+    epsilon_stddev: float = live(
         1e-5, "Of the policy, by its standard deviation.", FROM_0
     )
     epsilon_penalty: float = field(
@@ -119,13 +121,11 @@ class MPO(off_policy.OffPolicy):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         return {
-            "policy_optimizer": keras.optimizers.Adam(s.policy_learning_rate),
-            "critic_optimizer": keras.optimizers.Adam(s.critic_learning_rate),
-            "dual_optimizer": keras.optimizers.Adam(s.dual_learning_rate),
+            "policy_optimizer": parts.adam(s.policy_learning_rate),
+            "critic_optimizer": parts.adam(s.critic_learning_rate),
+            "dual_optimizer": parts.adam(s.dual_learning_rate),
             "policy_loss_module": losses.MPO(
                 epsilon=s.epsilon,
                 epsilon_mean=s.epsilon_mean,

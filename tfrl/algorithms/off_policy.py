@@ -11,13 +11,17 @@ from typing import Any
 from tfrl import agents, environments, losses, replay_buffers, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    BATCHES,
+    DISCOUNTS,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
     SIZE,
     SIZE_OR_0,
+    TARGET_STEPS,
     Settings,
     field,
+    live,
 )
 
 _MUCH_MEMORY = 10**9  # Bytes.
@@ -46,11 +50,11 @@ class OffPolicySettings(Settings):
         0, "Goals in hindsight for each step; 0: none.", SIZE_OR_0
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    batch_size: int = field(64, "Frames in an update.", SIZE)
-    gamma: float = field(0.99, "Discount of a step.", FRACTION)
+    batch_size: int = field(64, "Frames in an update.", SIZE, search=BATCHES)
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
     n_step_update: int = field(1, "Steps in a return.", SIZE)
-    target_update_tau: float = field(
-        0.005, "Step of the targets to the networks; 1 copies.", FRACTION
+    target_update_tau: float = live(
+        0.005, "Step of the targets to the networks; 1 copies.", FRACTION, TARGET_STEPS
     )
 
     @classmethod

@@ -81,6 +81,7 @@ class BC(algorithm.Algorithm):
     title = "Behavioural cloning"
     agent_name = "BehavioralCloningAgent"
     is_offline = True
+    supports_sweep = False
     environment_name = "Pendulum-v1"
 
     def make_networks(self) -> dict[str, Any]:

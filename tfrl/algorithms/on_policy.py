@@ -7,15 +7,21 @@ from typing import Any
 from tfrl import agents, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    DISCOUNTS,
+    ENTROPIES,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
+    LAMBDAS,
     SIZE,
     SIZE_OR_0,
     Settings,
     check_layers,
     field,
+    live,
     number,
+    rate,
+    uniform,
 )
 
 
@@ -24,7 +30,9 @@ class RolloutSettings(Settings):
 
     num_envs: int = field(8, "Environments stepped together.", ENVIRONMENTS)
     collect_steps_per_iteration: int = field(128, "Steps of each environment.", SIZE)
-    num_epochs: int = field(1, "How often a rollout is trained on.", SIZE)
+    num_epochs: int = field(
+        1, "How often a rollout is trained on.", SIZE, search=(1, 5, 10, 20)
+    )
     minibatch_size: int = field(
         0, "Frames in an update; 0 takes a whole rollout.", SIZE_OR_0
     )
@@ -32,13 +40,14 @@ class RolloutSettings(Settings):
         (64, 64), "Units of the hidden layers of each network.", check_layers
     )
     normalize_observations: bool = field(False, "By their running mean and variance.")
-    learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    learning_rate: float = rate(1e-3)
     anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = field(0.99, "Discount of a step.", FRACTION)
+    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
     gradient_clipping: float | None = field(
         0.5,
         "Largest norm of all gradients together.",
         number(low=0.0, excludes_low=True, optional=True),
+        search=uniform(0.3, 2.0),
     )
 
     def fitted(self, num_envs: int) -> dict[str, Any]:
@@ -63,15 +72,17 @@ class ActorCriticSettings(RolloutSettings):
     activation: str = field(
         "tanh", "Of the hidden layers, such as relu.", parts.check_activation
     )
-    initial_log_stddev: float = field(
+    initial_log_stddev: float = live(
         0.0, "Logarithm of a continuous action's deviation.", number()
     )
     normalize_rewards: bool = field(False, "By the running deviation of their returns.")
-    gae_lambda: float = field(0.95, "1 takes returns, 0 one-step targets.", FRACTION)
-    entropy_regularization: float = field(
-        0.0, "Weight of the policy's entropy in the loss.", FROM_0
+    gae_lambda: float = live(
+        0.95, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
     )
-    value_loss_weight: float = field(
+    entropy_regularization: float = live(
+        0.0, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
+    )
+    value_loss_weight: float = live(
         0.5, "Weight of the squared error of the values.", FROM_0
     )
     normalize_advantages: bool = field(True, "In each minibatch.")

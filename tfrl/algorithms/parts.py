@@ -65,8 +65,41 @@ def observation_normalizer(
     )
 
 
-def decay(first: float, num_updates: int, last: float) -> Any:
+def decay(first: Any, num_updates: int, last: Any) -> Any:
     """Returns the schedule of a number that changes linearly in so many updates."""
     import keras
 
     return keras.optimizers.schedules.PolynomialDecay(first, num_updates, last)
+
+
+def rate(first: Any, num_updates: int, last: Any) -> Any:
+    """Returns the schedule of a rate, or the number if it cannot change.
+
+    A sweep sets a number for each run.
+    """
+    if not (_is_variable(first) or _is_variable(last)) and first == last:
+        return first
+    return decay(first, num_updates, last)
+
+
+def adam(rate: Any, **arguments: Any) -> Any:
+    """Returns Adam with a rate, a number or a schedule; Adam keeps a number itself."""
+    import keras
+
+    return keras.optimizers.Adam(
+        float(rate) if _is_variable(rate) else rate, **arguments
+    )
+
+
+def product(value: Any, number: float) -> Any:
+    """Returns a setting times a number, a variable if the setting is one."""
+    if not _is_variable(value):
+        return value * number
+    import tensorflow as tf
+
+    return tf.Variable(value * number, trainable=False)
+
+
+def _is_variable(value: Any) -> bool:
+    """Whether a setting is a `tf.Variable`; see `Settings.with_variables`."""
+    return hasattr(value, "assign")

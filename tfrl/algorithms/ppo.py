@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tfrl import agents, utils
 from tfrl.algorithms import on_policy, parts
-from tfrl.algorithms.settings import FROM_0, field
+from tfrl.algorithms.settings import FROM_0, field, live
 
 
 class PPOSettings(on_policy.ActorCriticSettings):
@@ -27,7 +27,9 @@ class PPOSettings(on_policy.ActorCriticSettings):
         "checkpoint_interval": 28,
     }
 
-    clip_range: float = field(0.2, "Of the ratio of new and old probabilities.", FROM_0)
+    clip_range: float = live(
+        0.2, "Of the ratio of new and old probabilities.", FROM_0, (0.1, 0.2, 0.3, 0.4)
+    )
     anneal_clip_range: bool = field(True, "Whether it falls linearly to 0.")
     value_clip_range: float = field(
         0.0, "Of the change of values; 0: unlimited.", FROM_0
@@ -84,8 +86,6 @@ class A2C(on_policy.OnPolicy):
 
         The loop computes advantages and repeats epochs, with minibatches.
         """
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         rate = on_policy.annealed(
             s.learning_rate, s, self.num_iterations, is_annealed=s.anneal_learning_rate
@@ -96,7 +96,7 @@ class A2C(on_policy.OnPolicy):
                 self.environment.batch_size, s.gamma
             )
         return {
-            "optimizer": keras.optimizers.Adam(rate, epsilon=1e-5),
+            "optimizer": parts.adam(rate, epsilon=1e-5),
             "lambda_value": s.gae_lambda,
             "discount_factor": s.gamma,
             "entropy_regularization": s.entropy_regularization,

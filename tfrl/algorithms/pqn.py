@@ -6,7 +6,15 @@ from typing import Any, ClassVar
 
 from tfrl import networks
 from tfrl.algorithms import on_policy, parts
-from tfrl.algorithms.settings import COUNT, FRACTION, SIZE_OR_0, field
+from tfrl.algorithms.settings import (
+    COUNT,
+    EPSILONS,
+    FRACTION,
+    LAMBDAS,
+    SIZE_OR_0,
+    field,
+    live,
+)
 
 
 class PQNSettings(on_policy.RolloutSettings):
@@ -33,11 +41,15 @@ class PQNSettings(on_policy.RolloutSettings):
     num_action_bins: int = field(
         0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
     )
-    lambda_value: float = field(0.65, "1 takes returns, 0 one-step targets.", FRACTION)
-    initial_epsilon: float = field(
+    lambda_value: float = live(
+        0.65, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
+    )
+    initial_epsilon: float = live(
         1.0, "First probability of a random action.", FRACTION
     )
-    final_epsilon: float = field(0.05, "Last probability of a random action.", FRACTION)
+    final_epsilon: float = live(
+        0.05, "Last probability of a random action.", FRACTION, EPSILONS
+    )
     epsilon_decay_iterations: int = field(
         488, "Iterations from the first to the last.", COUNT
     )
@@ -67,8 +79,6 @@ class PQN(on_policy.OnPolicy):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
         rate = on_policy.annealed(
             s.learning_rate, s, self.num_iterations, is_annealed=s.anneal_learning_rate
@@ -79,7 +89,7 @@ class PQN(on_policy.OnPolicy):
             s.final_epsilon,
         )
         return {
-            "optimizer": keras.optimizers.Adam(rate),
+            "optimizer": parts.adam(rate),
             "epsilon_greedy": epsilon,
             "gamma": s.gamma,
             "lambda_value": s.lambda_value,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import ml_collections
 
-from tfrl.algorithms import presets
+from tfrl.algorithms import presets, worlds
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -59,15 +59,32 @@ def find(name: str) -> type[Algorithm]:
     return found
 
 
-def find_preset(algorithm: type[Algorithm], environment: str) -> presets.Preset | None:
+def find_preset(
+    algorithm: type[Algorithm],
+    environment: str,
+    find_kind: Callable[[], str | None] | None = None,
+) -> presets.Preset | None:
     """Returns the row of settings that an algorithm takes for an environment, or None.
 
-    An algorithm without a row of its own takes that of `algorithm.relative`.
+    An algorithm without a row of its own takes that of `algorithm.relative`. If there
+    is none for the environment or its family, one for its kind serves.
+
+    Args:
+      algorithm: The algorithm.
+      environment: The environment's name; empty if it has none.
+      find_kind: Returns the environment's kind; None for `worlds.kind_of` its name.
     """
-    found = presets.find(algorithm.name, environment)
-    if found is None and algorithm.relative is not None:
-        found = presets.find(algorithm.relative, environment)
-    return found
+    names = [name for name in (algorithm.name, algorithm.relative) if name]
+    for name in names:
+        found = presets.find(name, environment)
+        if found is not None:
+            return found
+    for name in names:
+        rows = presets.of_kinds(name)
+        if rows:
+            kind = find_kind() if find_kind else worlds.kind_of(environment)
+            return rows.get(kind or "")
+    return None
 
 
 def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
@@ -88,12 +105,16 @@ def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
 
 
 def config_of(preset_name: str) -> ml_collections.ConfigDict:
-    """Returns the settings of a row as fields that flags of the scripts override.
+    """Returns the settings of a row as fields; see `config_of_row`.
 
     Args:
       preset_name: The name of the row.
     """
-    preset = presets.named(preset_name)
+    return config_of_row(presets.named(preset_name))
+
+
+def config_of_row(preset: presets.Preset) -> ml_collections.ConfigDict:
+    """Returns the settings of a row as fields that flags of the scripts override."""
     return make_config(preset.algorithm, preset.environment, preset.settings)
 
 
@@ -112,16 +133,30 @@ def make_config(
     return ml_collections.ConfigDict(fields)
 
 
-def algorithm_of(config: Mapping[str, Any], environment: Any = None) -> Algorithm:
+def algorithm_of(
+    config: Mapping[str, Any], environment: Any = None, **arguments: Any
+) -> Algorithm:
     """Returns the algorithm of a configuration.
 
     Args:
       config: Its fields; `agent` is the algorithm's name, and `env` the environment's.
       environment: The environment to train in; None for the one that `env` names.
+      **arguments: Further arguments of the algorithm.
+
+    Raises:
+      ValueError: There is no such algorithm, or no environment.
     """
-    kind = find(config["agent"])
-    return kind(
-        config["env"] if environment is None else environment,
+    kind = find(config.get("agent", config.get("algorithm", "")))
+    name = config.get("env", "")
+    if environment is None and not name:
+        raise ValueError(
+            "environment: got none, and the run trained in one without a name; give "
+            "the environment."
+        )
+    made = kind(
+        name if environment is None else environment,
         settings=kind.Settings.of(config),
-        environment_name=config["env"],
+        **{"environment_name": name, **arguments},
     )
+    made.num_iterations = config.get("schedule_iterations", made.num_iterations)
+    return made

@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 from tfrl import agents, environments, networks, replay_buffers, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
+    DISCOUNTS,
+    ENTROPIES,
     ENVIRONMENTS,
     FRACTION,
     FROM_0,
+    RATES,
     SIZE,
     Settings,
     check_layers,
@@ -40,12 +43,12 @@ class REINFORCESettings(Settings):
     fc_layer_params: tuple[int, ...] = field(
         (100,), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    gamma: float = field(1.0, "Discount of a step.", FRACTION)
+    learning_rate: float = field(1e-3, "Of Adam.", FROM_0, search=RATES)
+    gamma: float = field(1.0, "Discount of a step.", FRACTION, search=DISCOUNTS)
     normalize_returns: bool = field(True, "To mean 0 and standard deviation 1.")
     use_baseline: bool = field(False, "Train a state-value baseline.")
     entropy_regularization: float = field(
-        0.0, "Weight of the policy's entropy in the loss.", FROM_0
+        0.0, "Weight of the policy's entropy in the loss.", FROM_0, search=ENTROPIES
     )
 
     @classmethod
@@ -77,6 +80,7 @@ class REINFORCE(algorithm.Algorithm):
     title = "REINFORCE"
     agent_name = "ReinforceAgent"
     environment_name = "CartPole-v0"
+    supports_sweep = False
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor, and the baseline if the settings ask for one."""

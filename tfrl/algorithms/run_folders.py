@@ -9,6 +9,7 @@ from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.savers import checkpoint_names
 from tfrl.train.runs import run_config
 
 
@@ -51,6 +52,31 @@ def open_folder(
     return train.RunDirectory(
         folder, fields, overwrite=overwrite, may_change=["device"], **options
     )
+
+
+def is_same(folder: pathlib.Path, other: str | None) -> bool:
+    """Whether two paths are of one folder; None is of none."""
+    return other is not None and pathlib.Path(other).resolve() == folder.resolve()
+
+
+def has_checkpoint(folder: pathlib.Path | None) -> bool:
+    """Whether there is a checkpoint in the folder of a run; None has none."""
+    checkpoints = None if folder is None else folder / "checkpoints"
+    return (
+        checkpoints is not None
+        and checkpoints.is_dir()
+        and bool(checkpoint_names.newest_first(checkpoints))
+    )
+
+
+def remove_outputs(folder: pathlib.Path) -> None:
+    """Removes the outputs of a run in a folder.
+
+    Raises:
+      RunDirectoryError: The folder cannot be used.
+    """
+    train.RunDirectory(folder, {}, overwrite=True)
+    (folder / "config.json").unlink()
 
 
 _NOTHING = object()

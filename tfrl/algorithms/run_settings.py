@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import pathlib
 from typing import Any
 
 from tfrl import agents
 from tfrl import eval as evaluation
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import worlds
+from tfrl.reports import report
 
 
 def make(
@@ -19,6 +22,8 @@ def make(
     films: bool,
     evaluates_untrained: bool,
     shows_progress: bool = True,
+    reports: bool = True,
+    continue_stopped: bool = False,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run` beside its loop, directory and length.
 
@@ -30,11 +35,19 @@ def make(
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
       shows_progress: Whether the run shows its progress.
+      reports: Whether to write report.html, and to show what it finds.
+      continue_stopped: Whether a run that a callback has stopped goes on.
     """
+    from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
+
     # All episodes of an evaluation run side by side, from different starts.
     environment = world.make_evaluation(s.num_eval_episodes, 0)
     evaluator = evaluation.Evaluator(
-        environment, agent.policy, s.num_eval_episodes, seed=s.seed
+        environment,
+        agent.policy,
+        s.num_eval_episodes,
+        seed=s.seed,
+        check=value_check.of_agent(agent, environment),
     )
 
     def evaluate(iteration: int) -> evaluation.EvaluationResult:
@@ -49,5 +62,19 @@ def make(
         "video_environment": world.make_film() if films else None,
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "shows_progress": shows_progress,
+        "report": functools.partial(write_report, s) if reports else None,
+        "continue_stopped": continue_stopped,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }
+
+
+def write_report(s: settings_lib.Settings, folder: pathlib.Path) -> list[str]:
+    """Writes report.html to the folder of a run; returns what it has found.
+
+    Args:
+      s: The settings, whose defaults the report compares with.
+      folder: The folder.
+    """
+    path = folder / "report.html"
+    findings = report.write([folder], path, s.default_values())
+    return [*map(str, findings), f"The report is {path}."]

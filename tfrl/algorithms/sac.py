@@ -22,6 +22,8 @@ from tfrl.algorithms.settings import (
     SIZE_OR_0,
     check_layers,
     field,
+    live,
+    rate,
 )
 
 
@@ -40,13 +42,11 @@ class EntropySettings(off_policy.OffPolicySettings):
     critic_fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of each critic's hidden layers.", check_layers
     )
-    actor_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    alpha_learning_rate: float = field(
-        1e-3, "Of Adam; 0 keeps the temperature.", FROM_0
-    )
+    actor_learning_rate: float = rate(1e-3)
+    critic_learning_rate: float = rate(1e-3)
+    alpha_learning_rate: float = rate(1e-3, "Of Adam; 0 keeps the temperature.")
     anneal_learning_rates: bool = field(False, "Whether they fall linearly to 0.")
-    initial_alpha: float = field(1.0, "First temperature.", ABOVE_0)
+    initial_alpha: float = live(1.0, "First temperature.", ABOVE_0)
     target_update_period: int = field(1, "Updates between such steps.", COUNT)
 
 
@@ -58,7 +58,7 @@ class SACSettings(EntropySettings):
         0, "Critics in a target's minimum: 2 in REDQ; 0 takes all.", SIZE_OR_0
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
-    target_entropy_per_dimension: float = field(-1.0, "Entropy of the policy.", FINITE)
+    target_entropy_per_dimension: float = live(-1.0, "Entropy of the policy.", FINITE)
     ou_stddev: float = field(
         0.0, "Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].", FROM_0
     )
@@ -97,7 +97,7 @@ class DiscreteSACSettings(EntropySettings):
         "eval_interval": 2_000,
     }
 
-    target_entropy_fraction: float = field(
+    target_entropy_fraction: float = live(
         0.2, "Share of the largest entropy.", FRACTION
     )
 
@@ -158,7 +158,9 @@ class SAC(off_policy.OffPolicy):
             for spec in tf.nest.flatten(self.environment.action_spec())
         )
         return {
-            "target_entropy": s.target_entropy_per_dimension * num_dimensions,
+            "target_entropy": parts.product(
+                s.target_entropy_per_dimension, num_dimensions
+            ),
             "num_min": s.num_min or None,
             "exploration": functools.partial(_with_noise, s),
             **_shared_arguments(s, self.environment, self.num_iterations),
@@ -226,7 +228,9 @@ class DiscreteSAC(off_policy.OffPolicy):
         spec = self.environment.action_spec()
         num_actions = spec.maximum - spec.minimum + 1
         return {
-            "target_entropy": s.target_entropy_fraction * math.log(num_actions),
+            "target_entropy": parts.product(
+                s.target_entropy_fraction, math.log(num_actions)
+            ),
             **_shared_arguments(s, self.environment, self.num_iterations),
         }
 
@@ -253,12 +257,11 @@ def _shared_arguments(
     s: Any, environment: environments.TFEnvironment, num_iterations: int
 ) -> dict[str, Any]:
     """Returns the arguments that all agents of this module have."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
 
-    def adam(rate: Any) -> keras.optimizers.Optimizer:
+    def adam(rate: Any) -> Any:
         if s.anneal_learning_rates:
             rate = parts.decay(rate, num_iterations * s.train_steps_per_iteration, 0.0)
-        return keras.optimizers.Adam(rate)
+        return parts.adam(rate)
 
     alpha_rate = s.alpha_learning_rate
     return {

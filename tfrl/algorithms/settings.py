@@ -7,6 +7,7 @@ from that declaration. This module does not import TensorFlow.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import numbers
@@ -23,7 +24,43 @@ _MOST_ENVIRONMENTS = 10**6
 Check = Callable[..., None]
 
 
-def field(default: Any, text: str, check: Check | None = None) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The values of a field among which tuning searches.
+
+    Attributes:
+      low: The least number.
+      high: The greatest number.
+      is_log: Whether the logarithm of the number is uniform.
+    """
+
+    low: float
+    high: float
+    is_log: bool = False
+
+
+def uniform(low: float, high: float) -> Range:
+    """Returns the range of numbers of which each is as likely."""
+    return Range(low, high)
+
+
+def log(low: float, high: float) -> Range:
+    """Returns the range of numbers of which each order of magnitude is as likely."""
+    return Range(low, high, is_log=True)
+
+
+# A range, or the values to choose from.
+Search = Range | tuple[Any, ...]
+
+
+def field(
+    default: Any,
+    text: str,
+    check: Check | None = None,
+    *,
+    search: Search | None = None,
+    live: bool = False,
+) -> Any:
     """Declares a field of a `Settings` class.
 
     Args:
@@ -31,8 +68,24 @@ def field(default: Any, text: str, check: Check | None = None) -> Any:
       text: The help, at most a line.
       check: Checks a value; takes the field's name, the value and, as a keyword, the
         `remedy`. None allows any value.
+      search: Where tuning usually searches; narrower than what `check` allows.
+      live: Whether runs of one program may differ in it: the algorithm takes a
+        `tf.Variable` for it, or stores the number in a variable.
     """
-    return dataclasses.field(default=default, metadata={"text": text, "check": check})
+    return dataclasses.field(
+        default=default,
+        metadata={"text": text, "check": check, "search": search, "live": live},
+    )
+
+
+def live(default: float, text: str, check: Check, search: Search | None = None) -> Any:
+    """Declares a number in which runs of one program may differ; see `field`."""
+    return field(default, text, check, search=search, live=True)
+
+
+def rate(default: float, text: str = "Of Adam.") -> Any:
+    """Declares a learning rate; see `live`."""
+    return live(default, text, FROM_0, RATES)
 
 
 def check_layers(name: str, value: Any, *, remedy: str) -> None:
@@ -98,21 +151,35 @@ FINITE = number()
 FROM_0 = number(low=0.0)
 ABOVE_0 = number(low=0.0, excludes_low=True)
 FRACTION = number(low=0.0, high=1.0)
+
+# Where tuning searches: the ranges of RL Baselines3 Zoo (`rl_zoo3/hyperparams_opt.py`),
+# but for rates, which go up to 0.002 for PPO there, and up to 1 for DQN, SAC and TD3.
+RATES = log(1e-5, 1e-2)
+DISCOUNTS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999)
+TARGET_STEPS = log(0.001, 0.08)
+BATCHES = (16, 32, 64, 128, 256, 512)
+LAMBDAS = (0.8, 0.9, 0.92, 0.95, 0.98, 0.99, 1.0)
+ENTROPIES = log(1e-8, 0.1)
+EPSILONS = uniform(0.0, 0.2)
+NOISES = uniform(0.0, 1.0)
 # The seeds of networks and environments are a little larger.
 SEED = integer(0, 2**62)
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(field,)
+    frozen_default=True, kw_only_default=True, field_specifiers=(field, live, rate)
 )
 class Settings:
     """The settings of a run that all algorithms have.
 
     A subclass is a frozen dataclass of its annotations, without a decorator. Its
-    `defaults` change the defaults of fields that it inherits.
+    `defaults` change the defaults of fields that it inherits. A field of `proportional`
+    changes in proportion to the one that is named there if a user gives that one alone:
+    a rate that a row keeps constant stays constant.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {}
+    proportional: ClassVar[Mapping[str, str]] = {}
 
     seed: int = field(0, "Seed of everything random.", SEED)
     device: str = field("", "Where to train, such as GPU:0.")
@@ -166,6 +233,24 @@ class Settings:
         }
 
     @classmethod
+    def search_ranges(cls) -> dict[str, Search]:
+        """Returns where tuning usually searches, for the fields that have a range."""
+        return {
+            each.name: each.metadata["search"]
+            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+            if each.metadata["search"] is not None
+        }
+
+    @classmethod
+    def live(cls) -> frozenset[str]:
+        """Returns the names of the fields in which runs of one program may differ."""
+        return frozenset(
+            each.name
+            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+            if each.metadata["live"]
+        )
+
+    @classmethod
     def check(
         cls,
         values: Mapping[str, Any],
@@ -209,6 +294,36 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Returns the values by the fields' names."""
         return {name: getattr(self, name) for name in self.texts()}
+
+    @classmethod
+    def followers(
+        cls, made: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the values of `proportional` fields for numbers that a user gives.
+
+        Args:
+          made: The values of a row, or of a configuration; others are the defaults.
+          given: The values that the user gives.
+        """
+        made, found = {**cls.default_values(), **made}, {}
+        for name, first in cls.proportional.items():
+            number = given.get(first)
+            # A wrong one is refused later.
+            if name not in given and isinstance(number, numbers.Real) and made[first]:
+                is_same = made[name] == made[first]
+                found[name] = number if is_same else made[name] * number / made[first]
+        return found
+
+    def with_variables(self, variables: Mapping[str, Any]) -> Self:
+        """Returns the same settings with variables for the numbers of live fields.
+
+        Args:
+          variables: A `tf.Variable` with the value of each field, by name.
+        """
+        made = copy.copy(self)
+        for name, variable in variables.items():
+            object.__setattr__(made, name, variable)
+        return made
 
     def fitted(self, num_envs: int) -> dict[str, Any]:
         """Returns the settings to change for another number of environments."""

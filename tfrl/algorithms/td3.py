@@ -15,9 +15,12 @@ from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
+    NOISES,
     check_layers,
     field,
     integer,
+    live,
+    rate,
 )
 
 
@@ -29,8 +32,8 @@ class DeterministicSettings(off_policy.OffPolicySettings):
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of the hidden layers.", check_layers
     )
-    actor_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
-    critic_learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    actor_learning_rate: float = rate(1e-3)
+    critic_learning_rate: float = rate(1e-3)
 
 
 class TD3Settings(DeterministicSettings):
@@ -38,16 +41,16 @@ class TD3Settings(DeterministicSettings):
 
     target_update_period: int = field(2, "Updates between such steps.", COUNT)
     actor_update_period: int = field(2, "Critic updates for one of the actor.", COUNT)
-    exploration_noise: float = field(0.1, "Gaussian noise of actions.", FROM_0)
-    target_policy_noise: float = field(0.2, "Noise of the targets' actions.", FROM_0)
-    target_policy_noise_clip: float = field(0.5, "Largest such noise.", FROM_0)
+    exploration_noise: float = live(0.1, "Gaussian noise of actions.", FROM_0, NOISES)
+    target_policy_noise: float = live(0.2, "Noise of the targets' actions.", FROM_0)
+    target_policy_noise_clip: float = live(0.5, "Largest such noise.", FROM_0)
 
 
 class DDPGSettings(DeterministicSettings):
     """The settings of DDPG. Noise is in units of half of the range of each action."""
 
-    ou_stddev: float = field(
-        0.2, "Ornstein-Uhlenbeck noise: each step's deviation.", FROM_0
+    ou_stddev: float = live(
+        0.2, "Ornstein-Uhlenbeck noise: each step's deviation.", FROM_0, NOISES
     )
     ou_damping: float = field(0.15, "The rate at which it returns to zero.", FRACTION)
 
@@ -70,8 +73,11 @@ class D4PGSettings(DeterministicSettings):
         "Values between them that the critic has probabilities for.",
         integer(2, 2**31 - 1),
     )
-    sigma: float = field(
-        0.3, "Gaussian noise, in units of half of the range of each action.", FROM_0
+    sigma: float = live(
+        0.3,
+        "Gaussian noise, in units of half of the range of each action.",
+        FROM_0,
+        NOISES,
     )
 
 
@@ -197,11 +203,9 @@ def _shared_arguments(
     s: Any, environment: environments.TFEnvironment
 ) -> dict[str, Any]:
     """Returns the arguments that all agents of this module have."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
     return {
-        "actor_optimizer": keras.optimizers.Adam(s.actor_learning_rate),
-        "critic_optimizer": keras.optimizers.Adam(s.critic_learning_rate),
+        "actor_optimizer": parts.adam(s.actor_learning_rate),
+        "critic_optimizer": parts.adam(s.critic_learning_rate),
         "target_update_tau": s.target_update_tau,
         "gamma": s.gamma,
         "n_step_update": s.n_step_update,

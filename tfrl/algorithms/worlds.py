@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,9 @@ SETTINGS = ("num_action_bins", "emulator", "grid_observations")
 # Packages of Gymnasium whose environments are made in milliseconds.
 _MADE_AT_ONCE = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text")
 
+# Of smaller pictures the convolutions for Atari's games leave nothing.
+_SMALLEST_PICTURE = 36
+
 
 def find_action_space(name: str) -> Any:
     """Checks an environment's name without TensorFlow; returns its action space.
@@ -59,21 +63,96 @@ def find_action_space(name: str) -> Any:
 
     Raises:
       ImportError: The extra that brings the environment is not installed.
-      ValueError: There is no environment of this name in Gymnasium.
+      ValueError: There is no environment, game or task of this name.
     """
     import gymnasium
 
     name, _ = velocities.split(name)
-    if (
-        name.startswith("BitFlipping")  # The suite of these needs TensorFlow.
-        or environments.suite_atari.is_game(name)
-        or environments.suite_dm_control.is_task(name)
-    ):
+    if _has_suite(name):
+        if environments.suite_atari.is_game(name):
+            environments.suite_atari.check_game(name)
+        elif environments.suite_dm_control.is_task(name):
+            environments.suite_dm_control.check_task(name)
         return None
     spec = environments.suite_gym.find_spec(name)
     if not str(spec.entry_point).startswith(_MADE_AT_ONCE):
         return None
     return gymnasium.make(spec, disable_env_checker=True).action_space
+
+
+@functools.cache
+def kind_of(name: str) -> str | None:
+    """Returns the kind of a registered environment, see `presets.Preset`, or None.
+
+    It makes the environment, without TensorFlow.
+    """
+    import gymnasium
+
+    name, _ = velocities.split(name)
+    if not name or _has_suite(name):
+        return None
+    try:
+        spec = environments.suite_gym.find_spec(name)
+        if str(spec.entry_point).startswith(_MADE_AT_ONCE):
+            return None
+        made = gymnasium.make(spec, disable_env_checker=True)
+    except Exception:  # The run makes it, too, and says what is wrong.
+        return None
+    made.close()
+    return _kind_of_made(made)
+
+
+def _kind_of_made(made: Any) -> str | None:
+    """Returns the kind of an environment that is made, or None."""
+    spaces_of = ("single_observation_space", "observation_space")
+    spec = next(
+        (getattr(made, name) for name in spaces_of if hasattr(made, name)), None
+    )
+    if spec is None and hasattr(made, "observation_spec"):
+        spec = made.observation_spec()
+    shape, dtype = getattr(spec, "shape", None) or (), getattr(spec, "dtype", None)
+    is_picture = (
+        getattr(dtype, "name", "") == "uint8"
+        and len(shape) == 3
+        and min(shape[:2]) >= _SMALLEST_PICTURE
+    )
+    return "pictures" if is_picture else None
+
+
+class Probe:
+    """An environment of a program, whose kind can be asked before it is used.
+
+    Attributes:
+      environment: The environment, or a function that makes one.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        """Keeps an environment, or a function that makes one, or a name."""
+        self._given = self.environment = environment
+
+    def find_kind(self) -> str | None:
+        """Returns the kind, see `presets.Preset`, or None.
+
+        A function is called; its environment is the first one that it returns then.
+        """
+        if isinstance(self._given, str):
+            return kind_of(self._given)
+        if _is_made(self._given):
+            return _kind_of_made(self._given)
+        if not callable(self._given):
+            return None  # `World` refuses it.
+        made = [self._given()]
+        self.environment = lambda: made.pop() if made else self._given()
+        return _kind_of_made(made[0])
+
+
+def _has_suite(name: str) -> bool:
+    """Whether an environment is of a suite beside Gymnasium's registry."""
+    return (
+        name.startswith("BitFlipping")  # The suite of these needs TensorFlow.
+        or environments.suite_atari.is_game(name)
+        or environments.suite_dm_control.is_task(name)
+    )
 
 
 def make_environment(

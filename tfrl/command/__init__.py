@@ -1,6 +1,6 @@
-"""The command `tfrl`: train, play, evaluate, record and list.
+"""The command `tfrl`: train, sweep, tune, play, evaluate, compare, report and list.
 
 >>> from tfrl.command import main
 >>> sorted(main.COMMANDS)[:3]
-['completion', 'evaluate', 'list']
+['compare', 'completion', 'evaluate']
 """

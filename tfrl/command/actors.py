@@ -9,7 +9,7 @@ from absl import flags
 
 from tfrl import distribute
 from tfrl.algorithms import worlds
-from tfrl.command import cli, runs
+from tfrl.command import cli, runs, tracking
 
 
 def define_flag() -> Any:
@@ -61,10 +61,11 @@ def train_with_actors(
 
     Raises:
       ValueError: The configuration has a length in environment steps, or an initial
-        run.
+        run, or the run is to be tracked.
     """
     cli.refuse_environment_steps(config)
     cli.refuse_initial_run(config)
+    tracking.refuse()
     name = f"{config.agent}_actors"
     cli.prepare(name, config, text_of_processes(flags.FLAGS.num_actors))
     worlds.refuse_games(config.env)

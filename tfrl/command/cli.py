@@ -1,4 +1,4 @@
-"""Parses flags, reads configurations, and reports errors.
+"""Parses flags, reads configurations, and runs the main function of a command.
 
 TensorFlow is imported when a command first uses it: neither `--help` nor an error in a
 flag waits for it.
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from absl import app, flags
+from absl import logging as absl_logging
 from ml_collections import config_flags
 
 import tfrl
@@ -33,10 +34,9 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
-from tfrl.command import flag_help, interrupts, threads
-from tfrl.savers import checkpoint_names
+from tfrl.command import errors, flag_help, interrupts, threads
 from tfrl.system import quiet
-from tfrl.train.runs import finished_runs
+from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
 # An `ml_collections.ConfigDict`.
 Config: TypeAlias = Any
@@ -44,13 +44,6 @@ Config: TypeAlias = Any
 # The fields that have a flag of their own.
 _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
-# The flags whose values come to the loops and environments by another name.
-_ORIGINS = {
-    "environment_name": "--env",
-    "max_length": "--config.replay_capacity",
-    "num_frames": "--config.frame_stack",
-    "max_sequence_length": "--config.replay_capacity",
-}
 
 # The default of `--config`, if the command has that flag.
 _FILES: list[str] = []
@@ -79,9 +72,10 @@ def define_config(name: str, folder: str | None = None) -> Any:
       folder: The beginning of the paths of files whose settings are the default
         instead: FOLDERname.py has those of an algorithm.
     """
+    sys.argv = _with_rows(sys.argv)
     given = _given("config", sys.argv)
     if given is not None and not os.path.exists(given.partition(":")[0]):
-        _exit(_text_of_missing_file(given))
+        errors.exit_with(_text_of_missing_file(given))
     if folder is None:
         path = _default_settings(name)
         _NAMES[:] = [name.removesuffix("+")]
@@ -104,6 +98,16 @@ def define_config(name: str, folder: str | None = None) -> Any:
         )
 
 
+def _with_rows(words: Sequence[str]) -> list[str]:
+    """Returns the command line with the file of Python for a row in a JSON file."""
+    return [
+        re.sub(r"=(.*\.json)$", rf"={_DEFAULTS}:\1", word)
+        if _IS_CONFIG(word) and os.path.exists(word.partition("=")[2])
+        else word
+        for word in words
+    ]
+
+
 def _default_settings(name: str) -> str:
     """Returns the settings for the command line's agent and environment.
 
@@ -116,7 +120,7 @@ def _default_settings(name: str) -> str:
         try:
             return f"{_DEFAULTS}:{presets.named(row).name}"
         except ValueError as error:
-            _exit(str(error))
+            errors.exit_with(str(error))
     if agent in registry.CLASSES:
         name = agent
     elif environment is not None and agent is None:
@@ -126,8 +130,7 @@ def _default_settings(name: str) -> str:
     is_shown = not (_SILENT & {*sys.argv} or any(map(_IS_CONFIG, sys.argv)))
     if preset is not None and environment is not None and is_shown:
         print(
-            f"Settings: {preset.name}, made for {kind.title} on {preset.environment} "
-            f"({preset.source}).",
+            f"{kind.title} on {environment}: {preset.text(environment)}.",
             file=sys.stderr,
         )
     return f"{_DEFAULTS}:{name},{environment or ''}"
@@ -192,6 +195,7 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
     if "agent" not in config and _NAMES:
         with config.unlocked():
             config.agent = _NAMES[0]
+    config.update(_followers(config))
     given = flags.FLAGS.flag_values_dict()
     for name in ("env", "num_iterations", "replay", "seed"):
         if given.get(name) is not None:
@@ -216,6 +220,21 @@ def read_config(flag: Any, replay: str | None = None) -> Config:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     return config
+
+
+def _followers(config: Config) -> dict[str, Any]:
+    """Returns the fields that follow others, which the command line gives."""
+    kind = _kind(config)
+    given = {
+        name: config[name]
+        for name in kind.Settings.texts()
+        if name in config and _given(f"config.{name}", sys.argv) is not None
+    }
+    file = _config_file()
+    if not (given and file):
+        return {}
+    followers: dict[str, Any] = kind.Settings.followers(_read(file), given)
+    return followers
 
 
 def _set_length(config: Config, steps: int, num_iterations: int | None) -> None:
@@ -299,9 +318,9 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
 
 
 def prepare(algorithm: str, config: Config, told: str = "") -> None:
-    """Imports TensorFlow for a run, unless the run in its folder is finished.
+    """Imports TensorFlow for a run, unless the run in its folder has ended.
 
-    Says so and exits if it is finished, without that wait.
+    Says so and exits if it is finished, or stopped by a callback, without that wait.
 
     Args:
       algorithm: The algorithm's name in the names of folders.
@@ -312,8 +331,8 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
       ValueError: There is no such environment, or the algorithm does not choose its
         actions, or the run is to begin with the weights in its own folder.
     """
-    initial_run, logdir = config.get("initial_run"), _logdir(algorithm, config)
-    if initial_run and pathlib.Path(initial_run).resolve() == logdir.resolve():
+    initial_run, logdir = config.get("initial_run"), folder_of(algorithm, config)
+    if run_folders.is_same(logdir, initial_run):
         raise ValueError(
             f"initial_run: got {initial_run!r}, which is the folder of this run, too; "
             "choose another one for the new run with --logdir."
@@ -325,20 +344,46 @@ def prepare(algorithm: str, config: Config, told: str = "") -> None:
             print(finished_runs.text(iteration, directory.path), file=sys.stderr)
             print(f"Outputs: {directory.path}")
             sys.exit(0)
-    space = worlds.find_action_space(config.env)
-    if not config.get("num_action_bins"):
-        spaces.check_space(space, _kind(config), config.env)
+        stop = stopped_runs.find(directory.path, length(config))
+        if stop is not None and not continues():
+            print(stop.text(directory.path), file=sys.stderr)
+            print(f"Outputs: {directory.path}")
+            sys.exit(0)
+    check_environment(config)
     if told and not flags.FLAGS.quiet:
         print(told, file=sys.stderr)
     quiet.quieten_tensorflow()
 
 
+def length(config: Config) -> run_length.RunLength:
+    """Returns the length of a run."""
+    steps = config.get("num_environment_steps")
+    return run_length.RunLength(config.num_iterations if steps is None else None, steps)
+
+
+def continues() -> bool:
+    """Whether a run that a callback has stopped goes on."""
+    return "continue" in flags.FLAGS and bool(flags.FLAGS["continue"].value)
+
+
+def check_environment(config: Config) -> None:
+    """Checks the environment's name, and that the algorithm chooses its actions.
+
+    Raises:
+      ValueError: There is no such environment, or it has other actions.
+    """
+    # dm_control says which library draws.
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    space = worlds.find_action_space(config.env)
+    if not config.get("num_action_bins"):
+        spaces.check_space(space, _kind(config), config.env)
+
+
 def has_checkpoint(algorithm: str, config: Config) -> bool:
     """Whether a checkpoint of this run, from which it resumes, is in its folder."""
-    if flags.FLAGS.overwrite:
-        return False
-    checkpoints = _logdir(algorithm, config) / "checkpoints"
-    return checkpoints.is_dir() and bool(checkpoint_names.newest_first(checkpoints))
+    return not flags.FLAGS.overwrite and run_folders.has_checkpoint(
+        folder_of(algorithm, config)
+    )
 
 
 def make_directory(
@@ -355,7 +400,7 @@ def make_directory(
     the files and folders that only this script writes.
     """
     directory = run_folders.open_folder(
-        _logdir(algorithm, config),
+        folder_of(algorithm, config),
         {"algorithm": algorithm, **config.to_dict(), **further},
         _kind(config).Settings.default_values(),
         overwrite=flags.FLAGS.overwrite,
@@ -367,7 +412,8 @@ def make_directory(
     return directory
 
 
-def _logdir(algorithm: str, config: Config) -> pathlib.Path:
+def folder_of(algorithm: str, config: Config) -> pathlib.Path:
+    """Returns the folder of a run, by default a separate one for each seed."""
     name = re.sub(r"[^\w.-]", "-", f"{algorithm}_{config.env}_{config.seed}")
     return pathlib.Path(flags.FLAGS.logdir or pathlib.Path("logs", name))
 
@@ -394,46 +440,42 @@ def report(
     print(f"Outputs: {directory.path}")
 
 
-def start(main: Callable[[], None], doc: str | None = None) -> None:
+def start(
+    main: Callable[..., None], doc: str | None = None, *, takes_words: bool = False
+) -> None:
     """Parses the flags and runs `main`; prints user errors without a traceback.
 
     Args:
       main: The program.
       doc: The first text of `--help`; None for the docstring of the script.
+      takes_words: Whether `main` takes the words that are not flags.
     """
 
-    def guarded(_arguments: list[str]) -> None:
-        warnings.showwarning = _show_warning
+    def guarded(words: list[str]) -> None:
+        warnings.showwarning = errors.show_warning
         try:
-            main()
+            main(*[words[1:]] * takes_words)
         except Exception as error:
-            if interrupts.is_interrupt(error) or not _is_for_the_user(error):
+            if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
                 raise
-            is_of_users_code = _is_of_users_code(error)
+            is_of_users_code = errors.is_of_users_code(error)
             if flags.FLAGS.traceback or is_of_users_code:
                 traceback.print_exc()
             if is_of_users_code:
-                _exit(" ".join([f"{error!r}.", *error.__notes__]))
-            _exit(_text(error), "--traceback shows where, --help lists the flags")
+                errors.exit_with(" ".join([f"{error!r}.", *error.__notes__]))
+            errors.exit_with(
+                errors.describe(error),
+                "--traceback shows where, --help lists the flags",
+            )
 
     if "traceback" not in flags.FLAGS:
         define_flags()
     doc = doc or sys.modules["__main__"].__doc__ or ""
-    app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc))
+    flags.FLAGS.set_gnu_getopt(takes_words)
+    app.run(guarded, flags_parser=lambda words: _parse_flags(words, doc, takes_words))
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Writes a warning as a line, without the place in the code that gives it."""
-    # Not at the top: --help does not wait for tqdm.
-    import tqdm
-
-    # Gymnasium colours its warnings.
-    text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
-    # tqdm writes above its bars.
-    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
-
-
-def _parse_flags(words: list[str], doc: str) -> list[str]:
+def _parse_flags(words: list[str], doc: str, takes_words: bool) -> list[str]:
     """Reads the flags; prints the help that they ask for, or their error, and exits."""
     wants_help = not _HELP.isdisjoint(words)
     with _flag_errors_told():
@@ -445,8 +487,8 @@ def _parse_flags(words: list[str], doc: str) -> list[str]:
         config = flags.FLAGS["config"].value if file else None
         _print_to_its_end(flag_help.text(doc, config, file))
         sys.exit()
-    if len(rest) > 1:
-        _exit(
+    if len(rest) > 1 and not takes_words:
+        errors.exit_with(
             f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
             "--name=value."
         )
@@ -468,78 +510,6 @@ def _config_file() -> str:
     return [*_FILES, *given][-1] if _FILES else ""
 
 
-def _text(error: Exception) -> str:
-    """Returns the part of an error's message that is about the settings.
-
-    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
-    from. For a lack of memory it names the settings to lower.
-    """
-    text = str(error)
-    # TensorFlow's own error is known by its name, since the script may not need it.
-    if isinstance(error, MemoryError) or type(error).__name__ == (
-        "ResourceExhaustedError"
-    ):
-        lines = text.splitlines() or [type(error).__name__]
-        reason = next((line for line in lines if "llocat" in line), lines[0])
-        return (
-            "memory: the run needs more than there is; lower a setting that it grows "
-            "with, such as num_envs, batch_size, replay_capacity, fc_layer_params or "
-            f"num_episodes ({reason})."
-        )
-    # The error of a Python function in a graph is at the end of the dump.
-    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
-    if text.startswith("Graph execution error") and raised:
-        text = raised[-1]
-    origins = [
-        f"Here {argument} comes from {flag}."
-        for argument, flag in _ORIGINS.items()
-        if re.search(rf"\b{argument}\b", text)
-    ]
-    return " ".join([text, *origins])
-
-
-def _is_of_users_code(error: Exception) -> bool:
-    """Whether an environment or a callback of the user raised an error in a run."""
-    if not getattr(error, "__notes__", ()):
-        return False
-    *_, innermost = traceback.walk_tb(error.__traceback__)
-    module = innermost[0].f_globals.get("__name__", "")
-    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
-
-
-def _is_for_the_user(error: Exception) -> bool:
-    """Whether the message of an error says what a user of the script should change."""
-    if isinstance(
-        error,
-        (
-            ArithmeticError,
-            ImportError,
-            LookupError,
-            MemoryError,
-            OSError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ),
-    ):
-        return True
-    import gymnasium
-    import tensorflow as tf
-
-    from tfrl.savers import whole_checkpoints
-
-    return isinstance(
-        error,
-        (
-            whole_checkpoints.CheckpointError,
-            gymnasium.error.Error,
-            tfrl.replay_service.ReverbError,
-            tf.errors.InvalidArgumentError,
-            tf.errors.ResourceExhaustedError,
-        ),
-    )
-
-
 @contextlib.contextmanager
 def _flag_errors_told() -> Iterator[None]:
     """Exits with a message if a flag is wrong, or the configuration lacks its field."""
@@ -548,11 +518,11 @@ def _flag_errors_told() -> Iterator[None]:
     except flags.UnrecognizedFlagError as error:
         _exit_unknown(error.flagname)
     except flags.IllegalFlagValueError as error:
-        _exit(_text_of_wrong_value(str(error)))
+        errors.exit_with(errors.text_of_wrong_value(str(error)))
     except flags.Error as error:
-        _exit(str(error))
+        errors.exit_with(str(error))
     except (AttributeError, KeyError) as error:
-        if not _is_about_config(error):
+        if not errors.is_about_config(error):
             raise
         reason: Any = error
         while isinstance(reason, Exception) and reason.args:
@@ -562,36 +532,10 @@ def _flag_errors_told() -> Iterator[None]:
         _exit_unknown(f"config.{field[0] if field else ''}")
 
 
-def _text_of_wrong_value(told: str) -> str:
-    """Returns the error of a flag's value in the words of the other messages.
-
-    Args:
-      told: The library's message, `flag --NAME=VALUE: ...`.
-    """
-    found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
-    if found is None or found[1] not in flags.FLAGS:
-        return told
-    name, value = found.groups()
-    flag = flags.FLAGS[name]
-    expected = "true or false" if flag.boolean else flag.parser.syntactic_help
-    return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
-
-
 def _exit_unknown(name: str) -> NoReturn:
     """Exits with a message that suggests the flag or field nearest to `name`."""
     file = _config_file()
     near = flag_help.nearest(name, _read(file) if file else None)
-    _exit(f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else ""))
-
-
-def _exit(message: str, hint: str = "--help lists the flags") -> NoReturn:
-    """Prints an error and a hint, and exits with status 2."""
-    print(f"error: {message}", file=sys.stderr)
-    print(f"({hint})", file=sys.stderr)
-    sys.exit(2)
-
-
-def _is_about_config(error: BaseException) -> bool:
-    """Whether the library of configurations raised an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return "ml_collections" in pathlib.Path(frames[-1].filename).parts
+    errors.exit_with(
+        f"--{name}: unknown flag" + (f"; did you mean {near}?" if near else "")
+    )

@@ -15,17 +15,18 @@ _BASH = """\
 _tfrl() {{
   local words="{commands}"
   [ "$COMP_CWORD" -gt 1 ] && words="{flags}"
-  [ "${{COMP_WORDS[1]}}" = train ] && [ "$COMP_CWORD" = 2 ] && words="{algorithms}"
+  [[ "${{COMP_WORDS[1]}}" =~ ^(train|sweep|tune)$ && "$COMP_CWORD" = 2 ]] \\
+    && words="{algorithms}"
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _tfrl tfrl"""
 _ZSH = "autoload -Uz bashcompinit && bashcompinit\n" + _BASH
 _FISH = """\
 complete -c tfrl -n __fish_use_subcommand -xa "{commands}"
-complete -c tfrl -n "__fish_seen_subcommand_from train" -xa "{algorithms}"
+complete -c tfrl -n "__fish_seen_subcommand_from train sweep tune" -xa "{algorithms}"
 complete -c tfrl -n "not __fish_use_subcommand" -a "{flags}\""""
 _SHELLS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-_FLAGS = ("env", "seed", "logdir", "num_environment_steps", "config", "help")
+_FLAGS = ("env", "seed", "seeds", "logdir", "num_environment_steps", "config", "help")
 
 
 def main() -> None:

@@ -102,9 +102,11 @@ def text(script_help: str, config: Mapping[str, Any] | None, config_file: str) -
 def _shown_file(config_file: str) -> str:
     """Returns the words of the settings that are no file of the user's."""
     file, _, words = config_file.partition(":")
+    if not words or words.endswith(".json"):
+        return words or file
     name, _, environment = words.partition(",")
     name = name.removesuffix("+")
-    return f"{name} for {environment or 'its usual environment'}" if words else file
+    return f"{name} for {environment or 'its usual environment'}"
 
 
 def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
@@ -118,7 +120,12 @@ def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
     """
     meant = {field: f"--config.{field}" for field in config or ()}
     if not name.startswith("config."):
-        meant |= {flag: f"--{flag}" for flag in flags.FLAGS if "." not in flag}
+        group = name.partition(".")[0] + "."
+        meant |= {
+            flag: f"--{flag}"
+            for flag in flags.FLAGS
+            if "." not in flag or flag.startswith(group)
+        }
     given = name.removeprefix("config.").replace("-", "_")
     known = {*meant.values()}
     others = {other: f"--{ours}" for other, ours in _OF_OTHERS.items()}
@@ -136,7 +143,7 @@ def _script_flags() -> list[tuple[str, str]]:
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
         if not module.startswith("absl"):
             rows += [(_shown(flag), flag.help) for flag in defined]
-    return [row for row in rows if not row[0].startswith("--config.")]
+    return [row for row in rows if not row[0].startswith(("--config.", "--search."))]
 
 
 def _shown(flag: flags.Flag) -> str:

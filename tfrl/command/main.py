@@ -1,9 +1,13 @@
 """Trains, plays and evaluates agents from the command line.
 
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
+    tfrl tune sac --env=Pendulum-v1        searches settings, by Optuna
     tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
     tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
+    tfrl report LOGDIR                     writes a report on a run
     tfrl record --logdir=LOGDIR            records episodes, to train offline from
+    tfrl sweep sac --seeds=0..9            trains many seeds and settings, and compares
+    tfrl compare 'logs/sac_*' logs/ppo_*   compares runs: a table, a sentence, a figure
     tfrl list                              lists algorithms, environments and settings
     tfrl replay-server                     serves replay to actors and learners
     tfrl completion bash                   prints completion for bash, zsh or fish
@@ -55,17 +59,22 @@ def _refuse(what: str, name: str, known: object) -> None:
     sys.exit(2)
 
 
-def _train() -> None:
-    words = sys.argv[1:]
+def _algorithm() -> str:
+    """Takes the algorithm's name from the program's arguments."""
+    command, *words = sys.argv
     if not words or words[0] in ("--help", "-h"):
-        print(
-            f"tfrl train ALGORITHM [flags]\n\nAlgorithms: {', '.join(registry.CLASSES)}"
-        )
-        return
+        names = ", ".join(registry.CLASSES)
+        print(f"{command} ALGORITHM [flags]\n\nAlgorithms: {names}")
+        sys.exit()
     name = words[0]
     if name not in registry.CLASSES:
         _refuse("algorithm", name, registry.CLASSES)
-    sys.argv = [f"tfrl train {name}", *words[1:]]
+    sys.argv = [f"{command} {name}", *words[1:]]
+    return name
+
+
+def _train() -> None:
+    name = _algorithm()
     from tfrl.command import cli, runs
 
     config = runs.define_config(f"{name}+")
@@ -73,6 +82,22 @@ def _train() -> None:
         lambda: runs.run(cli.read_config(config), tuple(registry.CLASSES)),
         _text_of_train(name),
     )
+
+
+def _sweep() -> None:
+    name = _algorithm()
+    from tfrl.command import cli, sweep
+
+    swept = sweep.take_values(sys.argv)
+    config = sweep.define_flags(name)
+    cli.start(lambda: sweep.main(config, swept), sweep.__doc__)
+
+
+def _compare() -> None:
+    from tfrl.command import cli, compare
+
+    compare.define_flags()
+    cli.start(compare.main, compare.__doc__, takes_words=True)
 
 
 def _text_of_train(name: str) -> str:
@@ -84,6 +109,14 @@ def _text_of_train(name: str) -> str:
         "To resume a run that was interrupted or killed, run the same command again. "
         "Watch\nit with `tensorboard --logdir=logs`."
     )
+
+
+def _tune() -> None:
+    name = _algorithm()
+    from tfrl.command import cli, tune
+
+    config = tune.define_config(name)
+    cli.start(lambda: tune.main(cli.read_config(config)), tune.text(name))
 
 
 def _play() -> None:
@@ -98,6 +131,12 @@ def _evaluate() -> None:
 
     evaluate.define_flags()
     cli.start(evaluate.main, evaluate.__doc__)
+
+
+def _report() -> None:
+    from tfrl.command import report
+
+    report.main()
 
 
 def _record() -> None:
@@ -127,9 +166,13 @@ def _completion() -> None:
 
 COMMANDS: dict[str, Callable[[], None]] = {
     "train": _train,
+    "tune": _tune,
     "play": _play,
     "evaluate": _evaluate,
+    "report": _report,
     "record": _record,
+    "sweep": _sweep,
+    "compare": _compare,
     "list": _list,
     "replay-server": _replay_server,
     "completion": _completion,

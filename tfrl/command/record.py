@@ -14,12 +14,11 @@ see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
 from __future__ import annotations
 
 import pathlib
-from typing import Any
 
 from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
-from tfrl.algorithms import off_policy, registry, worlds
+from tfrl.algorithms import off_policy, recordings, registry, worlds
 from tfrl.command import saved_policy
 from tfrl.system import quiet
 from tfrl.train.runs import run_config
@@ -48,61 +47,15 @@ def main() -> None:
         frames = copy_replay(environment, run, output)
     else:
         policy = saved_policy.load(path)
-        frames = record(environment, policy, flags.FLAGS.num_episodes, output, seed)
+        frames = recordings.record(
+            environment, policy, flags.FLAGS.num_episodes, output, seed
+        )
     returns = datasets.episode_returns(datasets.load_recordings(output))
     text = f"{output}: {frames:,} frames, {len(returns)} whole episodes of {name}"
     if len(returns):
         low, high = returns.min(), returns.max()
         text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"
     print(text)
-
-
-def frame_spec(environment: environments.TFEnvironment) -> Any:
-    """Returns the spec of a frame, as a `Trajectory` without policy info."""
-    from tfrl.trajectories import policy_step, trajectory
-
-    time_step_spec = environment.time_step_spec()
-    action_spec = policy_step.PolicyStep(environment.action_spec(), (), ())
-    return trajectory.from_transition(time_step_spec, action_spec, time_step_spec)
-
-
-def record(
-    environment: environments.TFEnvironment,
-    policy: Any,
-    num_episodes: int,
-    output: str,
-    seed: int,
-) -> int:
-    """Writes the frames of whole episodes, each with its boundary.
-
-    Returns the number of frames.
-    """
-    # Not at the top: --help does not wait for TensorFlow.
-    import tensorflow as tf
-    import tqdm
-
-    from tfrl.trajectories import trajectory
-    from tfrl.utils import example_encoding_dataset
-
-    recorder = example_encoding_dataset.TFRecordObserver(
-        output, frame_spec(environment)
-    )
-    time_step, state = environment.reset(), policy.get_initial_state(1)
-    boundaries = frames = 0
-    # It shows a bar on a terminal alone.
-    bar = tqdm.tqdm(total=num_episodes, unit=" episodes", disable=None, leave=False)
-    while boundaries < num_episodes:
-        step = policy.action(time_step, state, tf.constant([seed, frames], tf.int64))
-        reached = environment.step(step.action)
-        recorder(trajectory.from_transition(time_step, step._replace(info=()), reached))
-        if time_step.is_last()[0]:
-            boundaries += 1
-            bar.update()
-        frames += 1
-        time_step, state = reached, step.state
-    bar.close()
-    recorder.close()
-    return frames
 
 
 def copy_replay(
@@ -126,7 +79,7 @@ def copy_replay(
         )
     kind = registry.find(settings.get("agent", settings["algorithm"]))
     s = kind.Settings.of(settings)
-    spec = frame_spec(environment)
+    spec = recordings.frame_spec(environment)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(
         spec,
         batch_size=1,

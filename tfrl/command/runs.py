@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import Any
 
@@ -9,7 +10,7 @@ from absl import flags
 
 from tfrl import agents, train
 from tfrl.algorithms import registry, run_settings
-from tfrl.command import cli
+from tfrl.command import cli, tracking
 
 
 def define_config(
@@ -35,12 +36,17 @@ def define_config(
         flags.DEFINE_string(
             "initial_run", None, "Folder of a run, to begin with its last weights."
         )
+        tracking.define_flag()
     flags.DEFINE_bool(
         "film", True, "Film the best policy at the end; --nofilm does not."
     )
     flags.DEFINE_bool(
+        "report", True, "Write report.html at the end; --noreport does not."
+    )
+    flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
     )
+    flags.DEFINE_bool("continue", False, "Go on with a run that a callback stopped.")
     flags.DEFINE_bool(
         "quiet", False, "Show no progress, only warnings and the last lines."
     )
@@ -58,6 +64,7 @@ def run(config: cli.Config, names: tuple[str, ...]) -> None:
       ValueError: A setting is wrong.
     """
     name = cli.agent_name(config, names)
+    tracking.check()
     cli.prepare(name, config)
     algorithm = registry.algorithm_of(config)
     loop = algorithm.build(
@@ -91,7 +98,8 @@ def run_loop(
     run = train.Run(
         loop,
         directory,
-        **_length(config),
+        **dataclasses.asdict(cli.length(config)),
+        loggers=tracking.make_loggers(directory),
         **run_settings.make(
             registry.algorithm_of(config).world,
             s,
@@ -103,18 +111,12 @@ def run_loop(
     cli.report(run.run(), directory)
 
 
-def _length(config: cli.Config) -> dict[str, Any]:
-    """Returns the length of a run, as `train.Run` takes it."""
-    steps = config.get("num_environment_steps")
-    if steps is None:
-        return {"num_iterations": config.num_iterations}
-    return {"num_environment_steps": steps}
-
-
 def flag_values() -> dict[str, bool]:
     """Returns the arguments of `run_settings.make` that are flags of the command."""
     return {
         "films": flags.FLAGS.film,
         "evaluates_untrained": flags.FLAGS.evaluate_untrained,
         "shows_progress": not flags.FLAGS.quiet,
+        "reports": flags.FLAGS.report,
+        "continue_stopped": cli.continues(),
     }

@@ -57,7 +57,7 @@ _MLIR_TYPES = {
 }
 
 
-class Channel:
+class CallChannel:
     """Serialises host calls and keeps the first exception one of them raises.
 
     After an exception the calls return their fallback values and call nothing, until
@@ -131,7 +131,7 @@ def host_call(
     function: HostFunction,
     inputs: Sequence[tf.Tensor],
     output_specs: Sequence[tf.TensorSpec],
-    channel: Channel,
+    channel: CallChannel,
     fallback: HostFunction | None = None,
     name: str | None = None,
 ) -> list[tf.Tensor]:
@@ -190,7 +190,7 @@ def call(
     function: HostFunction,
     inputs: Sequence[tf.Tensor],
     output_specs: Sequence[tf.TensorSpec],
-    channel: Channel,
+    channel: CallChannel,
     fallback: HostFunction | None = None,
     name: str | None = None,
     *,
@@ -289,7 +289,7 @@ class _CallSite:
         function: HostFunction,
         inputs: Sequence[tf.TensorSpec],
         outputs: Sequence[tf.TensorSpec],
-        channel: Channel,
+        channel: CallChannel,
         fallback: HostFunction | None,
     ) -> None:
         self._function = function

@@ -66,7 +66,7 @@ class HostObserver:
                 "NumPy arrays; define one, such as def record(frame): ..."
             )
         self._function = function
-        self._channel = host_calls.Channel()
+        self._channel = host_calls.CallChannel()
 
     def __repr__(self) -> str:
         return f"host_observer({self._function!r})"

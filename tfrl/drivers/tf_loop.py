@@ -26,6 +26,7 @@ from tfrl.drivers import driver
 from tfrl.drivers import observers as observers_lib
 from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
+from tfrl.policies.saving import saved_model
 from tfrl.replay_buffers import replay_buffer
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
@@ -48,6 +49,7 @@ class LoopDriver(driver.Driver):
 
         Raises:
           TypeError: If `env` is a Python environment.
+          ValueError: If a loaded policy is for other observations.
         """
         super().__init__(env, policy, observers, transition_observers)
         if isinstance(env, py_environment.PyEnvironment):
@@ -56,6 +58,7 @@ class LoopDriver(driver.Driver):
                 f"{type(self).__name__} steps a TFEnvironment; wrap it in "
                 "tfrl.environments.TFPyEnvironment, or use PyDriver."
             )
+        saved_model.check_environment(policy, env)
         self._all_observers = [*self.observers, *self.transition_observers]
         self._use_function = use_function and all(
             map(_works_in_graph, self._all_observers)

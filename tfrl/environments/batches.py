@@ -13,7 +13,7 @@ from tfrl.environments.boundary import members
 from tfrl.trajectories import time_step as ts
 
 
-class Batch(py_environment.PyEnvironment):
+class EnvironmentBatch(py_environment.PyEnvironment):
     """Base of batched environments; subclasses set the three attributes below."""
 
     _batch_size: int
@@ -51,7 +51,7 @@ class Batch(py_environment.PyEnvironment):
         return self._time_step_spec
 
 
-class BatchOfMembers(Batch):
+class BatchOfMembers(EnvironmentBatch):
     """Base of batches of `PyEnvironment`s, in this process or in others."""
 
     # Each member keeps its own current time step, and resets when it has none.

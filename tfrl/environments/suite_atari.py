@@ -127,16 +127,7 @@ def load(
       ImportError: If the extra is not installed.
       ValueError: If there is no such game.
     """
-    extras.require("suite_atari", "pip install 'tfrl[atari]'", *_MODULES)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):
-        # A worker process has the names from its parent, and ale-py registers them too.
-        import ale_py
-
-    gymnasium.register_envs(ale_py)
-    # ale-py's environments do so as well, but only after printing a greeting.
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    name, name_kwargs = _registered(environment_name)
-    spec = suite_gym.find_spec(name)
+    spec, name_kwargs = _find_spec(environment_name)
     kwargs = {
         **_preprocessing_kwargs(spec.id, gym_env_wrappers),
         **name_kwargs,
@@ -256,6 +247,30 @@ def load_batch(
     return parallel_py_environment.ParallelPyEnvironment(
         [make] * num_envs, start_serially=False
     )
+
+
+def check_game(environment_name: str) -> None:
+    """Checks the name of a game, without TensorFlow, if ale-py is installed.
+
+    Raises:
+      ValueError: If there is no such game.
+    """
+    if extras.is_installed(*_MODULES):
+        _find_spec(environment_name)
+
+
+def _find_spec(environment_name: str) -> tuple[Any, dict[str, Any]]:
+    """Returns the registered spec of a game, and keyword arguments for it."""
+    extras.require("suite_atari", "pip install 'tfrl[atari]'", *_MODULES)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # A worker process has the names from its parent, and ale-py registers them too.
+        import ale_py
+
+    gymnasium.register_envs(ale_py)
+    # ale-py's environments do so as well, but only after printing a greeting.
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    name, kwargs = _registered(environment_name)
+    return suite_gym.find_spec(name), kwargs
 
 
 def is_game(environment_name: str) -> bool:

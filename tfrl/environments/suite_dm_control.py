@@ -49,6 +49,25 @@ def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnviron
       ImportError: If the extra is not installed.
       ValueError: If there is no such task, or `num_envs` is not positive.
     """
+    domain, task = _domain_and_task(environment_name)
+    if num_envs == 1:
+        return load(domain, task)
+    return batched_py_environment.BatchedPyEnvironment(
+        [load(domain, task) for _ in range(num_envs)], multithreading=False
+    )
+
+
+def check_task(environment_name: str) -> None:
+    """Checks the name of a task for `load_batch`, without TensorFlow.
+
+    Raises:
+      ImportError: If the extra is not installed.
+      ValueError: If there is no such task.
+    """
+    _suite_with(*_domain_and_task(environment_name))
+
+
+def _domain_and_task(environment_name: str) -> tuple[str, str]:
     match = _TASK_NAME.fullmatch(environment_name)
     if match is None:
         raise ValueError(
@@ -56,11 +75,7 @@ def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnviron
             "dm_control/cartpole-balance; write it so."
         )
     domain, task = match.groups()
-    if num_envs == 1:
-        return load(domain, task)
-    return batched_py_environment.BatchedPyEnvironment(
-        [load(domain, task) for _ in range(num_envs)], multithreading=False
-    )
+    return domain, task
 
 
 def load(
@@ -155,6 +170,20 @@ def _load_dm_env(
     environment_kwargs: Mapping[str, Any] | None,
     visualize_reward: bool,
 ) -> Any:
+    suite = _suite_with(domain_name, task_name)
+    return suite.load(
+        domain_name,
+        task_name,
+        task_kwargs=None if task_kwargs is None else dict(task_kwargs),
+        environment_kwargs=(
+            None if environment_kwargs is None else dict(environment_kwargs)
+        ),
+        visualize_reward=visualize_reward,
+    )
+
+
+def _suite_with(domain_name: str, task_name: str) -> Any:
+    """Imports the suite, and checks that it has a task."""
     extras.require(
         "suite_dm_control",
         "pip install 'tfrl[dm-control]'",
@@ -179,15 +208,7 @@ def _load_dm_env(
             f"{where}: got {(domain_name, task_name)}, expected a task of the suite; "
             f"choose one of {', '.join(known)}."
         )
-    return suite.load(
-        domain_name,
-        task_name,
-        task_kwargs=None if task_kwargs is None else dict(task_kwargs),
-        environment_kwargs=(
-            None if environment_kwargs is None else dict(environment_kwargs)
-        ),
-        visualize_reward=visualize_reward,
-    )
+    return suite
 
 
 def _wrap(

@@ -114,7 +114,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         self._latest = time_step_arrays.TimeStepArrays(checker, self._layout)
         self._num_steps = 0
         self._lock = threading.Lock()
-        self._channel = host_calls.Channel()
+        self._channel = host_calls.CallChannel()
         running_steps.register(self)
 
     @property

@@ -1,3 +1,4 @@
+from . import comparison as comparison
 from . import evaluate as evaluate
 from . import metric_utils as metric_utils
 from . import plots as plots

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from tfrl.compilation import trace_counts
 from tfrl.environments import py_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import supervision as supervision_lib
+from tfrl.eval import value_check
 from tfrl.metrics import episode_sums
+from tfrl.policies.saving import saved_model
 from tfrl.system import interrupts
 from tfrl.typing import types
 from tfrl.utils import call_sizes, number_checks
@@ -40,6 +43,12 @@ class EvaluationResult:
         policy; None outside of a run.
       environment_steps: The environment steps of this run so far; None outside of a
         run.
+      terminated: Whether each episode ended by a termination, with the discount 0,
+        bool `[num_episodes]`; None if the evaluation did not record it.
+      predicted: The discounted returns that the agent's values predicted at the first
+        steps, float32 `[num_episodes]`; None without values.
+      realized: The discounted returns that came; see `value_check.ValueCheck`. NaN for
+        episodes that did not end.
     """
 
     returns: np.ndarray
@@ -47,6 +56,9 @@ class EvaluationResult:
     num_cut: int = 0
     iteration: int | None = None
     environment_steps: int | None = None
+    terminated: np.ndarray | None = None
+    predicted: np.ndarray | None = None
+    realized: np.ndarray | None = None
 
     @property
     def mean(self) -> float:
@@ -71,17 +83,20 @@ class _State(NamedTuple):
       step: The number of steps of each environment so far, int32.
       time_step: The current time step, `[B, ...]`.
       policy_state: The current state of the policy.
-      sums: Return and length of the running episodes, each `[B]`.
+      sums: Return and length of the running episodes, each `[B]`; with a `ValueCheck`
+        its sums, too.
       ended: The number of episodes of each environment that have ended, int32 `[B]`.
-      episodes: Returns and lengths of these episodes, each `[B, max(quota)]`.
+      episodes: Returns and lengths of these episodes, whether they terminated, and
+        with a `ValueCheck` the returns that were predicted and that came, each `[B,
+        max(quota)]`.
     """
 
     step: tf.Tensor
     time_step: Any
     policy_state: Any
-    sums: tuple[tf.Tensor, tf.Tensor]
+    sums: dict[str, tf.Tensor]
     ended: tf.Tensor
-    episodes: tuple[tf.Tensor, tf.Tensor]
+    episodes: dict[str, tf.Tensor]
 
 
 class Evaluator:
@@ -106,6 +121,8 @@ class Evaluator:
         policy: Any,
         num_episodes: int,
         seed: int | tf.Tensor | None = None,
+        *,
+        check: value_check.ValueCheck | None = None,
     ) -> None:
         """Creates an evaluator.
 
@@ -115,10 +132,12 @@ class Evaluator:
           num_episodes: The number of episodes in a run.
           seed: The seed of the policy's random choices, an integer or int `[2]`; None
             draws a seed now.
+          check: Compares an agent's values with the returns; None leaves it out.
 
         Raises:
           TypeError: If `environment` is a Python environment.
-          ValueError: If `num_episodes` is below 1.
+          ValueError: If `num_episodes` is below 1, or a loaded policy is for other
+            observations.
         """
         if isinstance(environment, py_environment.PyEnvironment):
             raise TypeError(
@@ -129,6 +148,7 @@ class Evaluator:
         number_checks.check_integer(
             "num_episodes", num_episodes, 1, remedy="an evaluation has an episode"
         )
+        saved_model.check_environment(policy, environment)
         self._environment = environment
         self._policy = policy
         each, more = divmod(num_episodes, environment.batch_size)
@@ -137,6 +157,7 @@ class Evaluator:
         if seed is None:
             seed = seeds.next_seed(seeds.make_generator())
         self._seed = seeds.as_seed(seed)
+        self._check = check
         self._begin = tf.function(
             trace_counts.of_one_object(self._first_state), autograph=False
         )
@@ -203,11 +224,11 @@ class Evaluator:
         ended = np.minimum(state.ended, self._quota)
         is_running = ~(state.time_step.is_first() | state.time_step.is_last()).numpy()
         is_cut = (ended < self._quota) & is_running
-        returns, lengths = (
-            np.array(array) for array in tf.nest.flatten(state.episodes)
-        )
-        for array, sums in zip((returns, lengths), state.sums, strict=True):
-            array[is_cut, ended[is_cut]] = sums.numpy()[is_cut]
+        found = {name: np.array(x) for name, x in state.episodes.items()}
+        for name in ("returns", "lengths"):
+            found[name][is_cut, ended[is_cut]] = state.sums[name].numpy()[is_cut]
+        if self._check is not None:
+            found["realized"][is_cut, ended[is_cut]] = np.nan
         num_cut = int(is_cut.sum())
         if (ended < self._quota).any():
             warnings.warn(
@@ -220,23 +241,28 @@ class Evaluator:
                 stacklevel=3,
             )
         wanted = np.arange(self._quota.max()) < (ended + is_cut)[:, np.newaxis]
-        return EvaluationResult(
-            returns[wanted], lengths[wanted].astype(np.int64), num_cut
-        )
+        kept = {name: x[wanted] for name, x in found.items()}
+        kept["lengths"] = kept["lengths"].astype(np.int64)
+        return EvaluationResult(num_cut=num_cut, **kept)
 
     def _first_state(self) -> _State:
         batch_size, slots = len(self._quota), int(self._quota.max())
 
-        def zeros(*shape: int) -> tuple[tf.Tensor, tf.Tensor]:
-            return tf.zeros(shape, tf.float32), tf.zeros(shape, tf.int32)
+        def zeros(dtypes: Mapping[str, Any], *shape: int) -> dict[str, tf.Tensor]:
+            return {name: tf.zeros(shape, dtype) for name, dtype in dtypes.items()}
 
+        sums = {"returns": tf.float32, "lengths": tf.int32}
+        episodes = {**sums, "terminated": tf.bool}
+        if self._check is not None:
+            sums |= dict.fromkeys(self._check.names, tf.float32)
+            episodes |= {"predicted": tf.float32, "realized": tf.float32}
         return _State(
             tf.zeros([], tf.int32),
             self._environment.reset(),
             self._policy.get_initial_state(batch_size),
-            zeros(batch_size),
+            zeros(sums, batch_size),
             tf.zeros([batch_size], tf.int32),
-            zeros(batch_size, slots),
+            zeros(episodes, batch_size, slots),
         )
 
     def _loop(self, state: _State, seed: tf.Tensor, end: tf.Tensor) -> _State:
@@ -248,9 +274,9 @@ class Evaluator:
             step: tf.Tensor,
             time_step: Any,
             policy_state: Any,
-            sums: tuple[tf.Tensor, tf.Tensor],
+            sums: dict[str, tf.Tensor],
             ended: tf.Tensor,
-            episodes: tuple[tf.Tensor, tf.Tensor],
+            episodes: dict[str, tf.Tensor],
         ) -> tuple:
             action_step = self._policy.action(
                 time_step,
@@ -262,26 +288,29 @@ class Evaluator:
             )
             next_time_step = self._environment.step(action_step.action)
             reward = episode_sums.total_reward(next_time_step.reward, tf.float32)
-            increments = reward, tf.ones_like(ended)
+            increments = {"returns": reward, "lengths": tf.ones_like(ended)}
             # A boundary adds to a sum that has been stored already, and that restarts
             # at the next step.
-            sums = tf.nest.map_structure(
-                lambda total, increment: (
-                    increment
-                    + tf.where(time_step.is_first(), tf.zeros_like(total), total)
-                ),
-                sums,
-                increments,
-            )
+            checked: dict[str, tf.Tensor] = {}
+            realized = None
+            if self._check is not None:
+                checked, realized = self._check.add(sums, time_step, next_time_step)
+            sums = {
+                name: each
+                + tf.where(time_step.is_first(), tf.zeros_like(each), sums[name])
+                for name, each in increments.items()
+            } | checked
             ends = next_time_step.is_last() & ~time_step.is_last()
             # The row of an environment that has ended `slots` episodes is all False.
             here = tf.one_hot(ended, slots, on_value=True, off_value=False)
             here = tf.logical_and(here, ends[:, tf.newaxis])
-            episodes = tf.nest.map_structure(
-                lambda stored, total: tf.where(here, total[:, tf.newaxis], stored),
-                episodes,
-                sums,
-            )
+            values = {**sums, "terminated": next_time_step.discount == 0}
+            if realized is not None:
+                values["realized"] = realized
+            episodes = {
+                name: tf.where(here, values[name][:, tf.newaxis], stored)
+                for name, stored in episodes.items()
+            }
             ended += tf.cast(ends, tf.int32)
             return step + 1, next_time_step, action_step.state, sums, ended, episodes
 

@@ -1,4 +1,4 @@
-"""Draws comparisons of agents: performance profiles, probabilities of improvement.
+"""Draws comparisons of agents: curves, profiles, probabilities of improvement.
 
 As in R. Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
 Precipice" (2021). The functions draw on axes of matplotlib, so that the caller arranges
@@ -17,6 +17,29 @@ from tfrl.eval import statistics
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
+
+
+def plot_curve(
+    axes: Axes,
+    x: npt.ArrayLike,
+    curve: statistics.Estimate,
+    label: str | None = None,
+    color: str | None = None,
+) -> None:
+    """Draws a learning curve, with its interval as a band.
+
+    Args:
+      axes: The axes to draw on.
+      x: Where the agent was evaluated, such as environment steps, `[N]`.
+      curve: The `stratified_bootstrap` of its scores, `[N]`, such as of their
+        `pooled_interquartile_mean`.
+      label: Its name in a legend.
+      color: Its colour; None for the next one.
+    """
+    (line,) = axes.plot(x, curve.value, color=color, label=label)
+    axes.fill_between(
+        x, curve.lower, curve.upper, color=line.get_color(), alpha=0.2, linewidth=0
+    )
 
 
 def plot_performance_profiles(

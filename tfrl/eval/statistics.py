@@ -8,7 +8,9 @@ probability of improvement, each with a bootstrap confidence interval.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +72,21 @@ def interquartile_mean(scores: npt.ArrayLike, axis: int = -1) -> Any:
     count = ordered.shape[axis]
     middle = np.arange(count // 4, count - count // 4)
     return np.mean(np.take(ordered, middle, axis=axis), axis=axis)
+
+
+def pooled_interquartile_mean(*scores: np.ndarray) -> Any:
+    """Returns the interquartile mean of the runs of all tasks together.
+
+    The aggregate of Agarwal et al. (2021), section 4.2, for the bootstrap: given to
+    `stratified_bootstrap` with the scores of each task.
+
+    Args:
+      *scores: The scores of each task, `[..., num_runs, N]`: at `N` evaluations.
+
+    Returns:
+      Float64 `[..., N]`.
+    """
+    return interquartile_mean(np.concatenate(scores, axis=-2), axis=-2)
 
 
 def bootstrap_interval(
@@ -157,6 +174,85 @@ def probability_of_improvement(scores_x: npt.ArrayLike, scores_y: npt.ArrayLike)
     x, y = scores_x[..., :, np.newaxis, :], scores_y[..., np.newaxis, :, :]
     higher = np.mean(x > y, axis=(-3, -2, -1))
     return (higher + np.mean(x >= y, axis=(-3, -2, -1))) / 2
+
+
+def mean_probability_of_improvement(*scores: npt.ArrayLike) -> Any:
+    """Returns the mean probability of improvement over tasks with runs of their own.
+
+    Args:
+      *scores: In turn the scores of X and Y on each task, `[..., num_runs, 1]`.
+
+    Returns:
+      Probabilities, float64 `[...]`.
+    """
+    sides = zip(scores[::2], scores[1::2], strict=True)
+    return np.mean([probability_of_improvement(x, y) for x, y in sides], axis=0)
+
+
+def profile_thresholds(scores: npt.ArrayLike) -> np.ndarray:
+    """Returns where the profile of scores changes, with a margin at both ends.
+
+    Args:
+      scores: Scores of any shape, `K` different ones.
+
+    Returns:
+      Thresholds in ascending order, `[K + 2]`.
+    """
+    changes = np.unique(scores)
+    margin = 0.05 * np.ptp(changes) or 1.0
+    return np.concatenate([changes[:1] - margin, changes, changes[-1:] + margin])
+
+
+def runs_to_decide(
+    probability: float,
+    num_tasks: int = 1,
+    confidence: float = 0.95,
+    power: float = 0.8,
+) -> float:
+    """Returns how many runs of each of two agents show which of them is better.
+
+    G. E. Noether's approximation for the test of Mann and Whitney ("Sample size
+    determination for some common nonparametric tests", 1987): with so many runs of each
+    agent on each task, the test finds the difference with the chance `power`. And at
+    least as many as can show it at all, see `is_enough`.
+
+    Args:
+      probability: The probability of improvement of one agent over the other.
+      num_tasks: The number of tasks that it is the mean of.
+      confidence: One minus the chance of the two-sided test to find a difference
+        between equal agents.
+      power: The chance to find the difference.
+
+    Returns:
+      The number of runs of each agent on each task; infinity for a probability of 1/2.
+    """
+    low, _ = _tails(confidence)
+    reach = NormalDist().inv_cdf(1 - low) + NormalDist().inv_cdf(power)
+    if probability == 0.5:
+        return math.inf
+    number = math.ceil(reach**2 / (6 * num_tasks * (probability - 0.5) ** 2))
+    while not is_enough(number, number, num_tasks, confidence):
+        number += 1
+    return number
+
+
+def is_enough(
+    num_runs_x: int, num_runs_y: int, num_tasks: int = 1, confidence: float = 0.95
+) -> bool:
+    """Whether so many runs can tell two agents apart.
+
+    Runs of equal agents are in a complete order, all of one above all of the other, in
+    one of `binomial(x + y, x)` cases on each task. With 3 and 3 runs that is one case
+    in 20 for each of the two orders: too many for 95 %.
+
+    Args:
+      num_runs_x: The number of runs of an agent on each task.
+      num_runs_y: The number of runs of the other.
+      num_tasks: The number of tasks.
+      confidence: See `runs_to_decide`.
+    """
+    orders = math.comb(num_runs_x + num_runs_y, num_runs_x) ** num_tasks
+    return 2 / orders <= 1 - confidence
 
 
 @dataclasses.dataclass(frozen=True)

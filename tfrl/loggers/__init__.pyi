@@ -7,6 +7,7 @@ from . import csv as csv
 from . import default as default
 from . import filters as filters
 from . import in_memory as in_memory
+from . import mlflow as mlflow
 from . import terminal as terminal
 from . import tf_summary as tf_summary
 from . import wandb as wandb
@@ -27,6 +28,7 @@ from .filters import NoneFilter as NoneFilter
 from .filters import StepFilter as StepFilter
 from .filters import TimeFilter as TimeFilter
 from .in_memory import InMemoryLogger as InMemoryLogger
+from .mlflow import MLflowLogger as MLflowLogger
 from .terminal import TerminalLogger as TerminalLogger
 from .tf_summary import TFSummaryLogger as TFSummaryLogger
 from .wandb import WandbLogger as WandbLogger

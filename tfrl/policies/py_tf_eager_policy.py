@@ -202,6 +202,25 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
         )
         self._train_step_from_last_restored_checkpoint_path: int | None = None
 
+    def _action(
+        self,
+        time_step: ts.TimeStep,
+        policy_state: types.NestedArray,
+        seed: int | None = None,
+    ) -> policy_step.PolicyStep:
+        try:
+            return super()._action(time_step, policy_state, seed)
+        except ValueError as error:
+            try:
+                saved_model.check_observation(
+                    self._policy,
+                    time_step.observation,
+                    batched=not self._batch_time_steps,
+                )
+            except ValueError as reason:
+                raise reason from error
+            raise
+
     def get_train_step(self) -> int:
         """Returns the train step at which the policy was saved, or -1 if unknown."""
         return int(self._policy.get_train_step())

@@ -217,6 +217,18 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
         """Returns beta, the current exponent of the weights, float64 `[]`."""
         return tf.cast(schedules.current_value(self._beta), tf.float64)
 
+    def priority_evenness(self) -> tf.Tensor:
+        """Returns the share of the frames that count, float64 `[]`, in (0, 1].
+
+        It is `(sum p)^2 / (N sum p^2)`, Kish's effective sample size as a share: 1 if
+        all frames are as likely, and `1 / N` if one is always drawn. NaN without
+        frames.
+        """
+        likely = self._tree.variables[0].read_value()
+        number = tf.reduce_sum(tf.cast(likely > 0, tf.float64))
+        squares = number * tf.reduce_sum(tf.square(likely))
+        return tf.square(tf.reduce_sum(likely)) / squares
+
     def variables(self) -> list[tf.Variable]:
         """Returns storage, head, random state, tree and largest-priority variables."""
         return [*super().variables(), *self._tree.variables, self._max_priority]

@@ -18,7 +18,7 @@ from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.writing import background_flusher
 from tfrl.replay_service.writing.buffers import StepBuffers
 from tfrl.replay_service.writing.history import TrajectoryColumn
-from tfrl.replay_service.writing.items import Group, Key, Layouts
+from tfrl.replay_service.writing.items import Group, GroupLayouts, Key
 from tfrl.replay_service.writing.stream import WriterStream
 
 _CLOSING = 0.5  # Seconds that `close` waits for confirmation.
@@ -79,7 +79,7 @@ class TrajectoryWriter:
         self._stream: WriterStream | None = None
         self._episode_start = 0
         self._buffers = StepBuffers(num_keep_alive_refs)
-        self._layouts = Layouts(validates=validate_items, by_steps=by_steps)
+        self._layouts = GroupLayouts(validates=validate_items, by_steps=by_steps)
         self._stream = WriterStream(connect, self._buffers, self._layouts)
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import NamedTuple
 
 from tfrl.system import interpreter, posix
@@ -39,65 +39,88 @@ class Job(NamedTuple):
     output: pathlib.Path
 
 
+def num_processors() -> int:
+    """Returns the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def run_all(
-    jobs: Sequence[Job],
+    jobs: Iterable[Job],
     most: int,
     is_stopped: Callable[[], bool],
     on_end: Callable[[int, int], None],
     *,
     is_paused: Callable[[], bool] = lambda: False,
+    ends_early: Callable[[int], bool] = lambda _: False,
 ) -> list[int | None]:
     """Runs all jobs, each in its own process, which ends with this process.
 
     Args:
-      jobs: The jobs, which are started in this order.
+      jobs: The jobs, which are started in this order. A generator is asked for the next
+        one when a process is free, so that it may depend on the jobs that have ended.
       most: The largest number of processes at the same time.
       is_stopped: Returns whether to stop: the running jobs then get a SIGTERM and time
         to end, and the others are not started.
       on_end: A function that is called with the number and the exit status of each job
         that ends.
       is_paused: Returns whether the processes should be paused (SIGSTOP) for now.
+      ends_early: Returns whether the running job of this number should end; it then
+        gets a SIGTERM.
 
     Returns:
       The exit status of each job; negative for a job that a signal ended, None for a
-      job that was not started.
+      job that was not started. A generator's jobs that were not started are left out.
 
     Raises:
       NotImplementedError: On Windows.
     """
-    posix.check(jobs[0].module if jobs else "jobs")
-    statuses: list[int | None] = [None] * len(jobs)
-    waiting, running = list(range(len(jobs))), dict[int, subprocess.Popen[bytes]]()
-    is_told = is_still = False
+    statuses: list[int | None] = []
+    waiting, running = iter(jobs), dict[int, subprocess.Popen[bytes]]()
+    told: set[int] = set()
+    has_more, is_told, is_still = True, False, False
     reading, writing = os.pipe()
     with contextlib.ExitStack() as stack:
         # The jobs see the pipe close when this process ends in any way.
         stack.callback(os.close, reading)
         stack.callback(os.close, writing)
         stack.callback(_kill, running)
-        while running or (waiting and not is_told):
+        while running or (has_more and not is_told):
             if is_still != (is_paused() and not is_told):
                 is_still = not is_still
                 for process in running.values():
                     _hold(process, is_still)
-            while waiting and len(running) < most and not (is_told or is_still):
-                number = waiting.pop(0)
-                running[number] = _start(jobs[number], reading)
+            while has_more and len(running) < most and not (is_told or is_still):
+                job = next(waiting, None)
+                has_more = job is not None
+                if job is not None:
+                    running[len(statuses)] = _start(job, reading)
+                    statuses.append(None)
             time.sleep(_POLL)
-            for number, process in list(running.items()):
-                status = process.poll()
-                if status is not None:
-                    del running[number]
-                    statuses[number] = status
-                    on_end(number, status)
-            if is_stopped() and not is_told:
-                is_told = True
-                for process in running.values():
-                    process.send_signal(signal.SIGTERM)
-    return statuses
+            for number, status in _ended(running):
+                statuses[number] = status
+                on_end(number, status)
+            is_told = is_told or is_stopped()
+            for number in running.keys() - told:
+                if is_told or ends_early(number):
+                    told.add(number)
+                    running[number].send_signal(signal.SIGTERM)
+    left = len(jobs) - len(statuses) if isinstance(jobs, Sized) else 0
+    return statuses + [None] * left
+
+
+def _ended(running: dict[int, subprocess.Popen[bytes]]) -> list[tuple[int, int]]:
+    """Takes the processes that have ended; returns their numbers and statuses."""
+    polled = [(number, process.poll()) for number, process in running.items()]
+    ended = [(number, status) for number, status in polled if status is not None]
+    for number, _ in ended:
+        del running[number]
+    return ended
 
 
 def _start(job: Job, lifeline: int) -> subprocess.Popen[bytes]:
+    posix.check(job.module)
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with open(job.output, "ab") as output:
         return interpreter.start(

@@ -42,7 +42,9 @@ def frame_number(environment):
     return environment.environment.unwrapped.ale.getEpisodeFrameNumber()
 
 
-@pytest.mark.parametrize("game", ["Breakout", "SpaceInvaders"])
+@pytest.mark.parametrize(
+    "game", ["Breakout", pytest.param("SpaceInvaders", marks=pytest.mark.slow)]
+)
 def test_each_picture_is_the_maximum_of_the_third_and_fourth_frame(game):
     environment = wrappers.AtariWrapper(adapter(game), scale_dims=None)
     ale, legal = console(game)
@@ -116,6 +118,7 @@ def test_lost_lives_end_in_discount_zero_while_the_game_goes_on():
     assert after.observation[1] == 5
 
 
+@pytest.mark.slow
 def test_games_begin_with_up_to_so_many_frames_of_no_op():
     plain = wrappers.AtariWrapper(adapter())
     plain.reset()

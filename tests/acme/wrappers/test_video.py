@@ -48,7 +48,12 @@ def test_an_episode_that_is_left_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("figsize", "shape"), [((32, 64), (32, 64)), (40.0, (24, 32)), (None, (18, 24))]
+    ("figsize", "shape"),
+    [
+        ((32, 64), (32, 64)),
+        pytest.param(40.0, (24, 32), marks=pytest.mark.slow),
+        pytest.param(None, (18, 24), marks=pytest.mark.slow),
+    ],
 )
 def test_pictures_are_scaled_and_may_be_grey(tmp_path, figsize, shape):
     environment = wrappers.VideoWrapper(

@@ -80,7 +80,10 @@ def index_network():
         lambda spec: index_network(),
     ],
 )
-@pytest.mark.parametrize("minimum", [0, 1, -2])
+@pytest.mark.parametrize(
+    "minimum",
+    [-2, *(pytest.param(minimum, marks=pytest.mark.slow) for minimum in (0, 1))],
+)
 def test_actions_may_begin_at_any_number(make_network, minimum):
     """The loss depends on the index of an action, and the policies give the action."""
     spec = tensor_spec.BoundedTensorSpec([], tf.int64, minimum, minimum + 2)

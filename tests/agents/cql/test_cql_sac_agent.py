@@ -171,7 +171,7 @@ def test_an_update_of_the_critics_by_the_penalty_alone():
 
 
 @fixed_noise
-@pytest.mark.parametrize("tau", [-10.0, 10.0])
+@pytest.mark.parametrize("tau", [-10.0, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_the_multiplier_rises_while_the_penalty_is_above_the_threshold(tau):
     agent = make(use_lagrange_cql_alpha=True, cql_tau=tau, cql_alpha_learning_rate=0.1)
     extra = agent.train(frames()).extra
@@ -228,6 +228,7 @@ def test_targets_without_entropy_and_with_noise_in_the_rewards():
     np.testing.assert_allclose(noisy, [one + 1, 0], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_boundary_changes_no_critic_and_no_actor():
     agent = make(use_lagrange_cql_alpha=True, num_bc_steps=1)
     row = tf.nest.map_structure(lambda t: t[1:], frames())
@@ -241,6 +242,7 @@ def test_a_boundary_changes_no_critic_and_no_actor():
     np.testing.assert_array_equal(agent.diagnose()["cql_alpha"], alpha)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_updates():
     agents_of_one_seed = [make(num_cql_samples=2) for _ in range(2)]
     for agent in agents_of_one_seed:
@@ -383,6 +385,7 @@ def test_the_penalty_of_sequences_is_summed_over_their_steps():
     np.testing.assert_allclose(extra.cql_alpha_loss, -CQL_ALPHA * excess, rtol=1e-4)
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_an_update_of_recurrent_critics_by_the_penalty_alone():
     agent = recurrent_cql(bc_debug_mode=True)
@@ -402,6 +405,7 @@ def test_an_update_of_recurrent_critics_by_the_penalty_alone():
         )
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_recurrent_networks_have_sacs_other_losses():
     extra = recurrent_cql().loss(sequences()).extra
@@ -412,6 +416,7 @@ def test_recurrent_networks_have_sacs_other_losses():
         )
 
 
+@pytest.mark.slow
 def test_recurrent_updates_of_several_samples_that_clone_at_first():
     agent = recurrent_cql(num_bc_steps=1)
     agent._num_samples = 4

@@ -131,6 +131,7 @@ def images(size, time):
     )
 
 
+@pytest.mark.slow
 def test_the_networks_of_acmes_documentation_share_a_resnet():
     """The listing of Acme's page, on images of 84 by 84 pixels."""
     num_dimensions = 6

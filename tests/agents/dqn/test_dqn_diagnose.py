@@ -67,6 +67,9 @@ def test_the_numbers_of_a_batch_are_those_worked_by_hand():
             "q_value": -0.5,
             "td_error": 3.5,
             "gradient_norm": np.sqrt(1 + 18**2),
+            "explained_variance": 0.0,  # Both targets are the same.
+            "observation_size": np.sqrt((1 + 4 + 9 + 4) / 4),
+            "reward_size": 1.0,
         },
         rel=1e-6,
     )

@@ -392,6 +392,8 @@ def test_without_values_of_the_output_the_log_has_none():
         "epsilon",
         "td_error",
         "gradient_norm",
+        "observation_size",
+        "reward_size",
     }
 
 

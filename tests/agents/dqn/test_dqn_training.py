@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl.agents.dqn import dqn_agent
 from tfrl.networks import network, sequential
 from tfrl.specs import tensor_spec
@@ -260,6 +261,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.slow
 def test_variables_list_all_that_train_changes():
     agents = [
         make(
@@ -309,7 +311,8 @@ def test_train_traces_once(kind, optimizer):
     assert agent.train_step_counter == 4
 
 
-@pytest.mark.parametrize("kind", [pytest.param(DQN, marks=pytest.mark.slow), DDQN])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DQN, DDQN])
 def test_compiled_train_gives_the_same_weights(kind):
     agents = [
         make(kind, optimizer=OPTIMIZERS["adam"](), target_update_period=2)
@@ -324,7 +327,7 @@ def test_compiled_train_gives_the_same_weights(kind):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", some_slow(OPTIMIZERS, fast=["decayed", "v1"]))
 def test_restored_agent_continues_bit_by_bit(optimizer, tmp_path):
     def fresh():
         return make(

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import agents, networks, testing
 from tfrl.agents.dqn import Munchausen
 from tfrl.specs import tensor_spec
@@ -62,11 +63,20 @@ OPTIONS = {
     ),
     "recurrent": (VECTOR, {}, {}),
 }
-# What does not depend on what a network predicts for an action.
-ALIKE = ("nothing", "n_step", "boltzmann", "dict", "image")
+# DQN has every option. The others have fast tests of the options whose code asks what
+# their networks predict for an action, or which they refuse.
+FAST = {
+    *(("dqn", option) for option in OPTIONS),
+    ("c51", "double_q"),
+    ("c51", "munchausen"),
+    ("qr_dqn", "munchausen"),
+    ("qr_dqn", "recurrent"),
+    ("iqn", "dueling"),
+    ("iqn", "recurrent"),
+}
 PAIRS = [
     pytest.param(
-        agent, option, marks=[pytest.mark.slow] * (agent != "dqn" and option in ALIKE)
+        agent, option, marks=[pytest.mark.slow] * ((agent, option) not in FAST)
     )
     for agent in AGENTS
     for option in OPTIONS
@@ -152,7 +162,7 @@ def moved(agent, by=0.3):
     return agent
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", some_slow(AGENTS, fast=["dqn", "iqn"]))
 def test_double_q_changes_the_next_action_alone(agent):
     plain, double = make(agent), make(agent, "double_q")
     batch = experience(plain)
@@ -171,7 +181,7 @@ def test_double_q_changes_the_next_action_alone(agent):
     assert not np.array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", some_slow(AGENTS, fast=["dqn", "iqn"]))
 def test_noise_changes_training_and_collecting_alone(agent):
     noisy = make(agent, "noisy")
     batch = experience(noisy)
@@ -209,7 +219,9 @@ def test_noisy_layers_in_a_network_of_ones_own_collect_with_noise():
     assert any(np.any(one != collected[0]) for one in collected)
 
 
-@pytest.mark.parametrize("agent", ["dqn", "qr_dqn", "iqn"])
+@pytest.mark.parametrize(
+    "agent", some_slow(["dqn", "qr_dqn", "iqn"], fast=["dqn", "qr_dqn"])
+)
 def test_munchausen_without_bonus_and_temperature_is_the_agent(agent):
     hard = Munchausen(alpha=0.0, temperature=1e-6)
     batch = experience(make(agent))

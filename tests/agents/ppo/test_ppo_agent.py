@@ -412,6 +412,7 @@ def test_epochs_are_updates_on_the_same_data():
     check_equal(agent, other)
 
 
+@pytest.mark.slow
 def test_compiled_updates_are_those_of_plain_ones():
     settings = {"importance_ratio_clipping": 0.2, "entropy_regularization": 0.01}
     made = [

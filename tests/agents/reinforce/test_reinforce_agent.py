@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.pairs import pairs
+from tests.pairs import pairs, some_slow
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.networks import network
 from tfrl.specs import tensor_spec
@@ -647,7 +647,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", some_slow(OPTIMIZERS, fast=["adam"]))
 def test_one_optimizer_trains_both_networks_and_all_is_listed(optimizer):
     agent = make(value_network=Value(), optimizer=OPTIMIZERS[optimizer]())
     agent.initialize()
@@ -698,7 +698,9 @@ def test_each_gradient_is_clipped_to_the_norm(clipping):
         np.testing.assert_allclose(np.linalg.norm(new - old), expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_train_traces_once_for_a_shape(compiled):
     agent = make(value_network=Value(), optimizer=keras.optimizers.Adam(0.1))
     eager = make(value_network=Value(), optimizer=keras.optimizers.Adam(0.1))
@@ -722,7 +724,7 @@ def test_episodes_of_any_length_need_two_traces_at_most():
     assert train.experimental_get_tracing_count() == 2
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", some_slow(OPTIMIZERS, fast=["adam"]))
 def test_restored_agent_continues_bit_by_bit(optimizer, tmp_path):
     agent, restored = (
         make(value_network=Value(), optimizer=OPTIMIZERS[optimizer]()) for _ in "ab"

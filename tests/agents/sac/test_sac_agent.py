@@ -327,6 +327,7 @@ def test_ensemble_of_two_gives_the_losses_of_twins():
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_targets_take_the_minimum_over_different_subsets():
     """Of targets 1, 2 and 3, two are drawn: the minimum is 1 twice as often as 2."""
     network = CriticEnsembleNetwork(SPECS, 3, fc_layer_params=(), seed=1)
@@ -382,6 +383,7 @@ def test_policy_is_greedy_if_asked(greedy_eval):
     assert np.all(sampled[0] != sampled[1])
 
 
+@pytest.mark.slow
 def test_exploration_changes_the_collecting_policy_alone():
     agent = make(exploration=lambda policy: ou_noise_policy.OUNoisePolicy(policy, 3.0))
     assert isinstance(agent.collect_policy, ou_noise_policy.OUNoisePolicy)
@@ -399,6 +401,7 @@ def test_default_target_entropy_is_minus_half_of_the_dimensions():
     assert make()._temperature.target == -1
 
 
+@pytest.mark.slow
 def test_seed_decides_the_losses_and_each_update_draws_other_numbers():
     losses = [make(seed=seed).loss(FRAMES).loss.numpy() for seed in (3, 3, 4)]
     assert losses[0] == losses[1] != losses[2]
@@ -421,7 +424,16 @@ def test_diagnose():
     assert -10 < values.pop("entropy") < 2 * np.log(2)
     rates = ("learning_rate", "actor_learning_rate", "alpha_learning_rate")
     np.testing.assert_allclose([values.pop(rate) for rate in rates], 0.1, rtol=1e-6)
-    assert not values
+    assert values.pop("entropy_target") == -1.0
+    norms = ("gradient_norm", "actor_gradient_norm", "alpha_gradient_norm")
+    assert min(values.pop(norm) for norm in norms) > 0
+    # The others are tested by themselves.
+    assert values.keys() == {
+        "actions_at_bound",
+        "explained_variance",
+        "observation_size",
+        "reward_size",
+    }
 
 
 @processors.multiplies_in_half_precision
@@ -477,6 +489,7 @@ def public_losses(agent, transition, **kwargs):
     }
 
 
+@pytest.mark.slow
 def test_public_losses_are_those_of_the_parts_before_their_weights():
     agent = worked(actor_loss_weight=2.0, alpha_loss_weight=3.0)
     transition = tf.nest.map_structure(
@@ -581,6 +594,7 @@ def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
         np.testing.assert_allclose(weight * found[name], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_recurrent_losses_leave_out_padding_of_several_frames():
     agent = recurrent()
@@ -651,6 +665,7 @@ def test_wrong_networks():
 # --- Training.
 
 
+@pytest.mark.slow
 def test_bandit_reaches_the_best_action_and_the_entropy_asked_for():
     """The reward is -(a - 0.3)^2, and the best policy is prop. to exp(reward / alpha).
 

@@ -143,35 +143,6 @@ def test_all_processes_start_again_if_one_of_a_run_in_lockstep_ends(tmp_path):
     ]
 
 
-def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
-    monkeypatch,
-):
-    def work(*_):
-        return tempfile.gettempdir()
-
-    monkeypatch.setattr(local_launcher, "work", work)
-    actors = [process_roles.Task(process_roles.ACTOR, number) for number in range(2)]
-    plan = types.SimpleNamespace(tables=[], server_directories=[], tasks=actors)
-    with local_launcher.LocalLauncher().launch(plan) as members:
-        processes = [member.start(0) for member in members]
-        deadline = time.monotonic() + 60
-        while not all(process.poll() for process in processes):
-            assert time.monotonic() < deadline
-        folder, other = (process.result for process in processes)
-        assert folder == other != tempfile.gettempdir()
-        assert os.path.isdir(folder)
-        for process in processes:
-            process.stop(10.0)
-    assert not os.path.exists(folder)
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Every token that is drawn now, where the environment has none."""
-    monkeypatch.delenv(connection.TOKEN_VARIABLE, raising=False)
-    monkeypatch.setattr(plan.secrets, "token_hex", lambda size: TOKEN)
-
-
 def shown_by_proc(pid):
     """What other processes can see of a process's start."""
     return b"".join(
@@ -199,46 +170,81 @@ class OneTable:
 def use_the_server(task, plan, servers, starts, is_stopped):
     """A function of a child, which uses the server and tells what it knows."""
     import os
+    import tempfile
 
     from tfrl import replay_service
     from tfrl.replay_service.transport import connection
 
     client = replay_service.Client(servers.first, timeout=5.0)
     client.insert(np.arange(4.0), {"reports": 1.0})
-    return connection.default_token(), dict(os.environ)
+    return connection.default_token(), dict(os.environ), tempfile.gettempdir()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_servers_of_this_host_ask_strangers_for_a_token_that_only_children_have(
-    drawn, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(local_launcher, "work", use_the_server)
-    with distribute.LocalLauncher().launch(OneTable(tmp_path)) as members:
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory):
+    """What was seen of a run of one table, whose token is drawn now."""
+    folder = tmp_path_factory.mktemp("launched")
+    with contextlib.ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.delenv(connection.TOKEN_VARIABLE, raising=False)
+        patch.setattr(plan.secrets, "token_hex", lambda size: TOKEN)
+        patch.setattr(local_launcher, "work", use_the_server)
+        launcher = distribute.LocalLauncher()
+        members = stack.enter_context(launcher.launch(OneTable(folder)))
         processes = [member.start(0) for member in members]
         try:
             server, *children = processes
             address = f"localhost:{server.port}"
-            done = subprocess.run(
+            stranger = subprocess.run(
                 [sys.executable, "-c", STRANGER, address],
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE,
             )
-            user = NOBODY if os.getuid() == 0 else os.getuid()
-            assert done.stdout.splitlines() == [f"refused {user}"] * 4, done.stderr
-            for child in children:
-                deadline = time.monotonic() + PATIENCE
-                while child.poll() is None and time.monotonic() < deadline:
-                    time.sleep(0.02)
-                token, environment = child.result
-                assert token == TOKEN
-                assert TOKEN not in environment.values()
+            deadline = time.monotonic() + PATIENCE
+            while not all(child.poll() for child in children):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            results = [child.result for child in children]
             client = replay_service.Client(address, token=TOKEN)
-            assert client.server_info()["reports"].current_size == len(children)
-            for process in processes:
-                assert TOKEN.encode() not in shown_by_proc(process.pid)
-            written = [path for path in tmp_path.rglob("*") if path.is_file()]
-            assert all(TOKEN.encode() not in path.read_bytes() for path in written)
+            seen = types.SimpleNamespace(
+                stranger=stranger,
+                tokens=[token for token, _, _ in results],
+                environments=[environment for _, environment, _ in results],
+                temporary={directory for _, _, directory in results},
+                is_there=all(os.path.isdir(path) for _, _, path in results),
+                written=client.server_info()["reports"].current_size,
+                shown=[shown_by_proc(process.pid) for process in processes],
+                files=[x.read_bytes() for x in folder.rglob("*") if x.is_file()],
+            )
         finally:
             for process in reversed(processes):
                 process.stop(1.0)
+    return seen
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+
+
+@on_linux
+def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
+    launched,
+):
+    (folder,) = launched.temporary
+    assert folder != tempfile.gettempdir()
+    assert launched.is_there
+    assert not os.path.exists(folder)
+
+
+@on_linux
+def test_servers_of_this_host_ask_strangers_for_a_token_that_only_children_have(
+    launched,
+):
+    user = NOBODY if os.getuid() == 0 else os.getuid()
+    stranger = launched.stranger
+    assert stranger.stdout.splitlines() == [f"refused {user}"] * 4, stranger.stderr
+    assert launched.tokens == [TOKEN] * 2
+    assert all(TOKEN not in values.values() for values in launched.environments)
+    assert launched.written == len(launched.tokens)
+    assert all(TOKEN.encode() not in shown for shown in launched.shown)
+    assert all(TOKEN.encode() not in content for content in launched.files)

@@ -63,6 +63,7 @@ def test_a_worker_has_the_runs_token_and_files_of_tls(monkeypatch):
     assert known == [("token", "key.pem"), (task, "a:1", "what to do")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_ray_places_a_server_whose_token_only_the_run_knows(ray, tmp_path, monkeypatch):
     monkeypatch.delenv("TFRL_REPLAY_TOKEN", raising=False)

@@ -235,6 +235,7 @@ def numbered(tmp_path_factory):
     return given
 
 
+@pytest.mark.slow
 def test_rows_come_in_the_order_of_actors_environments_and_steps(numbered):
     assert len(numbered) == 6
     for i, (observations, _) in enumerate(numbered):

@@ -141,9 +141,14 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
     "data",
     [
         [np.int64(5)],
-        [np.int64(5), np.zeros([2]), np.ones([3], np.int64), np.int64(0)],
-        [np.float64("nan"), np.zeros([2]), np.ones([2], np.int64), np.int64(0)],
-        [np.int64(5), np.float32(2.0), np.int64(1), np.int64(0)],
+        *(
+            pytest.param(data, marks=pytest.mark.slow)
+            for data in (
+                [np.int64(5), np.zeros([2]), np.ones([3], np.int64), np.int64(0)],
+                [np.float64("nan"), np.zeros([2]), np.ones([2], np.int64), np.int64(0)],
+                [np.int64(5), np.float32(2.0), np.int64(1), np.int64(0)],
+            )
+        ),
     ],
 )
 def test_a_result_that_no_evaluator_sends_is_left_out(addresses, data, caplog):
@@ -169,6 +174,7 @@ def test_an_evaluator_that_is_stopped_cuts_its_evaluation_short(addresses):
     assert learner.take() == []
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_hangs_keeps_few_copies_of_the_weights(
     addresses, monkeypatch
 ):

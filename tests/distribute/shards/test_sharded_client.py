@@ -278,6 +278,7 @@ def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
         collections.deque(iterator, maxlen=0)
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_while_it_writes_a_checkpoint_is_not_waited_for(
     monkeypatch, caplog
 ):

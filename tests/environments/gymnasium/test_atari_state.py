@@ -27,7 +27,9 @@ def test_a_game_continues_bit_for_bit(check_resuming):
     check_resuming(make, 0, 1, 25, more=30)
 
 
-@pytest.mark.parametrize("stickiness", [0.25, 0.6])
+@pytest.mark.parametrize(
+    "stickiness", [0.25, pytest.param(0.6, marks=pytest.mark.slow)]
+)
 def test_a_game_with_sticky_actions_continues_bit_for_bit(stickiness, check_resuming):
     make = functools.partial(
         suite_atari.load,
@@ -61,6 +63,7 @@ def test_the_repeated_action_is_needed(check_resuming, monkeypatch):
         check_resuming(make, 26, more=20)
 
 
+@pytest.mark.slow
 def test_a_game_continues_after_it_ended(check_resuming):
     make = functools.partial(
         suite_atari.load,

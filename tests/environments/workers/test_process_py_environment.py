@@ -109,6 +109,7 @@ def test_a_script_needs_no_guard(tmp_path):
     assert (result.stdout.splitlines(), result.stderr) == (EXPECTED, "")
 
 
+@pytest.mark.slow
 def test_a_script_may_come_from_stdin():
     result = run("-", input=SCRIPT + PLAY)
     assert (result.stdout.splitlines(), result.stderr) == (EXPECTED, "")
@@ -123,6 +124,7 @@ def test_cells_of_a_notebook_may_define_environments(capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines() == EXPECTED
 
 
+@pytest.mark.slow
 def test_processes_of_multiprocessing_may_start_workers(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

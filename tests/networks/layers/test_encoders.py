@@ -203,6 +203,7 @@ def test_given_convolutions_are_for_the_images_of_a_nest():
         assert kinds == ["Rescaling", "Conv2D", "Flatten"]
 
 
+@pytest.mark.slow
 def test_a_nest_compiles_in_mixed_precision_as_in_single_precision():
     spec, observations = spec_of(ROOM), batch(ROOM)
     results = []

@@ -45,7 +45,9 @@ def step(x):
     return ts.transition(tf.constant(x), tf.zeros([len(x)]))
 
 
-@pytest.mark.parametrize("make", [make_q_policy, make_actor_policy])
+@pytest.mark.parametrize(
+    "make", [pytest.param(make_q_policy, marks=pytest.mark.slow), make_actor_policy]
+)
 def test_greedy_policies_act_alike_with_built_in_operations(make, tmp_path):
     policy = greedy_policy.GreedyPolicy(make())
     _interpreter, runner = saved_elsewhere.tflite_runner(convert(policy, tmp_path))
@@ -65,6 +67,7 @@ def test_greedy_policies_act_alike_with_built_in_operations(make, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_state_goes_in_and_out(tmp_path):
     policy = greedy_policy.GreedyPolicy(
         temporal_action_smoothing.TemporalActionSmoothing(make_actor_policy(), 0.5)
@@ -80,6 +83,7 @@ def test_a_state_goes_in_and_out(tmp_path):
         state, average = expected.state, outputs["state/1"]
 
 
+@pytest.mark.slow
 def test_a_policy_that_draws_random_numbers_needs_tensorflows_operations(tmp_path):
     with pytest.raises(
         ValueError, match=r"operations that TensorFlow Lite lacks.*Gree"

@@ -157,8 +157,8 @@ def check_same(given, expected):
 @pytest.mark.parametrize(
     ("wrapper", "axis", "jit_compile", "number"),
     [
-        (First, -1, False, 300),
-        (Kept, -1, True, 300),
+        (First, -1, False, 100),
+        pytest.param(Kept, -1, True, 100, marks=pytest.mark.slow),
         *(
             pytest.param(*given, 1_000, marks=pytest.mark.slow)
             for given in ((First, -1, False), (Zeros, 0, False), (Kept, -1, True))
@@ -192,6 +192,7 @@ def test_frames_are_the_wrappers_over_many_episodes(wrapper, axis, jit_compile, 
     assert sample.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.slow
 def test_frames_are_those_of_envpool_after_a_lost_life():
     pytest.importorskip("envpool")
     game = environments.suite_atari.load_batch(
@@ -356,12 +357,10 @@ def state_of(agent, buffer):
     return [v.numpy() for v in [*agent.variables(), *buffer.variables()]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "jit_compile"),
-    [
-        (TFUniformReplayBuffer, False),
-        pytest.param(TFPrioritizedReplayBuffer, True, marks=pytest.mark.slow),
-    ],
+    [(TFUniformReplayBuffer, False), (TFPrioritizedReplayBuffer, True)],
 )
 def test_a_dqn_learns_the_same_from_it_and_goes_on_bit_for_bit(
     tmp_path, kind, jit_compile

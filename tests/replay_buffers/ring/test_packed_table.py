@@ -164,6 +164,7 @@ def test_one_number_alone_keeps_its_dtype():
     np.testing.assert_array_equal(table.read([0, 1]), [[0, 0], [1, 2]])
 
 
+@pytest.mark.slow
 def test_blocks_written_compiled_and_plain_are_rows_written_in_a_plain_table(filled):
     _, values = filled
     spec = {name: leaf for name, leaf in SPEC.items() if name != "empty"}

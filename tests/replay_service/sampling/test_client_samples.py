@@ -3,9 +3,12 @@
 import gc
 import threading
 
+import pytest
+
 from tfrl.replay_service.sampling import client_samples
 
 
+@pytest.mark.slow
 def test_the_collector_can_close_a_generator_while_connections_are_shared_out(client):
     for i in range(2):
         client.insert(i, {"any": 1.0})

@@ -70,7 +70,7 @@ def test_handlers_and_wakeup_descriptors_of_the_program_stay():
     def handler(*_):
         pass
 
-    watch = interrupts.Watch()
+    watch = interrupts.InterruptWatch()
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.signal(signal.SIGINT, handler)
@@ -97,7 +97,7 @@ def test_handlers_and_wakeup_descriptors_of_the_program_stay():
 @pytest.fixture
 def watch():
     """A watch that has started, in place of the signal handling of other tests."""
-    watch = interrupts.Watch()
+    watch = interrupts.InterruptWatch()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     descriptor = signal.set_wakeup_fd(-1)
     watch.start()
@@ -142,7 +142,7 @@ def test_a_new_dataset_forgets_signals_that_were_handled(watch):
 
 
 def test_other_threads_start_nothing():
-    watch = interrupts.Watch()
+    watch = interrupts.InterruptWatch()
     before = signal.getsignal(signal.SIGINT)
     thread = threading.Thread(target=watch.start)
     thread.start()

@@ -350,6 +350,7 @@ def test_streams_go_on_with_a_server_that_comes_back(start_server):
     stream.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_ends_the_stream(start_server):
     server = start_server([Table.queue("queue", 10)])
     stream = SampleStream(f"localhost:{server.port}", "queue", timeout=0.2)

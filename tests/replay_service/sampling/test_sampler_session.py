@@ -35,6 +35,7 @@ def test_items_of_ever_new_shapes_take_no_more_files(
     assert _open_files() - files < sampler_session._MOST_VIEWS + 20
 
 
+@pytest.mark.slow
 def test_the_client_remembers_more_layouts_than_the_server_takes_for_known():
     assert sampler_session._MOST_DEFINITIONS > sample_requests._MAX_DEFINITIONS
 

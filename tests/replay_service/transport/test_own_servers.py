@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl.replay_service import errors, item_selectors, rate_limiters
 from tfrl.replay_service.sampling import generator
 from tfrl.replay_service.sampling.sampler import SampleStream
@@ -58,7 +59,11 @@ def kill(server):
 
 
 @pytest.mark.parametrize(
-    "use", [insert, write, draw, wait_for_a_sample, ask, open_another]
+    "use",
+    some_slow(
+        [insert, write, draw, wait_for_a_sample, ask, open_another],
+        fast=[write, wait_for_a_sample],
+    ),
 )
 def test_a_dead_server_is_told_with_its_exit_code(use, caplog):
     fifo = item_selectors.Fifo()

@@ -36,6 +36,7 @@ def test_it_shows_every_step_and_trains_nothing():
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
+@pytest.mark.slow
 def test_it_returns_the_frames_that_it_would_show():
     shown = []
     loop, _ = make_loop(
@@ -102,6 +103,7 @@ def _batch_major(frames):
     return np.swapaxes(frames, 0, 1)
 
 
+@pytest.mark.slow
 def test_a_loop_goes_on_from_the_state_of_another_one():
     def make(seed):
         return make_loop(native.load("CartPole-v1", 3, seed), seed=seed)[0]

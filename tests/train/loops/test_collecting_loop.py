@@ -86,6 +86,7 @@ def test_iterations_do_not_depend_on_the_calls(ten, traced):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_compiled_loop_does_the_same(ten):
     compiled = make(jit_compile=True)
     compiled.run(10)
@@ -93,6 +94,7 @@ def test_a_compiled_loop_does_the_same(ten):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_saves_and_resumes_without_a_replay_buffer(ten, traced, tmp_path):
     def run(made, iterations):
         directory = run_directory.RunDirectory(tmp_path / "run", {})

@@ -178,6 +178,7 @@ def test_the_end_of_the_dataset_is_an_error():
         loop.run(NUM_BATCHES + 1)
 
 
+@pytest.mark.slow
 def test_compiled_updates_find_losses_that_are_not_finite():
     batches = BATCHES._replace(reward=BATCHES.reward * np.nan)
     loop = train.DatasetLoop(
@@ -213,6 +214,7 @@ def filled(agent, kind):
     return replay_buffer
 
 
+@pytest.mark.slow
 def test_prioritized_replay_moves_the_priorities_as_an_off_policy_loop_does():
     agent = make_agent()
     replay_buffer = filled(agent, replay_buffers.TFPrioritizedReplayBuffer)
@@ -247,6 +249,7 @@ def make_run(directory, length, **kwargs):
     )
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_outputs_and_resumes(tmp_path):
     memory = loggers.InMemoryLogger()
     assert make_run(tmp_path, 4, loggers=[memory]).run().finished

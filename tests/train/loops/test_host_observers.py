@@ -81,11 +81,8 @@ def test_a_host_observer_gets_the_frames_that_the_buffer_gets_in_their_order(run
     tf.nest.map_structure(np.testing.assert_array_equal, stacked, gathered)
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["plain", pytest.param("compiled", marks=pytest.mark.slow), SLOW],
-    indirect=True,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["plain", "compiled", SLOW], indirect=True)
 def test_a_host_observer_does_not_change_the_results(run, case):
     loop, _ = make_loop_of(case)
     loop.run(60)

@@ -71,9 +71,13 @@ def sources(*slow):
 
 
 # A pipeline's draw is out of the graph's sight.
-PIPELINES = sources(("uniform", "variables"), ("prioritized", "variables"))
+PIPELINES = sources(
+    ("uniform", "dataset"), ("uniform", "variables"), ("prioritized", "variables")
+)
 # Both ways draw the same, as two tests say.
-ONE_WAY = sources(("uniform", "variables"), ("prioritized", "dataset"))
+ONE_WAY = sources(
+    ("uniform", "dataset"), ("uniform", "variables"), ("prioritized", "dataset")
+)
 
 
 UNIFORM = pytest.mark.parametrize(
@@ -146,6 +150,7 @@ def test_an_iteration_collects_and_trains_as_often_as_asked():
     assert int(replay_buffer.num_frames()) == int(count) == 20 + 5 * 3
 
 
+@pytest.mark.slow
 def test_environment_steps_leave_out_resets():
     loop, replay_buffer = make_loop()
     info = loop.run(30)
@@ -178,6 +183,7 @@ def test_the_same_seed_gives_the_same_weights_in_calls_of_any_sizes(source):
     assert parts.trace_count() == 1
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_actions():
     _, expected = run_forty()
     loop, second = make_loop(seed=4)
@@ -289,7 +295,9 @@ def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
         np.testing.assert_array_equal(sample, newest)
 
 
-@pytest.mark.parametrize("sampling", ["dataset", "variables"])
+@pytest.mark.parametrize(
+    "sampling", ["dataset", pytest.param("variables", marks=pytest.mark.slow)]
+)
 def test_weights_and_priorities_follow_the_definitions(sampling):
     """Every update against a model of the buffer: a dict of p^alpha by key."""
     loop, replay_buffer = make_loop(
@@ -333,7 +341,9 @@ def test_weights_and_priorities_follow_the_definitions(sampling):
     np.testing.assert_allclose(stored, list(model.values()), rtol=1e-10)
 
 
-@pytest.mark.parametrize("replay", ["uniform", "prioritized"])
+@pytest.mark.parametrize(
+    "replay", [pytest.param("uniform", marks=pytest.mark.slow), "prioritized"]
+)
 def test_both_ways_of_sampling_draw_the_same(replay):
     """So a dataset's draw, out of the graph's sight, is after all writes before it."""
     dataset, _ = run_forty(replay, "dataset")
@@ -341,6 +351,7 @@ def test_both_ways_of_sampling_draw_the_same(replay):
     assert_equal_weights(dataset, variables)
 
 
+@pytest.mark.slow
 @UNIFORM
 def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeypatch):
     arguments = {"replay": replay, **SEVERAL_UPDATES}
@@ -359,6 +370,7 @@ def test_both_ways_of_sampling_draw_the_same_for_several_updates(replay, monkeyp
     assert len(draws) == 1
 
 
+@pytest.mark.slow
 def test_losses_are_priorities_where_there_are_no_errors():
     loop, replay_buffer = make_loop(replay="prioritized", own=True)
     train = loop.agent.train

@@ -123,6 +123,7 @@ def test_it_does_what_updates_by_hand_do(name, num_steps, plain):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain, compiled):
     (_, infos, trained), (loop, *others) = plain, compiled
     np.testing.assert_allclose(others[0], infos, rtol=1e-4)
@@ -151,6 +152,7 @@ def test_many_iterations_add_no_trace_and_no_memory(compiled):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.slow
 def test_a_run_resumes_bit_for_bit(tmp_path):
     """Without the frames in the checkpoint; the log has the agent's numbers."""
 
@@ -180,6 +182,7 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     assert (tmp_path / "a" / "learning_curve.png").exists()
 
 
+@pytest.mark.slow
 def test_prioritized_replay_moves_the_priorities():
     agent = make_agent()
     replay_buffer = filled(agent, replay_buffers.TFPrioritizedReplayBuffer)

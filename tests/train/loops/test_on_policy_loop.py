@@ -270,7 +270,9 @@ def test_a_minibatch_beyond_the_target_kl_is_the_iterations_last():
     assert loop.run(2).train_steps == 6
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_a_rollout_in_which_the_environment_raises_is_not_trained_on(jit_compile):
     loop = make_loop(
         records=False, fails_at=15, minibatch_size=4, jit_compile=jit_compile

@@ -1,4 +1,7 @@
-"""Loops whose agent is on another device than the CPU that calls Python."""
+"""Loops whose agent is on another device than the CPU that calls Python.
+
+Nearly all are slow: a script of many loops gives their results.
+"""
 
 import functools
 import json
@@ -11,7 +14,6 @@ import sys
 import pytest
 import tensorflow as tf
 
-from tests.pairs import some_slow
 from tfrl import train
 from tfrl.train.loops import placement
 
@@ -19,7 +21,7 @@ SCRIPT = pathlib.Path(__file__).parent / "scripts" / "two_devices.py"
 ROOT = SCRIPT.parents[4]
 # These hand values on, from wherever they are, and compute nothing.
 CONTROL_FLOW = {"Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"}
-# What takes long to compile. `dqn compiled` shows what they have in common.
+# What the script does in its second part.
 SLOW = {
     "dqn dataset on the host",
     "dqn native",
@@ -53,7 +55,7 @@ SPLIT = [
 
 
 def cases(*names):
-    return pytest.mark.parametrize("case", some_slow(names, slow=SLOW))
+    return pytest.mark.parametrize("case", names)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,7 @@ def results(printed):
     return lambda case: found("slow" if case in SLOW else "fast")[case]
 
 
+@pytest.mark.slow
 @cases(*SPLIT, "dqn native")
 def test_results_are_those_of_one_device(results, case):
     # Most of these are compared with plain loops, which round otherwise.
@@ -113,17 +116,20 @@ def test_results_are_those_of_one_device(results, case):
     assert results(case)["train_steps"] > 0
 
 
+@pytest.mark.slow
 @cases(*SPLIT, "dqn native")
 def test_a_loop_is_traced_once(results, case):
     assert results(case)["traces"] == 1
 
 
+@pytest.mark.slow
 @cases("dqn compiled", "reinforce compiled", "ppo compiled", "sac compiled")
 def test_a_python_environment_does_not_keep_auto_from_compiling(results, case):
     assert results(case)["compiled"]
     assert not results("dqn plain")["compiled"]
 
 
+@pytest.mark.slow
 @cases(*SPLIT)
 def test_the_agents_variables_are_on_its_device_and_the_loops_on_the_host(
     results, case
@@ -138,11 +144,13 @@ def test_a_native_environment_and_its_loop_are_on_the_agents_device(results):
     assert native["agent_devices"] == native["loop_devices"] == ["CPU:1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "compiled"])
 def test_a_restored_loop_goes_on_bit_for_bit(results, kind):
     assert results(f"resumed {kind}") == 0.0
 
 
+@pytest.mark.slow
 def test_the_program_on_the_host_calls_a_host_observer(results):
     seen, stored = results("seen by a host observer")
     assert seen == stored > 3
@@ -154,6 +162,7 @@ def test_a_sweep_runs_on_the_agents_device(results):
     assert max(results("sweep")) < 1e-4
 
 
+@pytest.mark.slow
 def test_every_operation_runs_on_the_device_of_its_program(printed):
     # Calls of the host's and of the device's program in the body of the call's loop.
     line = re.compile(
@@ -172,6 +181,7 @@ def test_every_operation_runs_on_the_device_of_its_program(printed):
     assert {place for places in device.values() for place in places} == {"CPU:1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "text"),
     [
@@ -214,6 +224,7 @@ def test_what_cannot_be_reached_is_an_error(results, case, text):
     assert re.search(text, results("errors")[case])
 
 
+@pytest.mark.slow
 def test_auto_warns_once_of_a_loop_that_is_not_compiled(results):
     found = results("warnings")
     for case, name in (("observer", "environment_steps"), ("int32", "first_steps")):
@@ -225,6 +236,7 @@ def test_auto_warns_once_of_a_loop_that_is_not_compiled(results):
     assert found["nothing"] == found["plain"] == found["adafactor"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["observer and schedule, plain", "observer, auto"])
 def test_a_plain_loop_takes_variables_on_any_device(results, case):
     assert results("errors")[case] is None

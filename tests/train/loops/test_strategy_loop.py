@@ -18,6 +18,7 @@ def results(run):
     return json.loads(ended.output.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_replicas_learn_what_one_device_learns_from_whole_batches(results):
     found = results["trained"]
     # Six updates, and the statistics of a normalizer.
@@ -28,6 +29,7 @@ def test_replicas_learn_what_one_device_learns_from_whole_batches(results):
     assert found["traces"] == 1
 
 
+@pytest.mark.slow
 def test_a_dataset_is_made_once_in_a_process_for_a_part_of_the_batch(results):
     ((part, seed),) = results["trained"]["seen"]
     assert part == 4
@@ -36,6 +38,7 @@ def test_a_dataset_is_made_once_in_a_process_for_a_part_of_the_batch(results):
     assert results["trained"]["log"] == [4, 2, 3]
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_in_one_replica_stops_all_and_changes_nothing(results):
     found = results["stopped"]
     assert "DqnAgent loss is not finite" in found["error"]
@@ -45,28 +48,33 @@ def test_what_is_not_finite_in_one_replica_stops_all_and_changes_nothing(results
     assert found["goes_on"] == 2
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_one_device_and_back_from_the_same_numbers(results):
     # After 3, 6, 9 and 12 iterations, with the differences after each resumption.
     assert results["resumed"]["found"] == [3, 0, 6, 0, 9, 0, 12]
     assert {"checkpoints", "policy", "metrics.csv"} < {*results["resumed"]["files"]}
 
 
+@pytest.mark.slow
 def test_importance_weights_do_not_depend_on_the_division_of_the_batch(results):
     found = results["prioritized"]
     # (1 / (N P))^beta of the N windows, for the 8 examples.
     assert found["weights"] == pytest.approx(found["expected"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_each_replica_sets_the_priorities_of_its_examples(results):
     assert results["prioritized"]["moved"] == 8
 
 
+@pytest.mark.slow
 def test_synchronized_statistics_are_those_of_the_whole_batch(results):
     # Three updates by gradient descent, with moving averages.
     assert results["synchronized"]["difference"] < 1e-5
     assert results["synchronized"]["between_replicas"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "expected"),
     [

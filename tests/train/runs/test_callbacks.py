@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.train import countdown_runs
 from tfrl import train
+from tfrl.train.runs import run_length, stopped_runs
 
 
 class Diary(train.Callback):
@@ -141,6 +142,7 @@ def test_metrics_are_functions_with_names_of_their_own(
         make_run(tmp_path, metrics=metrics)
 
 
+@pytest.mark.slow
 def test_all_checkpoints_are_kept_if_the_user_wants_them(tmp_path):
     make_run(tmp_path, checkpoint_interval=1, max_to_keep=None).run()
     saved = {path.stem for path in (tmp_path / "checkpoints").glob("*.index")}
@@ -165,7 +167,7 @@ def test_each_event_is_told_once_and_in_order(whole):
     ]
 
 
-def test_a_callback_stops_the_run_which_says_who_and_can_be_resumed(
+def test_a_callback_stops_the_run_which_says_who_and_stays_stopped_until_continued(
     whole, tmp_path, capsys
 ):
     stops = {("evaluation", 5.0): lambda diary: diary.stop("it is good enough")}
@@ -175,7 +177,7 @@ def test_a_callback_stops_the_run_which_says_who_and_can_be_resumed(
     assert result.stopped_by == "Diary: it is good enough"
     said = capsys.readouterr().err
     assert "Stopped at iteration 5 by Diary: it is good enough; saved " in said
-    assert "resume" in said
+    assert "--continue, or continue_stopped=True in Python, goes on" in said
     assert other.events == diary.events
     assert other.events[-3:] == [
         ("checkpoint", "ckpt-5"),
@@ -185,13 +187,53 @@ def test_a_callback_stops_the_run_which_says_who_and_can_be_resumed(
     final = tf.saved_model.load(str(tmp_path / "final_policy"))
     assert int(final.get_train_step()) == 5
     again = Diary()
-    resumed = make_run(tmp_path, callbacks=[again])
+    before = (tmp_path / "metrics.csv").read_bytes()
+    repeated = make_run(tmp_path, callbacks=[again]).run()
+    assert (repeated.iteration, repeated.finished) == (5, False)
+    assert repeated.stopped_by == "Diary: it is good enough"
+    assert (again.events, (tmp_path / "metrics.csv").read_bytes()) == ([], before)
+    assert "This run was stopped at iteration 5 by Diary" in capsys.readouterr().err
+    resumed = make_run(tmp_path, callbacks=[again], continue_stopped=True)
     result = resumed.run()
     assert (result.finished, result.resumed_at, result.stopped_by) == (True, 5, None)
     assert again.events[0] == ("start", 5)
     assert again.events[-1] == ("end", 6, True)
     for ours, theirs in zip(weights(resumed), whole[1], strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_stopped_run_goes_on_to_another_length_and_a_continued_one_resumes(
+    tmp_path, capsys
+):
+    def stop_at_5(*events):
+        return Diary({("evaluation", 5.0): lambda diary: diary.stop(), **dict(events)})
+
+    make_run(tmp_path, 20, callbacks=[stop_at_5()]).run()
+    # An interrupted run is resumed by the same command.
+    first = make_run(
+        tmp_path, 20, is_interrupted=lambda: True, continue_stopped=True
+    ).run()
+    assert (first.iteration, first.stopped_by) == (5, None)
+    second = make_run(
+        tmp_path, 20, callbacks=[Diary({("log", 9): lambda diary: diary.stop()})]
+    ).run()
+    assert (second.iteration, second.stopped_by) == (9, "Diary")
+    capsys.readouterr()
+    shorter = make_run(tmp_path, 11).run()
+    assert (shorter.iteration, shorter.finished) == (11, True)
+    assert "num_iterations has fallen from 20 to 11" in capsys.readouterr().err
+    assert make_run(tmp_path, 20).run().stopped_by == "Diary"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[{}]", '[{"length": 3}]', "7"])
+def test_a_damaged_record_of_stops_holds_no_stop(tmp_path, text):
+    length = run_length.RunLength(6, None)
+    stop = stopped_runs.Stop(length, 3, 12, "Diary")
+    stopped_runs.mark(tmp_path, stop)
+    assert stopped_runs.find(tmp_path, length) == stop
+    assert stopped_runs.find(tmp_path, run_length.RunLength(None, 6)) is None
+    (tmp_path / "stopped.json").write_text(text)
+    assert stopped_runs.find(tmp_path, length) is None
 
 
 @pytest.mark.parametrize(
@@ -209,6 +251,7 @@ def test_every_event_may_stop_the_run(tmp_path, event, stopped_at):
     assert (tmp_path / "checkpoints" / f"ckpt-{stopped_at}.index").exists()
 
 
+@pytest.mark.slow
 def test_a_stop_at_the_end_leaves_the_run_finished(tmp_path):
     stops = {("evaluation", 6.0): lambda diary: diary.stop("too late")}
     result = make_run(tmp_path, callbacks=[Diary(stops)]).run()
@@ -219,6 +262,7 @@ class PrunedError(Exception):
     """Such as a library of hyperparameter searches raises."""
 
 
+@pytest.mark.slow
 def test_an_exception_of_a_callback_reaches_the_caller_after_the_files_are_written(
     whole, tmp_path
 ):
@@ -255,6 +299,7 @@ def test_what_is_no_callback_is_refused(tmp_path, callback, found):
         make_run(tmp_path, callbacks=[Diary(), callback])
 
 
+@pytest.mark.slow
 def test_a_finished_run_becomes_longer_with_more_iterations(whole, tmp_path, capsys):
     path = shutil.copytree(whole[0], tmp_path / "run")
     longer = make_run(path, num_iterations=9)
@@ -289,6 +334,7 @@ def test_a_callback_with_an_interval_is_called_before_anything_is_written(tmp_pa
         make_run(tmp_path / "other", callbacks=[Diary(), diary])
 
 
+@pytest.mark.slow
 def test_a_run_is_interrupted_where_no_signal_reaches_it(tmp_path):
     is_over = []
     diary = Diary({("log", 3): lambda _: is_over.append(True)})

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.agents import every_agent
+from tests.pairs import some_slow
 from tfrl import train
 from tfrl.savers import checkpoint_files, whole_checkpoints
 from tfrl.trajectories import time_step as ts
@@ -55,7 +56,9 @@ def is_weight(key, value):
     return (is_float and "optimizer" not in key) or "_moments/count/" in key
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", some_slow(NAMES, fast=["PPOClipAgent-recurrent", "SacAgent"])
+)
 def test_an_agent_takes_the_weights_and_keeps_its_optimizers_and_counters(
     name, tmp_path
 ):

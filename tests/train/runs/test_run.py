@@ -124,6 +124,7 @@ def test_a_run_writes_all_its_outputs(whole):
     assert names == {
         "checkpoints",
         "config.json",
+        "diagnostics.jsonl",
         "final_policy",
         "finished.json",
         "learning_curve.png",
@@ -170,6 +171,7 @@ def test_the_best_policy_is_kept_when_later_ones_are_worse(tmp_path):
     assert int(final.get_train_step()) == 20
 
 
+@pytest.mark.slow
 def test_without_evaluation_the_last_policy_is_saved(tmp_path):
     this, _ = make_run(tmp_path, evaluate=None)
     assert this.run().best_return is None
@@ -241,12 +243,13 @@ def endless_at(iterations, loop, number=None):
     return lambda now: evaluator.run() if now in iterations else result(now)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("iteration", "number"),
     [
-        pytest.param(0, signal.SIGINT, marks=pytest.mark.slow),
+        (0, signal.SIGINT),
         (10, signal.SIGTERM),
-        pytest.param(20, signal.SIGINT, marks=pytest.mark.slow),
+        (20, signal.SIGINT),
     ],
 )
 def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
@@ -269,6 +272,7 @@ def test_a_signal_ends_an_evaluation_which_a_resumed_run_does_again(
             assert ours[name] == theirs[name]
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         run.progress,
@@ -288,6 +292,7 @@ def test_an_evaluation_that_does_not_end_is_limited(tmp_path, monkeypatch, capsy
     ) in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     tmp_path, monkeypatch
 ):
@@ -311,7 +316,11 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
 
 @pytest.mark.parametrize(
     ("most", "limit"),
-    [(0, []), (7, [7, 9]), pytest.param(100, [9, 9], marks=pytest.mark.slow)],
+    [
+        (7, [7, 9]),
+        pytest.param(0, [], marks=pytest.mark.slow),
+        pytest.param(100, [9, 9], marks=pytest.mark.slow),
+    ],
 )
 def test_the_untrained_policys_evaluation_has_a_limit_of_its_own(tmp_path, most, limit):
     limits = []
@@ -342,6 +351,7 @@ def test_signals_have_their_handlers_back_after_a_run(whole):
     assert before == after
 
 
+@pytest.mark.slow
 def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     """The clock says how many iterations, initial steps and traces there were."""
     for evaluate_part, is_new in ((interrupt_at(10), True), (result, False)):
@@ -455,6 +465,7 @@ def test_a_number_below_one_is_an_error(tmp_path, name):
         make_run(tmp_path, **{name: 0})
 
 
+@pytest.mark.slow
 def test_a_run_of_so_many_environment_steps_ends_after_the_iteration_that_reaches_it(
     tmp_path,
 ):
@@ -507,6 +518,7 @@ def test_a_logger_that_cannot_write_is_refused(tmp_path):
         make_run(tmp_path, loggers=[in_memory.InMemoryLogger(), "metrics.csv"])
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_run_resumes_when_there_is_space(tmp_path):
     this, _ = make_run(tmp_path)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -550,6 +562,7 @@ def test_lost_checkpoints_are_an_error_and_not_a_new_start(
     assert "--overwrite" in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_starts_again_with_a_warning(
     tmp_path,
 ):
@@ -605,6 +618,7 @@ def test_a_directory_removed_during_the_run_is_an_error(tmp_path, capsys):
     assert "Finished" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_directory_replaced_during_the_run_is_left_to_its_owner(tmp_path):
     path = tmp_path / "run"
 
@@ -620,6 +634,7 @@ def test_a_directory_replaced_during_the_run_is_left_to_its_owner(tmp_path):
     assert not (path / "metrics.csv").exists()
 
 
+@pytest.mark.slow
 def test_metrics_removed_during_the_run_are_an_error_and_the_run_may_be_resumed(
     tmp_path,
 ):
@@ -631,6 +646,7 @@ def test_metrics_removed_during_the_run_are_an_error_and_the_run_may_be_resumed(
     assert make_run(tmp_path)[0].run().resumed_at == 10
 
 
+@pytest.mark.slow
 def test_a_policy_removed_during_the_run_is_written_again(tmp_path):
     scores = {0: 1.0, 10: 5.0, 15: 4.0, 20: 3.0}
 
@@ -698,6 +714,7 @@ def test_a_lost_best_policy_is_replaced_and_a_worse_one_may_be_the_best_then(tmp
     assert last.run().best_return == 15.0
 
 
+@pytest.mark.slow
 def test_whole_policies_are_left_alone_at_a_resume(stopped):
     before = (stopped / "policy").stat().st_ino
     again, _ = make_run(stopped, evaluate=lambda i: result(0.0))

@@ -59,6 +59,21 @@ def make_loop(**arguments):
     return pool.take(testing.CountingEnvironment(3), **arguments)
 
 
+MEASURED = (
+    "explained_variance",
+    "gradient_norm",
+    "learning_rate",
+    "loss",
+    "q_value",
+    "reward_size",
+    "target_weights_change",
+    "target_weights_norm",
+    "td_error",
+    "weights_change",
+    "weights_norm",
+)
+
+
 def make_run(path, loop=None, **kwargs):
     """A run of 8 iterations, logged after every fourth."""
     loop = loop or make_loop()
@@ -110,11 +125,7 @@ def test_the_tags_in_tensorboard_are_grouped(logged):
         "time/steps_per_second",
         "time/train_steps",
         "time/training_seconds",
-        "train/gradient_norm",
-        "train/learning_rate",
-        "train/loss",
-        "train/q_value",
-        "train/td_error",
+        *(f"train/{name}" for name in MEASURED),
     }
     assert found["eval/average_return"] == {0: 0.0, 8: 8.0}
     assert found["eval/average_length"] == {0: 4.0, 8: 4.0}
@@ -200,9 +211,8 @@ def test_tensorboard_shows_the_configuration(logged):
     assert written["network.layers"].string_value == "[4]"
 
 
-@pytest.mark.parametrize(
-    "kind", ["uniform", pytest.param("prioritized", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["uniform", "prioritized"])
 def test_the_log_does_not_change_the_training(tmp_path, kind):
     loop = make_loop(kind=kind)
     loop.run(8)
@@ -215,6 +225,7 @@ def test_the_log_does_not_change_the_training(tmp_path, kind):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_the_first_line_comes_before_the_first_evaluation_ends(
     tmp_path, capsys, monkeypatch
 ):

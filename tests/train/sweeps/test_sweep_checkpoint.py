@@ -11,7 +11,7 @@ from tfrl.train.sweeps import sweep_checkpoint
 @pytest.fixture
 def progress():
     rows = [[np.full(2, i, dtype) for dtype in "fqf"] for i in range(3)]
-    return sweep_checkpoint.Progress([5, 10, 12], rows)
+    return sweep_checkpoint.SweepMeasurements([5, 10, 12], rows)
 
 
 def test_a_file_holds_what_was_saved_last(tmp_path, progress):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl.utils.random_numbers import seeds
 
 
@@ -149,6 +150,7 @@ def test_uniform_numbers_of_neighbouring_seeds_have_nothing_in_common():
             assert np.isin(some[:100], other[:100]).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_first_numbers_of_consecutive_seeds_are_uniform():
     # A loop draws one number from each seed, so these have to be as good.
     first = [seeds.uniform(seeds.as_seed(s), [])[...].numpy() for s in range(1000)]
@@ -193,7 +195,11 @@ DTYPES = [tf.float32, tf.float64, tf.int32, tf.int64]
 SHAPES = [[], [0], [5], [64], [65], [7, 30]]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    "dtype",
+    some_slow(DTYPES, fast=[tf.int32, tf.float32]),
+    ids=lambda dtype: dtype.name,
+)
 def test_uniform_numbers_are_the_same_in_graphs_and_under_xla(dtype):
     def draw(seed):
         return [seeds.uniform(seed, shape, 1, 1000, dtype) for shape in SHAPES]
@@ -316,7 +322,9 @@ def test_normal_numbers_have_the_normal_distribution(jit_compile):
     assert distance * math.sqrt(len(numbers)) < 1.95
 
 
-@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+@pytest.mark.parametrize(
+    "dtype", [tf.float32, pytest.param(tf.float64, marks=pytest.mark.slow)]
+)
 def test_normal_numbers_are_the_same_in_graphs_and_under_xla(dtype):
     def draw(seed):
         return [seeds.normal(seed, shape, dtype) for shape in ([], [5], [70_000])]

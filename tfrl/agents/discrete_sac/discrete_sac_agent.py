@@ -27,7 +27,6 @@ from tfrl.agents import (
     checks,
     critics,
     options,
-    transitions,
     updates,
 )
 from tfrl.agents.sac import sac_agent
@@ -192,8 +191,8 @@ class DiscreteSacAgent(sac_agent.SoftActorCritic):
         """Returns the entropy of `pi(.|s)`."""
         return losses.entropy_of(self._log_probs(batch.data.time_step, batch.training))
 
-    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
-        return _values(self._critic_networks[0], data.time_step, data.action)
+    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        return _values(self._critic_networks[0], time_step, action)
 
 
 def _values(

@@ -588,25 +588,32 @@ class DqnAgent(tf_agent.TFAgent):
         return {k: tf.cast(v, tf.float32) for k, v in given.items() if v is not None}
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and `gradient_norm`.
+        """Returns `q_value` and `td_error`, and what the values explain.
 
         These are the mean of `_values_of` the actions taken, the mean size of the TD
-        errors, and the norm of the gradient of all weights before clipping. If the
-        network gives several numbers per action and `_values_of` is not overridden,
-        there is no `q_value`.
+        errors, and `explained_variance`, the share of the targets' variance that the
+        values explain. If the network gives several numbers per action and `_values_of`
+        is not overridden, there is no `q_value`.
         """
         (part,) = self._parts
-        norm, details = part.gradient_norm(batch)
+        _, details = part.loss(batch)
         transitions = self._transitions(batch.data)
-        td_error = tf.abs(details["extra"].td_error)
-        numbers = {
-            "td_error": losses.masked_mean(td_error, transitions.valid),
-            "gradient_norm": norm,
-        }
-        q_values = self._values_of(self._predictions(transitions))
-        if q_values.shape.rank == transitions.valid.shape.rank:
-            numbers["q_value"] = losses.masked_mean(q_values, transitions.valid)
+        td_error, valid = details["extra"].td_error, transitions.valid
+        numbers = {"td_error": losses.masked_mean(tf.abs(td_error), valid)}
+        predictions = self._predictions(transitions)
+        q_values = self._values_of(predictions)
+        if q_values.shape.rank == valid.shape.rank:
+            numbers["q_value"] = losses.masked_mean(q_values, valid)
+        if q_values is predictions and numbers.keys() >= {"q_value"}:
+            numbers["explained_variance"] = losses.explained_variance(
+                q_values, q_values + td_error, valid
+            )
         return numbers
+
+    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        output = self._apply_network(self._q_network, time_step)
+        values = self._possible(self._values_of(output), time_step)
+        return tf.reduce_max(values, axis=-1) if values.shape.rank == 2 else None
 
     def _write_loss(
         self,

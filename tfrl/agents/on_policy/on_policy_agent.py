@@ -250,16 +250,34 @@ class OnPolicyAgent(RolloutAgent):
     def _measure_policy(
         self, data: training_data.TrainingData, distribution: Any
     ) -> dict[str, tf.Tensor]:
-        """Returns the policy's mean entropy and the critic's explained variance."""
+        """Returns the policy's mean entropy, and numbers of the critic.
+
+        These are its explained variance, the mean size of its errors, `td_error`, and
+        `positive_advantages`, the share of the advantages above 0.
+        """
+        is_positive = tf.cast(data.advantages > 0, tf.float32)
+        errors = tf.abs(data.returns - data.old_values)
         numbers = {
             "explained_variance": losses.explained_variance(
                 data.old_values, data.returns, data.valid
-            )
+            ),
+            "td_error": losses.masked_mean(errors, data.valid),
+            "positive_advantages": losses.masked_mean(is_positive, data.valid),
         }
         entropy = self._networks.entropy(distribution)
         if entropy is not None:
             numbers["entropy"] = losses.masked_mean(entropy, data.valid)
         return numbers
+
+    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        values, _ = self._networks.policy.apply_value_network(
+            time_step.observation, time_step.step_type, (), training=False
+        )
+        return values
+
+    def discount_factor(self) -> Any:
+        """Returns gamma; see `TFAgent.discount_factor`."""
+        return self._on_policy.discount_factor
 
     # Data.
 
@@ -477,7 +495,8 @@ class OnPolicyAgent(RolloutAgent):
           weights: Float32 `[B, T]`.
         """
         coefficient = self._on_policy.entropy_regularization
-        if not coefficient:
+        # A variable may change.
+        if not (tf.is_tensor(coefficient) or coefficient):
             return tf.constant(0.0)
         entropy = self._networks.entropy(distribution)
         return -coefficient * self._mean(entropy, weights)

@@ -268,16 +268,25 @@ class PqnAgent(on_policy_agent.RolloutAgent):
         return {"epsilon": tf.cast(epsilon, tf.float32)}
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and `gradient_norm`.
+        """Returns `q_value`, `td_error` and `explained_variance`.
 
         These are the mean value of the actions taken, the mean absolute error of these
-        values, and the norm of the gradient of all weights before clipping.
+        values, and the share of the returns' variance that the values explain.
         """
-        (part,) = self._parts
-        norm, details = part.gradient_norm(batch)
-        _, td_error, valid = self._predict(batch.data)
+        q_value, td_error, valid = self._predict(batch.data)
         return {
-            "q_value": details["extra"].q_value,
+            "q_value": losses.masked_mean(q_value, valid),
             "td_error": losses.masked_mean(tf.abs(td_error), valid),
-            "gradient_norm": norm,
+            "explained_variance": losses.explained_variance(
+                q_value, q_value + td_error, valid
+            ),
         }
+
+    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
+        observation, mask = time_step.observation, None
+        if self._splitter is not None:
+            observation, mask = self._splitter(observation)
+        q_values, _ = self._q_network(observation, step_type=time_step.step_type)
+        if mask is not None:
+            q_values = policy_utils.mask_values(q_values, mask)
+        return tf.reduce_max(q_values, axis=-1)

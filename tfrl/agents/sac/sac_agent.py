@@ -34,7 +34,6 @@ from tfrl.agents import (
     options,
     part_losses,
     target_networks,
-    transitions,
     updates,
 )
 from tfrl.agents.sac.tanh_normal_projection_network import (
@@ -153,7 +152,10 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
         return critics.mean(self._temperature.loss(self._entropy(batch)), batch), {}
 
     def _log_values(self) -> dict[str, tf.Tensor]:
-        return {"alpha": self._temperature.value()}
+        return {
+            "alpha": self._temperature.value(),
+            "entropy_target": tf.constant(self._temperature.target, tf.float32),
+        }
 
     def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:
         """Returns the mean `entropy`."""
@@ -433,9 +435,9 @@ class SacAgent(SoftActorCritic):
         """Returns the values of all critics, `[N, B]` or `[N, B, T]`."""
         return critics.all_values(networks, time_step, action)
 
-    def _q_values(self, data: transitions.Transitions) -> tf.Tensor:
-        time_step = self._embedding.trained(data.time_step, training=False)
-        values = self._values_of_all(self._critic_networks, time_step, data.action)
+    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        embedded = self._embedding.trained(time_step, training=False)
+        values = self._values_of_all(self._critic_networks, embedded, action)
         return tf.reduce_mean(values, axis=0)
 
 

@@ -2,7 +2,8 @@
 
 A row has a `name`, an `algorithm`, an `environment`, the `source` of its settings, and
 the `settings` that are not the algorithm's defaults. The `family` of a row is a pattern
-of further environments that it serves; a `variant` serves only by its name.
+of further environments that it serves; a `variant` serves only by its name. A row with
+a `kind` serves all environments of this kind that have no other.
 
 >>> from tfrl.algorithms import presets
 >>> presets.find("ppo", "Hopper-v5").name
@@ -32,6 +33,8 @@ class Preset:
       settings: The settings that are not the algorithm's defaults, by name.
       family: A pattern of further environments that the settings are for.
       variant: Whether another row is the usual one of its environment.
+      kind: The kind of environments without another row that it serves, too:
+        "pictures", whose observations are single pictures.
     """
 
     name: str
@@ -41,6 +44,20 @@ class Preset:
     settings: Mapping[str, Any]
     family: str | None = None
     variant: bool = False
+    kind: str | None = None
+
+    def serves(self, environment: str) -> bool:
+        """Whether the row is for an environment, or for its family."""
+        family = self.family or re.escape(self.environment)
+        return environment == self.environment or bool(
+            re.fullmatch(family, environment)
+        )
+
+    def text(self, environment: str) -> str:
+        """Returns a line on the row as it serves an environment."""
+        by_kind = self.kind is not None and not self.serves(environment)
+        scope = f", for any environment of {self.kind}" if by_kind else ""
+        return f"settings {self.name!r}{scope} ({self.source})"
 
 
 @functools.cache
@@ -80,7 +97,11 @@ def find(algorithm: str, environment: str) -> Preset | None:
     for preset in rows:
         if preset.environment == environment:
             return preset
-    for preset in rows:
-        if preset.family and re.fullmatch(preset.family, environment):
-            return preset
-    return None
+    return next((each for each in rows if each.serves(environment)), None)
+
+
+def of_kinds(algorithm: str) -> dict[str, Preset]:
+    """Returns the rows of an algorithm that serve a kind of environments, by it."""
+    return {
+        each.kind: each for each in every() if each.kind and each.algorithm == algorithm
+    }

@@ -14,7 +14,7 @@ from tfrl.distribute.shards.shard import Shard
 from tfrl.replay_service import errors
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import sampler
-from tfrl.replay_service.sampling.rows import Batch, Batches
+from tfrl.replay_service.sampling.rows import Batches, FilledBatch
 from tfrl.replay_service.transport import deadlines
 
 _LOGGER = logging.getLogger("tfrl.distribute")
@@ -118,7 +118,7 @@ class ShardedStream:
     def _begin(self, count: int) -> _Draft:
         """Divides a batch among the shards that give rows at present."""
         num_shards = len(self._readers)
-        batch = Batch(self._batches, count)
+        batch = FilledBatch(self._batches, count)
         draft = _Draft(batch, num_shards, time.monotonic() + self._patience)
         most = -(-count // num_shards)
         for reader in self._readers:
@@ -264,7 +264,7 @@ class _Reader:
             self._address = self.shard.address
             self._stream = self._open_stream(self.shard)
 
-    def fill(self, batch: Batch, most: int, wait: float) -> int:
+    def fill(self, batch: FilledBatch, most: int, wait: float) -> int:
         """Adds at most `most` rows to a batch; returns the number that arrived in time.
 
         Raises:
@@ -301,7 +301,9 @@ class _Draft:
       parts: The positions of the rows that each shard has given.
     """
 
-    def __init__(self, batch: Batch, num_shards: int, patient_until: float) -> None:
+    def __init__(
+        self, batch: FilledBatch, num_shards: int, patient_until: float
+    ) -> None:
         self.batch = batch
         self.patient_until = patient_until
         self.share = [0.0] * num_shards

@@ -40,7 +40,7 @@ _EXPLAINED = (
 )
 
 
-class VectorPyEnvironment(batches.Batch):
+class VectorPyEnvironment(batches.EnvironmentBatch):
     """A `gymnasium.vector.VectorEnv` as one batched environment, `[B, ...]`.
 
     Each member has its own step type. The step after a member's LAST step ignores that

@@ -47,6 +47,53 @@ def check_saved_model(model_path: str) -> None:
         )
 
 
+def check_environment(policy: Any, environment: Any) -> None:
+    """Checks that a policy that was loaded takes the observations of an environment.
+
+    TensorFlow's error of other arguments lists signatures. For a policy that was not
+    loaded, this does nothing.
+
+    Args:
+      policy: A policy, or what `tf.saved_model.load` returns.
+      environment: The environment.
+
+    Raises:
+      ValueError: The policy was saved for other observations.
+    """
+    if getattr(getattr(policy, "action", None), "concrete_functions", ()):
+        check_observation(policy, environment.time_step_spec().observation)
+
+
+def check_observation(policy: Any, observation: Any, *, batched: bool = False) -> None:
+    """Checks that a policy that was loaded takes an observation.
+
+    Args:
+      policy: What `tf.saved_model.load` returns.
+      observation: The observation, or its spec.
+      batched: Whether its shapes begin with the dimension of a batch.
+
+    Raises:
+      ValueError: The policy was saved for other observations.
+    """
+    arguments, _ = policy.action.concrete_functions[0].structured_input_signature
+    expected = _described(arguments[0].observation, 1)
+    got = _described(observation, int(batched))
+    if expected != got:
+        raise ValueError(
+            f"policy: it was saved for observations {expected}, got an environment "
+            f"with {got}; give the environment that the policy was trained in, with "
+            "the same wrappers, or the policy of this environment."
+        )
+
+
+def _described(nest: Any, outer_dims: int) -> str:
+    """Returns the paths, dtypes and shapes of specs or tensors, as text."""
+    return ", ".join(
+        f"{path} {tf.as_dtype(leaf.dtype).name}{list(leaf.shape)[outer_dims:]}".strip()
+        for path, leaf in nest_utils.flatten_with_joined_paths(nest)
+    )
+
+
 def load_specs(model_path: str) -> dict[str, Any]:
     """Returns the specs saved beside a policy; see `specs_from_collect_data_spec`.
 

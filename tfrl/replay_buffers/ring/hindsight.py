@@ -99,7 +99,9 @@ class Hindsight(row_format.RowFormat):
             else relabelers.GoalRelabeler(reward_fn)
         )
         # The channel of the calls on the host, if there are any.
-        self._channel: host_calls.Channel | None = getattr(reward_fn, "channel", None)
+        self._channel: host_calls.CallChannel | None = getattr(
+            reward_fn, "channel", None
+        )
         self.calls_python = self._channel is not None
         self._chance = goals_per_step / (goals_per_step + 1)
         # The reward of a window's first step is in the frame before the window.

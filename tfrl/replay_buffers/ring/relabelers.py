@@ -28,7 +28,7 @@ class HostReward:
     def __init__(self, compute_reward: Callable[[Any, Any, Any], Any]) -> None:
         """Wraps `compute_reward(achieved_goal, desired_goal, info)`."""
         self._compute = compute_reward
-        self.channel = host_calls.Channel()
+        self.channel = host_calls.CallChannel()
 
     def __call__(self, achieved_goal: tf.Tensor, desired_goal: tf.Tensor) -> tf.Tensor:
         """Returns the rewards for goals `[N, *shape]`, float32 `[N]`."""
@@ -112,7 +112,7 @@ class GoalWrapperRelabeler:
     def __init__(self, environment: wrappers.GoalReplayEnvWrapper) -> None:
         """Takes the functions of `environment`."""
         self._env = environment
-        self.channel = host_calls.Channel()
+        self.channel = host_calls.CallChannel()
 
     def check(self, observation_spec: Any) -> None:
         """Accepts all observations, since the wrapper knows where their goals are."""

@@ -38,7 +38,7 @@ class Interrupted(Exception):
     """Raised in the thread that waits for samples, to end the main thread's wait."""
 
 
-class Watch:
+class InterruptWatch:
     """Notices SIGINT while the main thread waits for samples."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class Watch:
             return False
 
 
-WATCH = Watch()
+WATCH = InterruptWatch()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WATCH.after_fork)
 

@@ -28,7 +28,7 @@ _MOST_KEPT = 6  # Batches; enough for two prefetched batches and those in use.
 RowSpec = tuple[np.dtype, tuple[int, ...]]
 
 
-class Layout:
+class MessageLayout:
     """The columns of the items in a message, and the location of the items' steps.
 
     Attributes:
@@ -74,7 +74,7 @@ class Layout:
             for column in columns
         )
 
-    def rows(self, arrays: Sequence[np.ndarray]) -> Rows:
+    def rows(self, arrays: Sequence[np.ndarray]) -> MessageRows:
         """Returns the rows of a message, given its arrays.
 
         If they are in the server's memory, the server keeps them until their release.
@@ -85,7 +85,7 @@ class Layout:
         if self._memory is None:
             if self._timesteps:
                 data = [array.reshape(-1, *array.shape[2:]) for array in data]
-            return Rows(self, info, list(data), [None] * len(data), pinned=False)
+            return MessageRows(self, info, list(data), [None] * len(data), pinned=False)
         slots = data[0].astype(np.intp)
         ranges: dict[tuple[int, bool], np.ndarray] = {}
         indices = []
@@ -96,7 +96,7 @@ class Layout:
             indices.append(ranges[key])
         # The layout keeps a reference to the view, and so the memory stays mapped.
         memory = [self._memory.columns[column] for _, _, column in self._columns]
-        return Rows(self, info, memory, list(indices), pinned=True)
+        return MessageRows(self, info, memory, list(indices), pinned=True)
 
     def _is_flat(self, column: dict[str, Any]) -> bool:
         return self._timesteps or bool(column["squeezed"])
@@ -118,7 +118,7 @@ def _count_timesteps(columns: Sequence[dict[str, Any]], lengths: list[int]) -> i
     return found.pop()
 
 
-class Rows:
+class MessageRows:
     """The rows of a received message, which are taken step by step.
 
     Attributes:
@@ -139,13 +139,13 @@ class Rows:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: MessageLayout,
         info: list[np.ndarray],
         sources: list[np.ndarray],
         indices: list[np.ndarray | None],
         pinned: bool,
     ):
-        """Creates rows; see `Layout.rows`."""
+        """Creates rows; see `MessageLayout.rows`."""
         self.layout = layout
         self.left = len(info[0])
         self.pinned = pinned
@@ -229,7 +229,7 @@ class Batches:
         return list(memory.arrays)
 
 
-class Batch:
+class FilledBatch:
     """A batch that the rows of several messages, or of several streams, fill.
 
     Attributes:
@@ -258,7 +258,7 @@ class Batch:
         """The number of rows that are missing."""
         return self._count - self.filled
 
-    def take(self, rows: Rows, count: int) -> int:
+    def take(self, rows: MessageRows, count: int) -> int:
         """Copies rows into the batch.
 
         Args:

@@ -20,7 +20,12 @@ import numpy as np
 from tfrl.replay_service import errors
 from tfrl.replay_service.replay_sample import SampleInfo
 from tfrl.replay_service.sampling import checks as sample_checks
-from tfrl.replay_service.sampling.rows import Batch, Batches, Layout, Rows
+from tfrl.replay_service.sampling.rows import (
+    Batches,
+    FilledBatch,
+    MessageLayout,
+    MessageRows,
+)
 from tfrl.replay_service.sampling.sampler_session import Connector, SamplerSession
 from tfrl.replay_service.transport import deadlines, wire
 from tfrl.specs import spec_json
@@ -99,14 +104,14 @@ class SampleStream:
         self._session = session
         self._is_checked = False
         self._signature: list[spec_json.Leaf] | None = None
-        self._layouts: dict[int, Layout] = {}
-        self._rows: collections.deque[Rows] = collections.deque()
+        self._layouts: dict[int, MessageLayout] = {}
+        self._rows: collections.deque[MessageRows] = collections.deque()
         self._outstanding: collections.deque[list[int]] = collections.deque()
         self._ahead = 0  # Samples that were requested but not returned.
         self._lent = 0  # Samples of the last `next_rows`, which still count as ahead.
         self._to_release = 0
         self._batches = Batches(reuse_memory)
-        self._batch: Batch | None = None  # A batch that is not complete.
+        self._batch: FilledBatch | None = None  # A batch that is not complete.
         self._timed_out = False
         self._closed = False
         self._lock = threading.Lock()
@@ -137,7 +142,7 @@ class SampleStream:
         """
         with self._lock:
             deadline = deadlines.after(timeout)
-            batch = self._batch = self._batch or Batch(self._batches, count)
+            batch = self._batch = self._batch or FilledBatch(self._batches, count)
             while batch.left:
                 if not self._rows:
                     if self._has_ended():
@@ -179,14 +184,16 @@ class SampleStream:
                 if not self._receive(time.monotonic()):
                     break
             before = self._ahead
-            batch = Batch(self._batches, min(self._alike(), most))
+            batch = FilledBatch(self._batches, min(self._alike(), most))
             while batch.left:
                 self._fill(batch, batch.left)
             self._lent, self._ahead = before - self._ahead, before
             self._push()
             return batch.finished()
 
-    def fill(self, batch: Batch, most: int, *, timeout: float | None = None) -> int:
+    def fill(
+        self, batch: FilledBatch, most: int, *, timeout: float | None = None
+    ) -> int:
         """Copies available rows into a batch of the caller's.
 
         Args:
@@ -267,7 +274,7 @@ class SampleStream:
             finally:
                 self._lock.release()
 
-    def _fill(self, batch: Batch, most: int) -> None:
+    def _fill(self, batch: FilledBatch, most: int) -> None:
         """Copies rows of the oldest message into a batch."""
         rows = self._rows[0]
         self._ahead -= batch.take(rows, min(rows.left, most))
@@ -338,7 +345,7 @@ class SampleStream:
         if meta.get("end") == "timeout":
             self._time_out()
 
-    def _layout(self, meta: dict[str, Any]) -> Layout:
+    def _layout(self, meta: dict[str, Any]) -> MessageLayout:
         assert self._session is not None
         number = meta["layout"]
         if "define" in meta:
@@ -346,7 +353,7 @@ class SampleStream:
         layout = self._layouts.get(number)
         if layout is None:
             definition, memory = self._session.layout(number)
-            layout = Layout(definition, memory, self._timesteps)
+            layout = MessageLayout(definition, memory, self._timesteps)
             if self._specs is not None:
                 sample_checks.check_rows(self._table, self._specs, layout.specs)
             if len(self._layouts) >= _MOST_LAYOUTS:

@@ -25,7 +25,7 @@ _MAX_BUFFERS = 64  # Buffers in one call of sendmsg; every system accepts this n
 _ENCRYPTED_AT_ONCE = 1 << 18  # Bytes.
 
 
-class Channel(Protocol):
+class ByteChannel(Protocol):
     """The bytes of a non-blocking socket, plain or encrypted.
 
     Attributes:
@@ -50,7 +50,7 @@ class Channel(Protocol):
 
 
 class PlainChannel:
-    """The plain bytes of a socket; see `Channel`."""
+    """The plain bytes of a socket; see `ByteChannel`."""
 
     def __init__(self, connection: socket.socket):
         """Creates a channel.
@@ -62,7 +62,7 @@ class PlainChannel:
         self._socket = connection
 
     def send(self, outgoing: collections.deque[memoryview]) -> bool:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         while outgoing:
             some = [outgoing[i] for i in range(min(len(outgoing), _MAX_BUFFERS))]
             try:
@@ -79,7 +79,7 @@ class PlainChannel:
         return True
 
     def receive_into(self, target: memoryview) -> int | None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         try:
             count = self._socket.recv_into(target)
         except (BlockingIOError, InterruptedError):
@@ -95,7 +95,7 @@ class PlainChannel:
 
 
 class TlsChannel:
-    """The bytes of a socket, encrypted; see `Channel`."""
+    """The bytes of a socket, encrypted; see `ByteChannel`."""
 
     def __init__(self, connection: socket.socket, layer: tls.TlsLayer):
         """Creates a channel.
@@ -111,7 +111,7 @@ class TlsChannel:
         self._received = np.empty(_ENCRYPTED_AT_ONCE, np.uint8).data
 
     def send(self, outgoing: collections.deque[memoryview]) -> bool:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         while self._encrypted or outgoing:
             if not self._encrypted:
                 piece = outgoing.popleft()
@@ -127,7 +127,7 @@ class TlsChannel:
         return True
 
     def receive_into(self, target: memoryview) -> int | None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         while True:
             count = self._layer.read_into(target)
             if count is not None:
@@ -155,7 +155,7 @@ class SocketStream:
     def __init__(
         self,
         connection: socket.socket,
-        channel: Channel | None = None,
+        channel: ByteChannel | None = None,
         *,
         first: bytes = b"",
         answer: bytes = b"",

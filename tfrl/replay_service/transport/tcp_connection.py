@@ -46,7 +46,7 @@ def connect(
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         keepalive.enable(connection)
         connection.setblocking(False)
-        channel: socket_stream.Channel = socket_stream.PlainChannel(connection)
+        channel: socket_stream.ByteChannel = socket_stream.PlainChannel(connection)
         if context is not None:
             layer = tls.TlsLayer(context, host)
             _shake_hands(connection, layer, deadline)

@@ -17,7 +17,7 @@ import tree
 from tfrl.replay_service.transport import limits
 from tfrl.replay_service.writing.column import Column
 from tfrl.replay_service.writing.history import ColumnHistory
-from tfrl.replay_service.writing.structure import Path, Plan, Structure
+from tfrl.replay_service.writing.structure import ColumnPlan, Path, Structure
 from tfrl.specs import dtype_names
 
 _BLOCK_BYTES = 2 << 20
@@ -358,7 +358,7 @@ class StepBuffers:
             self.schema.append(column)
             self.step_bytes += value.nbytes
 
-    def _check_unset(self, leaves: list[Any], plan: Plan) -> None:
+    def _check_unset(self, leaves: list[Any], plan: ColumnPlan) -> None:
         step = self.end - 1
         for column, value in zip(plan.columns, leaves, strict=True):
             is_unset = column.created > step or column.missing_steps[-1:] == [step]
@@ -369,7 +369,7 @@ class StepBuffers:
                     f"None but got: {value}"
                 )
 
-    def _complete(self, plan: Plan, leaves: list[Any]) -> None:
+    def _complete(self, plan: ColumnPlan, leaves: list[Any]) -> None:
         step = self.end - 1
         for column, value in zip(plan.columns, leaves, strict=True):
             if value is None:
@@ -381,7 +381,7 @@ class StepBuffers:
         block = self._blocks[-1]
         block.sent[step - block.start] = False
 
-    def _note_missing(self, plan: Plan, leaves: list[Any], step: int) -> None:
+    def _note_missing(self, plan: ColumnPlan, leaves: list[Any], step: int) -> None:
         given = {
             id(column)
             for column, value in zip(plan.columns, leaves, strict=True)

@@ -24,7 +24,7 @@ _MOST_VALUES = limits.JSON_VALUES // 2  # Values in the JSON of a message's grou
 Key = tuple[Any, ...]
 
 
-class Layout:
+class GroupLayout:
     """The table and the columns that the items of a group have in common.
 
     Attributes:
@@ -88,7 +88,7 @@ class Group:
 
     __slots__ = ("episode", "key", "layout", "lowest", "priorities", "starts")
 
-    def __init__(self, key: Key, layout: Layout, episode: int):
+    def __init__(self, key: Key, layout: GroupLayout, episode: int):
         """Creates a group without items.
 
         Args:
@@ -115,7 +115,7 @@ class Group:
 class SentGroup(NamedTuple):
     """A group of items in a message, with the numbers that the server confirms."""
 
-    layout: Layout
+    layout: GroupLayout
     episode: int
     starts: np.ndarray
     priorities: np.ndarray
@@ -139,7 +139,7 @@ class SentGroup(NamedTuple):
         }
 
 
-class Batch:
+class MessageGroups:
     """The groups of a message, kept until the server has confirmed them.
 
     Attributes:
@@ -239,7 +239,7 @@ def split_groups(
         yield part
 
 
-class Layouts:
+class GroupLayouts:
     """Checks and caches the layouts of a writer's items."""
 
     def __init__(self, *, validates: bool, by_steps: bool):
@@ -252,7 +252,7 @@ class Layouts:
         self._validates = validates
         self._by_steps = by_steps
         self._tables: dict[str, list[spec_json.Leaf] | None] = {}
-        self._layouts: dict[Key, Layout] = {}
+        self._layouts: dict[Key, GroupLayout] = {}
 
     def set_tables(self, tables: Mapping[str, Any]) -> None:
         """Sets the tables, from the server's answer to the greeting."""
@@ -263,7 +263,9 @@ class Layouts:
             leaves = None if signature is None else spec_json.leaves(signature)
             self._tables[name] = leaves
 
-    def get(self, key: Key, table: str, columns: Sequence[TrajectoryColumn]) -> Layout:
+    def get(
+        self, key: Key, table: str, columns: Sequence[TrajectoryColumn]
+    ) -> GroupLayout:
         """Returns the layout of an item.
 
         Raises:
@@ -286,7 +288,7 @@ class Layouts:
                 self._check(table, columns)
             if len(self._layouts) >= _MAX_LAYOUTS:
                 self._layouts.clear()
-            layout = self._layouts[key] = Layout(table, columns)
+            layout = self._layouts[key] = GroupLayout(table, columns)
         return layout
 
     def _check(self, table: str, columns: Sequence[TrajectoryColumn]) -> None:

@@ -16,7 +16,12 @@ from tfrl.replay_service.transport import connection as connections
 from tfrl.replay_service.transport import deadlines, wire
 from tfrl.replay_service.writing.background_flusher import BACKGROUND_FLUSHER
 from tfrl.replay_service.writing.buffers import StepBuffers
-from tfrl.replay_service.writing.items import Batch, Group, Layouts, split_groups
+from tfrl.replay_service.writing.items import (
+    Group,
+    GroupLayouts,
+    MessageGroups,
+    split_groups,
+)
 
 BATCH = 64  # Maximum number of items per message.
 _BATCH_BYTES = 4 << 20  # Maximum bytes of steps to collect before items are sent.
@@ -43,7 +48,7 @@ class WriterStream:
       episode: The number of the current episode.
     """
 
-    def __init__(self, connect: Connect, buffers: StepBuffers, layouts: Layouts):
+    def __init__(self, connect: Connect, buffers: StepBuffers, layouts: GroupLayouts):
         """Connects to the server.
 
         Args:
@@ -58,7 +63,7 @@ class WriterStream:
         self._buffers = buffers
         self._layouts = layouts
         self._groups: list[Group] = []
-        self._sent: collections.deque[Batch] = collections.deque()
+        self._sent: collections.deque[MessageGroups] = collections.deque()
         self._link: connections.Connection | None = None
         self._thread: threading.Thread | None = None  # Set while the stream reconnects.
         self.group: Group | None = None
@@ -113,7 +118,7 @@ class WriterStream:
         batches = []
         try:
             for groups in split_groups(waiting, BATCH, len(self._buffers.schema)):
-                batches.append(Batch(groups, self._next_number))
+                batches.append(MessageGroups(groups, self._next_number))
                 self._next_number = batches[-1].last + 1
         except MemoryError as error:
             self.problem = error
@@ -263,7 +268,7 @@ class WriterStream:
         self._transmit_all(list(self._sent))
         BACKGROUND_FLUSHER.event.set()
 
-    def _transmit_all(self, batches: list[Batch]) -> None:
+    def _transmit_all(self, batches: list[MessageGroups]) -> None:
         """Sends batches, each with the first step that later items can refer to."""
         link = self._link
         lowest = [self._lowest_waiting()]
@@ -273,7 +278,7 @@ class WriterStream:
             if self._link is link:  # Else a new connection sends all again.
                 self._transmit(batch, keep)
 
-    def _transmit(self, batch: Batch, keep: int) -> None:
+    def _transmit(self, batch: MessageGroups, keep: int) -> None:
         """Sends a batch with the steps that the server does not have.
 
         A batch that cannot be sent is dropped, and the writer's next call raises the
@@ -296,7 +301,7 @@ class WriterStream:
             self._drop(batch, error)
             self._lose()  # A part of a message may have been sent.
 
-    def _post_all(self, batch: Batch, keep: int) -> None:
+    def _post_all(self, batch: MessageGroups, keep: int) -> None:
         """Sends the messages of a batch.
 
         The items are in one message. If the steps are too large for it, messages with
@@ -387,7 +392,7 @@ class WriterStream:
         self._confirm(number)
         self._buffers.forget_sent()  # The server may not have stored the steps.
 
-    def _drop(self, batch: Batch, error: Exception) -> None:
+    def _drop(self, batch: MessageGroups, error: Exception) -> None:
         """Drops a batch that was not sent; the writer's next call raises the error."""
         self.problem = error
         self._sent.remove(batch)

@@ -1,8 +1,8 @@
 """Assigns the leaves of appended data to columns, with cached plans.
 
 Most steps have the structure of the step before: the same keys and types of nodes. A
-`Plan` flattens such data with plain Python loops. Only data of a new structure goes
-through `tree`.
+`ColumnPlan` flattens such data with plain Python loops. Only data of a new structure
+goes through `tree`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Structure:
         self._make_column = make_column
         self._make_history = make_history
         self._by_path: dict[Path, Any] = {}
-        self._plans: list[Plan] = []
+        self._plans: list[ColumnPlan] = []
         self.history: Any = None
         self.columns: list[Any] = []
 
-    def take_apart(self, data: Any) -> tuple[list[Any], Plan]:
+    def take_apart(self, data: Any) -> tuple[list[Any], ColumnPlan]:
         """Returns the leaves of `data`, and a plan that lists the leaves' columns.
 
         Raises:
@@ -60,7 +60,7 @@ class Structure:
                 return leaves, plan
         return self.take_apart_uncached(data)
 
-    def take_apart_uncached(self, data: Any) -> tuple[list[Any], Plan]:
+    def take_apart_uncached(self, data: Any) -> tuple[list[Any], ColumnPlan]:
         """Does the same as `take_apart`, without cached plans."""
         flat = tree.flatten_with_path(data)
         leaves = [value for _, value in flat]
@@ -71,7 +71,7 @@ class Structure:
         columns = [self._by_path[path] for path, _ in flat]
         plan = _make_plan(data, columns, len(columns) == len(self.columns))
         if plan is None:
-            return leaves, Plan(None, columns, len(columns) == len(self.columns))
+            return leaves, ColumnPlan(None, columns, len(columns) == len(self.columns))
         self._plans = [plan, *self._plans[: _MAX_PLANS - 1]]
         if plan.root is None:
             return leaves, plan
@@ -123,7 +123,7 @@ class Structure:
         return self._make_history(column)
 
 
-class Plan:
+class ColumnPlan:
     """Flattens data of one structure, and lists the column of each leaf.
 
     Attributes:
@@ -185,7 +185,7 @@ class _Node:
         return True
 
 
-def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
+def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> ColumnPlan | None:
     """Returns a plan, or None if the data has nodes that `_Node` does not support.
 
     Args:
@@ -213,7 +213,7 @@ def _make_plan(data: Any, columns: list[Any], is_whole: bool) -> Plan | None:
         root = plan(data, numbered)
     except TypeError:
         return None
-    return Plan(root, ordered, is_whole)
+    return ColumnPlan(root, ordered, is_whole)
 
 
 def _mismatch(path: Path, old: Any, data: Any) -> ValueError:

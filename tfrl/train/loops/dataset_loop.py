@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PrepareFn = Callable[[Sequence[Any]], Sequence[tuple[Any, Any]]]
 
 
-class Collected(Protocol):
+class CollectedElsewhere(Protocol):
     """The work of environments in other processes, an object that checkpoints save."""
 
     def take(self) -> None:
@@ -69,7 +69,7 @@ class DatasetLoop(training_loop.TrainingLoop):
         compiled_updates: int | None = None,
         priority_fn: replay_updates.PriorityFn | None = None,
         prepare_fn: PrepareFn | None = None,
-        collected: Collected | None = None,
+        collected: CollectedElsewhere | None = None,
     ) -> None:
         """Creates the loop.
 

@@ -56,7 +56,7 @@ class StrategyLoop(dataset_loop.DatasetLoop):
         update_normalizers: bool = True,
         priority_fn: replay_updates.PriorityFn | None = None,
         prepare_fn: dataset_loop.PrepareFn | None = None,
-        collected: dataset_loop.Collected | None = None,
+        collected: dataset_loop.CollectedElsewhere | None = None,
     ) -> None:
         """Creates the loop.
 

@@ -219,6 +219,14 @@ class TrainingLoop(tf.Module, abc.ABC):
         """
         return None
 
+    def priority_evenness(self) -> float | None:
+        """Returns the share of the frames that priorities let count.
+
+        Returns None without a prioritized buffer in this process.
+        """
+        measure = getattr(self._replay_buffer, "priority_evenness", None)
+        return None if measure is None else float(measure())
+
     def can_draw_for_log(self) -> bool:
         """Whether `draw_for_log` can be called now."""
         return False

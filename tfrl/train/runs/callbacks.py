@@ -29,7 +29,8 @@ class Callback:
     As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
     other callbacks are still called for the same event, and the run then saves a
     checkpoint and its last policy, prints the name of the callback and its reason, and
-    ends. It can be resumed. Return values are ignored.
+    ends. It stays stopped when it is run again; `Run(..., continue_stopped=True)` goes
+    on. Return values are ignored.
 
     The method `on_interval` of a callback that sets `interval` is called every
     `interval` iterations, before anything is written.

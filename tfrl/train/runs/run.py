@@ -35,6 +35,7 @@ from tfrl.train.runs import (
     run_view,
     saved_policies,
     slow_steps,
+    stopped_runs,
     video,
 )
 from tfrl.utils import number_checks, variables
@@ -55,7 +56,8 @@ class Run:
     in the same way, and is done again after the run is resumed. A second signal stops
     it immediately. If a step of the environment does not return, a second signal ends
     the process with status 130 (SIGINT) or 143 (SIGTERM).
-    A callback may stop the run, too; see `Callback`.
+    A callback may stop the run, too; see `Callback`. It then stays stopped when it is
+    run again: `continue_stopped`, or another length, goes on.
 
     A finished run becomes longer if it is run again with a larger `num_iterations` or
     `num_environment_steps`. It continues from its last checkpoint. A schedule that the
@@ -91,6 +93,8 @@ class Run:
         max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
         shows_progress: bool = True,
+        report: Callable[[pathlib.Path], Sequence[str]] | None = None,
+        continue_stopped: bool = False,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -144,6 +148,9 @@ class Run:
             signal reaches, such as a run on a thread other than the main thread.
           shows_progress: Whether to show the progress; warnings, and a line that says
             how an interrupted run goes on, are shown in any case.
+          report: Called with the folder when training has ended; writes a report there,
+            and returns the lines to show. None writes none.
+          continue_stopped: Whether a run that a callback has stopped goes on.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -190,8 +197,10 @@ class Run:
         self._max_untrained_eval_steps = max_untrained_eval_steps
         self._is_interrupted = is_interrupted
         self._shows_progress = shows_progress
+        self._continue_stopped = continue_stopped
         self._video_environment = video_environment
         self._title = title
+        self._report = report
         self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._last_return: float | None = None
         self._policies = saved_policies.SavedPolicies(loop.agent)
@@ -245,6 +254,13 @@ class Run:
                 bar.announce(finished_runs.text(first, self._directory.path))
                 self._write_outputs(films=True)
                 return self._result(resumed_at, bar)
+            if self._continue_stopped:
+                stopped_runs.unmark(self._directory.path, self._length)
+            stop = stopped_runs.find(self._directory.path, self._length)
+            # Checkpoints from the stop on may be lost.
+            if stop is not None and first >= stop.iteration:
+                bar.announce(stop.text(self._directory.path))
+                return self._result(resumed_at, bar, stop.stopped_by)
             grown = self._directory.grow()
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
@@ -254,9 +270,25 @@ class Run:
             except Exception as error:
                 error.add_note(self._how_to_go_on())
                 raise
-            result = self._result(resumed_at, bar)
+            for line in (
+                [] if self._report is None else self._report(self._directory.path)
+            ):
+                bar.announce(line)
+            result = self._result(resumed_at, bar, self._callbacks.stopped_by)
+            if result.stopped_by:
+                self._mark_stopped(result.stopped_by)
             self._callbacks.call(on_end=result)
             return result
+
+    def _mark_stopped(self, stopped_by: str) -> None:
+        """Records that a callback has stopped the run, so that it stays stopped."""
+        info = self._loop.info()
+        stopped_runs.mark(
+            self._directory.path,
+            stopped_runs.Stop(
+                self._length, info.iteration, info.environment_steps, stopped_by
+            ),
+        )
 
     def save(self) -> str:
         """Saves a checkpoint and the policy as they are now, without training.
@@ -296,10 +328,10 @@ class Run:
         )
         for field, (before, now) in grown.items():
             bar.announce(
-                f"{field} has grown from {before:,} to {now:,}. Schedules that depend "
-                "on it, such as a learning rate that decays until the end, follow the "
-                "longer run from here on, so their values may jump; all other "
-                "schedules continue unchanged."
+                f"{field} has {'grown' if now > before else 'fallen'} from {before:,} "
+                f"to {now:,}. Schedules that depend on it, such as a learning rate "
+                "that decays until the end, follow the run's new length from here on, "
+                "so their values may jump; all other schedules continue unchanged."
             )
 
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
@@ -340,7 +372,7 @@ class Run:
         self._write_outputs(films=not interrupted())
 
     def _end_early(self, bar: progress.Progress) -> None:
-        """Saves a run that was interrupted or stopped, and prints how to resume it."""
+        """Saves a run that was interrupted or stopped, and prints how it goes on."""
         if self._is_finished():
             return
         iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
@@ -349,11 +381,17 @@ class Run:
         if stopped_by:
             self._save_last_policy()
         self._callbacks.call(on_checkpoint=path)
-        bar.announce(
-            f"{'Stopped' if stopped_by else 'Interrupted'} at iteration {iteration:,}"
-            f"{f' by {stopped_by}' if stopped_by else ''}; saved {path}. "
-            "Run the same command again to resume from there."
-        )
+        if stopped_by:
+            bar.announce(
+                f"Stopped at iteration {iteration:,} by {stopped_by}; saved {path}. "
+                "The same command leaves it stopped; --continue, or "
+                "continue_stopped=True in Python, goes on from there."
+            )
+        else:
+            bar.announce(
+                f"Interrupted at iteration {iteration:,}; saved {path}. Run the same "
+                "command again to resume from there."
+            )
 
     def _next_stop(self, info: training_loop.IterationInfo) -> int:
         """Returns the next iteration at which something is due, or the run may end."""
@@ -388,7 +426,9 @@ class Run:
         if evaluates and self._late is not None and not at_end:
             self._late.begin(iteration)
         elif evaluates and self._evaluate is not None:
+            started = time.monotonic()
             result = self._evaluated(bar, interrupted)
+            self._log.spent("evaluating_seconds", time.monotonic() - started)
             if result is None:
                 return
             self._last_return = result.mean
@@ -529,7 +569,10 @@ class Run:
             self._directory.mark_finished(self._loop.iteration)
 
     def _result(
-        self, resumed_at: int | None, bar: progress.Progress
+        self,
+        resumed_at: int | None,
+        bar: progress.Progress,
+        stopped_by: str | None = None,
     ) -> run_result.RunResult:
         best, finished = float(self._best_return), self._is_finished()
         return run_result.RunResult(
@@ -538,7 +581,7 @@ class Run:
             resumed_at=resumed_at,
             best_return=None if best == float("-inf") else best,
             last_return=self._last_return,
-            stopped_by=None if finished else self._callbacks.stopped_by,
+            stopped_by=None if finished else stopped_by,
             **bar.speeds(),
         )
 

@@ -61,14 +61,25 @@ def check_same(
 
 
 def grown(
-    before: dict[str, Any], now: dict[str, Any], fields: Collection[str]
+    before: dict[str, Any],
+    now: dict[str, Any],
+    fields: Collection[str],
+    *,
+    may_shrink: bool = False,
 ) -> dict[str, tuple[int, int]]:
-    """Returns the old and the new numbers of the fields that have grown."""
+    """Returns the old and the new numbers of the fields that have grown.
+
+    Args:
+      before: The earlier configuration.
+      now: The configuration.
+      fields: The names of the fields.
+      may_shrink: Whether smaller numbers count as well.
+    """
     pairs = {name: (before.get(name), now.get(name)) for name in sorted(fields)}
     return {
         name: (old, new)
         for name, (old, new) in pairs.items()
-        if type(old) is type(new) is int and new > old
+        if type(old) is type(new) is int and (new > old or (may_shrink and new < old))
     }
 
 

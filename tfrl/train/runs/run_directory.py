@@ -14,13 +14,17 @@ from typing import Any
 from tfrl.loggers import csv as csv_logger
 from tfrl.savers import checkpoint_names
 from tfrl.system import directory_lock, paths
-from tfrl.train.runs import finished_runs, full_disk, run_config
+from tfrl.train.runs import finished_runs, full_disk, run_config, stopped_runs
 
 _CONFIG = "config.json"
+# The identifiers of the run in Weights & Biases and MLflow.
+TRACKING = "tracking.json"
 # The outputs of a run. `overwrite` removes these, and the program's own outputs.
 _OUTPUTS = (
     "config.json",
     "metrics.csv",
+    "diagnostics.jsonl",
+    "report.html",
     "learning_curve.png",
     "agent.mp4",
     "checkpoints",
@@ -28,6 +32,8 @@ _OUTPUTS = (
     "final_policy",
     "tensorboard",
     finished_runs.NAME,
+    stopped_runs.NAME,
+    TRACKING,
     # Of a run with actors.
     "replay_server",
     "manifest.json",
@@ -70,7 +76,8 @@ class RunDirectory:
           may_change: The names of fields that may differ from the earlier run's
             configuration, such as the device.
           may_grow: The names of fields whose integers may be larger than in the earlier
-            run's configuration. `grow` writes the larger ones to it.
+            run's configuration; smaller ones, too, if a callback has stopped that run.
+            `grow` writes them to it.
           further_outputs: The names of files and folders that the program itself writes
             to the folder. They are removed and reported like the other outputs.
 
@@ -87,6 +94,8 @@ class RunDirectory:
         self.final_policy = self.path / "final_policy"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_csv = self.path / "metrics.csv"
+        self.diagnostics = self.path / "diagnostics.jsonl"
+        self.report = self.path / "report.html"
         self.learning_curve = self.path / "learning_curve.png"
         self.video = self.path / "agent.mp4"
         self.replay_server = self.path / "replay_server"
@@ -127,7 +136,7 @@ class RunDirectory:
         return dict(self._config)
 
     def grow(self) -> dict[str, tuple[int, int]]:
-        """Writes fields that have grown to the configuration; a `Run` calls this.
+        """Writes lengths that have changed to the configuration; a `Run` calls this.
 
         Returns:
           The names of these fields, with their numbers in the earlier run, and now.
@@ -182,7 +191,10 @@ class RunDirectory:
         path = self.path / _CONFIG
         if path.exists():
             before = run_config.read(path)
-            grown = run_config.grown(before, self._config, self._may_grow)
+            was_stopped = (self.path / stopped_runs.NAME).exists()
+            grown = run_config.grown(
+                before, self._config, self._may_grow, may_shrink=was_stopped
+            )
             free = self._may_change | grown.keys()
             run_config.check_same(
                 self.path,

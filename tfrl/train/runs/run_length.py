@@ -54,6 +54,12 @@ class RunLength:
         """The number at which the run ends."""
         return self.num_iterations or self.num_environment_steps or 0
 
+    def with_total(self, total: int) -> RunLength:
+        """Returns the length of `total` in the same unit."""
+        if self.num_iterations is None:
+            return RunLength(None, total)
+        return RunLength(total, None)
+
     @property
     def unit(self) -> str:
         """The name of the unit of `total`, for users."""

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
+from tfrl.system import versions
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import diagnostics, run_config, run_directory, run_view
+from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -34,7 +35,13 @@ _TAGS = {
     "epsilon": "exploration/epsilon",
     "temperature": "exploration/temperature",
     "replay_size": "replay/size",
+    "priority_evenness": "replay/priority_evenness",
+    "predicted_return": "eval/predicted_return",
+    "realized_return": "eval/realized_return",
 }
+
+# The seconds of a run beside those of training.
+_PARTS = ("starting_seconds", "evaluating_seconds")
 
 
 class RunLog:
@@ -43,12 +50,13 @@ class RunLog:
     Attributes:
       seconds: The seconds of training so far, for checkpoints.
       loss: The mean loss since the last row, for checkpoints.
+      history: Everything that was measured.
     """
 
     def __init__(
         self,
         loop: training_loop.TrainingLoop,
-        directory: run_directory.RunDirectory,
+        directory: run_directory.RunDirectory | None,
         loggers: Sequence[base.Logger],
         metrics: Mapping[str, Callable[[], types.Float]],
         view: run_view.RunView | None = None,
@@ -57,7 +65,7 @@ class RunLog:
 
         Args:
           loop: The loop that is logged.
-          directory: The directory of the outputs.
+          directory: The directory of the outputs; None writes no files.
           loggers: The user's loggers.
           metrics: The user's further numbers.
           view: Measures the further columns of metrics.csv.
@@ -93,36 +101,39 @@ class RunLog:
         self._metrics = dict(metrics)
         self._view = view
         self._diagnostics = diagnostics.Diagnostics(loop)
+        self.history = history.History(
+            None if directory is None else directory.diagnostics
+        )
+        # The seconds of all that is not training, by its name.
+        self._spent = dict.fromkeys(_PARTS, 0.0)
         self._known_steps = 0
         # Steps of the environment and seconds of training since the last row.
         self._interval = (0, 0.0)
-        self._table: base.Logger
-        self._others: list[base.Logger] = []
+        # What the next row holds once.
+        self._news: dict[str, Any] = {}
+        self._written: list[base.Logger] = []
+        self._others: list[base.Logger] = list(loggers)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Opens metrics.csv and TensorBoard's files in this context."""
-        self._known_steps = self._loop.info().environment_steps
+        info = self._loop.info()
+        self._known_steps = info.environment_steps
         self._interval = (0, 0.0)
-        with (
-            contextlib.closing(self._open_table()) as table,
-            contextlib.closing(self._tensorboard()) as tensorboard,
-        ):
-            self._table = table
-            self._others = [_Tagged(tensorboard), *self._loggers]
+        self.history.forget_after(info.iteration)
+        last = self.history.rows[-1] if self.history.rows else {}
+        self._news = {"versions": versions.found()}
+        self._spent = {name: last.get(name, 0.0) for name in _PARTS}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.history.opened())
+            if self._directory is not None:
+                table = stack.enter_context(contextlib.closing(_table(self._directory)))
+                tensorboard = stack.enter_context(
+                    contextlib.closing(_tensorboard(self._directory))
+                )
+                self._written = [table]
+                self._others = [_Tagged(tensorboard), *self._loggers]
             yield
-
-    def _open_table(self) -> csv.CSVLogger:
-        """Opens metrics.csv, whose columns have the order of `_row`."""
-        return csv.CSVLogger(self._directory.metrics_csv, sort_columns=False)
-
-    def _tensorboard(self) -> tf_summary.TFSummaryLogger:
-        """Opens TensorBoard's files and writes the configuration."""
-        logger = tf_summary.TFSummaryLogger(
-            str(self._directory.tensorboard), label="", steps_key="iteration"
-        )
-        logger.write_hyperparameters(run_config.flatten(self._directory.config))
-        return logger
 
     def close_loggers(self) -> None:
         """Closes the user's loggers."""
@@ -138,6 +149,8 @@ class RunLog:
         A call without iterations, which compiles the program or collects initial
         experience, does not count.
         """
+        if not num_iterations:
+            self.spent("starting_seconds", seconds)
         new_steps = info.environment_steps - self._known_steps
         self._known_steps = info.environment_steps
         if num_iterations:
@@ -146,6 +159,15 @@ class RunLog:
             self.loss.add(info.loss, num_iterations)
             steps, interval = self._interval
             self._interval = steps + new_steps, interval + seconds
+
+    def spent(self, part: str, seconds: float) -> None:
+        """Adds seconds to a part of the run beside training.
+
+        Args:
+          part: "starting_seconds" or "evaluating_seconds".
+          seconds: The seconds.
+        """
+        self._spent[part] += seconds
 
     def write(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
         """Writes a row to metrics.csv, and more numbers to TensorBoard and the loggers.
@@ -156,11 +178,16 @@ class RunLog:
           result: The evaluation at this iteration, if there was one.
         """
         row = self._row(result)
-        self._table.write(row)
-        measured = {**self._more(), **row}
+        for logger in self._written:
+            logger.write(row)
+        measured = {**self._more(), **_of_values(result), **row}
         values = {name: x for name, x in measured.items() if x is not None}
         for logger in self._others:
             logger.write(values)
+        self.history.add(
+            {**values, **self._spent, **_of_episodes(result), **self._news}
+        )
+        self._news = {}
         return values
 
     def _row(self, result: evaluate.EvaluationResult | None) -> dict[str, Any]:
@@ -194,9 +221,51 @@ class RunLog:
         return {
             "steps_per_second": _rounded(steps / seconds) if seconds else None,
             "replay_size": self._loop.replay_size(),
+            "priority_evenness": _measured(self._loop.priority_evenness()),
             **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
             **{name: _measured(metric()) for name, metric in self._metrics.items()},
         }
+
+
+def _table(directory: run_directory.RunDirectory) -> csv.CSVLogger:
+    """Opens metrics.csv, whose columns have the order of the rows."""
+    return csv.CSVLogger(directory.metrics_csv, sort_columns=False)
+
+
+def _tensorboard(
+    directory: run_directory.RunDirectory,
+) -> tf_summary.TFSummaryLogger:
+    """Opens TensorBoard's files and writes the configuration."""
+    logger = tf_summary.TFSummaryLogger(
+        str(directory.tensorboard), label="", steps_key="iteration"
+    )
+    logger.write_hyperparameters(run_config.flatten(directory.config))
+    return logger
+
+
+def _of_values(result: evaluate.EvaluationResult | None) -> dict[str, float]:
+    """Returns the means of the returns that were predicted, and that came."""
+    if result is None or result.predicted is None or result.realized is None:
+        return {}
+    ended = np.isfinite(result.realized)
+    if not ended.any():
+        return {}
+    return {
+        "predicted_return": _rounded(float(result.predicted[ended].mean())),
+        "realized_return": _rounded(float(result.realized[ended].mean())),
+    }
+
+
+def _of_episodes(result: evaluate.EvaluationResult | None) -> dict[str, Any]:
+    """Returns the episodes of an evaluation, for the history."""
+    if result is None:
+        return {}
+    ended = result.terminated
+    return {
+        "evaluation_returns": [_rounded(float(x)) for x in result.returns],
+        "evaluation_lengths": result.lengths,
+        **({} if ended is None else {"evaluation_terminated": ended}),
+    }
 
 
 class _Tagged:
@@ -220,8 +289,8 @@ def _rounded(value: float) -> float:
 
 
 def _measured(value: Any) -> float | None:
-    """Returns the number rounded; None for NaN."""
-    number = float(value)
+    """Returns the number rounded; None for NaN and for None."""
+    number = math.nan if value is None else float(value)
     return None if math.isnan(number) else _rounded(number)
 
 

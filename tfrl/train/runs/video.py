@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
+from tfrl.policies.saving import saved_model
 from tfrl.utils import mp4
 
 if TYPE_CHECKING:
@@ -41,13 +42,15 @@ def record_video(
       The return of each episode, summed over its recorded steps.
 
     Raises:
-      ValueError: The environment's batch size is not 1, or it cannot be rendered.
+      ValueError: The environment's batch size is not 1, or it cannot be rendered, or
+        a loaded policy is for other observations.
     """
     if environment.batch_size != 1:
         raise ValueError(
             "environment: expected batch size 1 to record, got "
             f"{environment.batch_size}; load a single one with suite_gym.load."
         )
+    saved_model.check_environment(policy, environment)
     returns: list[float] = []
     frames = 0
     with mp4.writer(path, fps) as add_frame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import Any
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from tfrl.compilation import compile_errors, trace_counts
 from tfrl.environments.native import native_environment
+from tfrl.system import jobs
 from tfrl.train.loops import collecting_loop, placement
 from tfrl.train.sweeps import vectorized_members
 from tfrl.utils import variables
@@ -22,11 +22,7 @@ MakeLoop = Callable[..., collecting_loop.CollectingLoop]
 
 def _num_processors(device: str) -> int:
     """Returns the number of programs to run in parallel; on the CPU, one per core."""
-    if device != placement.host():
-        return 1
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return jobs.num_processors() if device == placement.host() else 1
 
 
 class Members:
@@ -45,23 +41,21 @@ class Members:
         num_threads: int | None = None,
     ) -> None:
         """Makes the loop of each run; for the arguments see `sweep`."""
+        self._make_loop = make_loop
         initial: list[list[np.ndarray]] = []
         for run, seed in enumerate(seeds):
             own = {name: values[run] for name, values in hyperparameters.items()}
             made = make_loop(seed, **own)
             environment = _check_loop(made)
             if run == 0:
+                self.loop = made
                 self._device = placement.device_of(made.agent.variables())
                 with tf.device(self._device):
                     self._evaluation = native_environment.NativeEnvironment(
                         environment.dynamics, num_eval_episodes
                     )
-            self._evaluation.seed(seed)
-            found = _all_variables(made, self._evaluation)
-            if run == 0:
-                self.loop, self.variables = made, found
-            _check_same(self.variables, found, run)
-            initial.append([variable.numpy() for variable in found])
+                self.variables = _all_variables(made, self._evaluation)
+            initial.append(self._initial_values(run, seed, made))
         columns = [np.stack(values) for values in zip(*initial, strict=True)]
         _check_hyperparameters(hyperparameters, columns)
         self._number = len(seeds)
@@ -76,6 +70,50 @@ class Members:
         self._positions: list[Any] = []
         self._start_program = self._compiled(self._start)
         self._program = self._compiled(self._train_and_evaluate)
+
+    def _initial_values(
+        self, run: int, seed: int, made: collecting_loop.CollectingLoop
+    ) -> list[np.ndarray]:
+        """Returns the values of a new run's variables."""
+        self._evaluation.seed(seed)
+        found = _all_variables(made, self._evaluation)
+        _check_same(self.variables, found, run)
+        return [variable.numpy() for variable in found]
+
+    def replace(self, runs: Mapping[int, tuple[int, Mapping[str, float]]]) -> None:
+        """Begins other runs in the places of some, in the same compiled program.
+
+        The new runs have counters, weights and random numbers of their own, and begin
+        with their initial experience. The others go on as if nothing had happened.
+
+        Args:
+          runs: The seed and the hyperparameters of the new run in each place.
+
+        Raises:
+          ValueError: The variables of a new loop have other shapes.
+        """
+        fresh = {
+            run: self._initial_values(run, seed, self._make_loop(seed, **own))
+            for run, (seed, own) in runs.items()
+        }
+        changed = sorted({run // self._share for run in runs})
+        filled = []
+        for share in changed:
+            places = range(share * self._share, (share + 1) * self._share)
+            # Runs that go on are computed here, too, from the values of a new one.
+            some = next(fresh[run] for run in places if run in fresh)
+            rows = [fresh.get(run, some) for run in places]
+            columns = [np.stack(column) for column in zip(*rows, strict=True)]
+            filled.append(list(map(tf.constant, columns)))
+        started = self._on_threads(self._start_program, filled)
+        for share, begun in zip(changed, started, strict=True):
+            is_new = [share * self._share + i in fresh for i in range(self._share)]
+            with tf.device(self._device):
+                self._values[share], self._positions[share] = tf.nest.map_structure(
+                    functools.partial(_chosen, is_new),
+                    begun,
+                    (self._values[share], self._positions[share]),
+                )
 
     def start(self, state: Sequence[np.ndarray] | None = None) -> None:
         """Collects the initial experience of every run.
@@ -254,6 +292,11 @@ class Members:
             (*start, tf.zeros(shape), tf.ones(shape, tf.bool)),
         )
         return tf.reduce_mean(carried[2], axis=1)
+
+
+def _chosen(is_new: Sequence[bool], new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of `new` where `is_new`, and of `old` elsewhere."""
+    return tf.where(tf.reshape(is_new, [-1] + [1] * (new.shape.rank - 1)), new, old)
 
 
 def _padded(rows: np.ndarray, number: int) -> np.ndarray:

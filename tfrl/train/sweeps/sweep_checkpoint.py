@@ -18,7 +18,7 @@ from tfrl.train.runs import full_disk
 
 
 @dataclasses.dataclass
-class Progress:
+class SweepMeasurements:
     """The measurements of a sweep of `N` runs so far.
 
     Attributes:
@@ -60,7 +60,7 @@ class SweepCheckpoint:
         with full_disk.explaining():
             self._path.parent.mkdir(parents=True, exist_ok=True)
 
-    def save(self, progress: Progress, arrays: Sequence[np.ndarray]) -> None:
+    def save(self, progress: SweepMeasurements, arrays: Sequence[np.ndarray]) -> None:
         """Replaces the file.
 
         Args:
@@ -84,7 +84,7 @@ class SweepCheckpoint:
                 os.fsync(file.fileno())
             temporary.replace(self._path)
 
-    def restore(self) -> tuple[Progress, list[np.ndarray]] | None:
+    def restore(self) -> tuple[SweepMeasurements, list[np.ndarray]] | None:
         """Returns the arguments of the last `save`, or None if there is none.
 
         Raises:
@@ -109,7 +109,7 @@ class SweepCheckpoint:
                     "choose another directory."
                 )
         rows = [[c[:, i] for c in columns] for i in range(len(iterations))]
-        return Progress(iterations, rows), arrays
+        return SweepMeasurements(iterations, rows), arrays
 
     @contextlib.contextmanager
     def _explained(self) -> Any:

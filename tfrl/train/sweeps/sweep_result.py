@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from tfrl.eval import plots, statistics
 from tfrl.loggers import csv as csv_logger
 from tfrl.train.loops import collecting_loop
 from tfrl.train.runs import saved_policies
@@ -99,7 +100,9 @@ class SweepCurves:
                     writer.writerow([*own, seed, iteration, *numbers])
 
     def plot(self, path: str | pathlib.Path, group_by: str | None = None) -> None:
-        """Writes a picture of the learning curves: median and quartiles of the runs.
+        """Writes a picture of the learning curves: interquartile means of the runs.
+
+        The bands are 95 % bootstrap intervals; see `eval.statistics`.
 
         Args:
           path: The path of the picture; its suffix determines the format.
@@ -116,15 +119,16 @@ class SweepCurves:
         backend_agg.FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         for label, chosen in self._groups(group_by):
-            low, median, high = np.quantile(
-                self.returns[chosen], (0.25, 0.5, 0.75), axis=0
+            curve = statistics.stratified_bootstrap(
+                statistics.pooled_interquartile_mean,
+                self.returns[chosen],
+                num_resamples=2_000,
             )
             steps = np.median(self.environment_steps[chosen], axis=0)
-            (line,) = axes.plot(steps, median, label=label)
-            axes.fill_between(steps, low, high, alpha=0.25, color=line.get_color())
+            plots.plot_curve(axes, steps, curve, label)
         axes.set_xlabel("environment steps")
         axes.set_ylabel("return of the greedy policy")
-        axes.set_title("median and quartiles")
+        axes.set_title("interquartile mean, 95 % interval")
         axes.grid(alpha=0.3)
         axes.legend()
         figure.savefig(path, dpi=150)

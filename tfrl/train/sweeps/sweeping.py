@@ -111,7 +111,7 @@ def sweep(
     )
     with directory_lock.locked(directory) if directory else contextlib.nullcontext():
         saved = checkpoint.restore() if checkpoint else None
-        progress, state = saved or (sweep_checkpoint.Progress(), None)
+        progress, state = saved or (sweep_checkpoint.SweepMeasurements(), None)
         runs = members_lib.Members(
             make_loop, seeds, swept, num_eval_episodes, num_threads
         )
@@ -141,7 +141,7 @@ def sweep(
 
 def _train(
     runs: members_lib.Members,
-    progress: sweep_checkpoint.Progress,
+    progress: sweep_checkpoint.SweepMeasurements,
     checkpoint: sweep_checkpoint.SweepCheckpoint | None,
     num_iterations: int,
     eval_interval: int,

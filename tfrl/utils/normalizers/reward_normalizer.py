@@ -116,13 +116,16 @@ class RewardNormalizer(tf.Module):
         self._returns.assign(returns if returns.shape.rank == 1 else returns[:, -1])
         self._moments.update(returns, mask)
 
-    def normalize(self, rewards: tf.Tensor) -> tf.Tensor:
-        """Returns the scaled and clipped rewards, of the same shape and dtype."""
+    def scale(self) -> tf.Tensor:
+        """Returns the factor of the rewards, a scalar."""
         variance = self._moments.variance()
-        scale = tf.where(
+        return tf.where(
             variance > 0, tf.math.rsqrt(variance + self._variance_epsilon), 1.0
         )
-        normalized = scale * tf.cast(rewards, tf.float32)
+
+    def normalize(self, rewards: tf.Tensor) -> tf.Tensor:
+        """Returns the scaled and clipped rewards, of the same shape and dtype."""
+        normalized = self.scale() * tf.cast(rewards, tf.float32)
         if self._clip_value > 0:
             normalized = tf.clip_by_value(
                 normalized, -self._clip_value, self._clip_value

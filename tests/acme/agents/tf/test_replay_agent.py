@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tfrl
+from tests.pairs import some_slow
 from tfrl import acme, agents, loggers, specs
 from tfrl.acme import types, wrappers
 from tfrl.acme.adders import reverb as adders
@@ -123,7 +124,13 @@ def rows(memory):
     ]
 
 
-@pytest.fixture(scope="module", params=[d4pg.D4PG, mpo.MPO, dmpo.DistributionalMPO])
+# Distributional MPO has D4PG's critics and MPO's policy.
+@pytest.fixture(
+    scope="module",
+    params=some_slow(
+        [d4pg.D4PG, mpo.MPO, dmpo.DistributionalMPO], fast=[dmpo.DistributionalMPO]
+    ),
+)
 def trained(request):
     """An agent of each kind after 40 observations, and its log."""
     memory = loggers.InMemoryLogger()
@@ -226,6 +233,7 @@ def test_a_learner_step_is_an_update_of_the_agent():
         learner.get_variables(["policy", "actor"])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_restored_with_its_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TFRL_ID", "run")
@@ -244,11 +252,13 @@ def test_a_checkpoint_is_restored_with_its_counts(tmp_path, monkeypatch):
 MPO_PERIODS = {"target_policy_update_period": 10, "target_critic_update_period": 10}
 
 
+# `tests/agents` has fast tests in which the agents learn as much.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "periods", "num_episodes"),
     [
         (d4pg.D4PG, {"target_update_period": 10}, 60),
-        pytest.param(mpo.MPO, MPO_PERIODS, 100, marks=pytest.mark.slow),
+        (mpo.MPO, MPO_PERIODS, 100),
         (dmpo.DistributionalMPO, MPO_PERIODS, 60),
     ],
 )

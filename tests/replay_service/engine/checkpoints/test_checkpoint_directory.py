@@ -37,7 +37,7 @@ def test_what_a_killed_server_was_writing_is_deleted(tmp_path):
     left.mkdir()
     (left / "a.npy").write_text("")
     (tmp_path / "mine.writing").mkdir()
-    with checkpoint_files.Writer(tmp_path) as writer:
+    with checkpoint_files.CheckpointWriter(tmp_path) as writer:
         writer.add_array("a", np.arange(3))
         [name] = set(os.listdir(tmp_path)) - {left.name, "mine.writing"}
         checkpoint_directory.remove_unfinished(str(tmp_path))

@@ -106,7 +106,7 @@ def in_use(made):
 
 
 def save(made):
-    taken = server_checkpoint.Snapshot(made)
+    taken = server_checkpoint.ServerSnapshot(made)
     try:
         taken.copy()
         taken.close()
@@ -185,7 +185,7 @@ def test_without_a_checkpoint_a_server_starts_empty(tmp_path):
 
 def test_the_server_goes_on_while_it_is_written(filled, tmp_path):
     before = {table: items(filled, table) for table in ("a", "b")}
-    taken = server_checkpoint.Snapshot(filled)
+    taken = server_checkpoint.ServerSnapshot(filled)
     for table in ("a", "b"):
         reset(filled, table)
     fill(filled, "a", SCHEMA, range(50, 90), 2)
@@ -414,7 +414,7 @@ def test_contents_that_do_not_fit_are_told(filled, tmp_path):
     meta = json.loads((made / "meta.json").read_text())
     meta["layouts"][0]["store"] = 7
     shutil.rmtree(made)
-    with checkpoint_files.Writer(tmp_path) as writer:
+    with checkpoint_files.CheckpointWriter(tmp_path) as writer:
         writer.add_array("slots", np.zeros(1, np.int32))
         writer.finish(meta)
     with pytest.raises(ValueError, match="not of this version's form"):

@@ -929,6 +929,7 @@ async def test_all_sessions_together_read_ahead_up_to_a_limit(monkeypatch):
     assert service.kept == 0
 
 
+@pytest.mark.slow
 @in_loop
 async def test_items_that_wait_do_not_hold_their_message():
     service = make_service(table(limiter=rate_limiters.RateLimiter(1, 1, 0, 1)))

@@ -10,7 +10,7 @@ BELOW_ONE = np.nextafter(1.0, 0.0)
 
 def tree_of(weights, capacity=None):
     weights = np.asarray(weights, float)
-    tree = sum_tree.SumTree(capacity or weights.size)
+    tree = sum_tree.WeightTree(capacity or weights.size)
     tree.set(np.arange(weights.size), weights)
     return tree
 

@@ -193,6 +193,7 @@ def trained(make, devices, folder):
             log_interval=HALF,
             checkpoint_interval=HALF,
             callbacks=[diary],
+            continue_stopped=True,
         )
         run.run()
         seen += diary.seen

@@ -4,7 +4,7 @@
 >>> import numpy as np
 >>> from tfrl.replay_service.engine.checkpoints import checkpoint_files
 >>> with tempfile.TemporaryDirectory() as folder:
-...     with checkpoint_files.Writer(folder) as writer:
+...     with checkpoint_files.CheckpointWriter(folder) as writer:
 ...         writer.add_array("numbers", np.arange(3))
 ...         path = writer.finish({"made_of": "numbers"})
 ...     checkpoint = checkpoint_files.latest(folder)

@@ -35,7 +35,7 @@ UNFINISHED = ".writing"
 _STALE = 3600.0  # Seconds after which an unfinished checkpoint is deleted.
 
 
-class Writer:
+class CheckpointWriter:
     """Writes one checkpoint: a context manager that cleans up after a failure."""
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -55,7 +55,7 @@ class Writer:
         self._lock = locked_directories.make(str(self._directory))
         self._files: dict[str, tuple[int, int]] = {}
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> CheckpointWriter:
         """Returns the writer."""
         return self
 
@@ -203,7 +203,7 @@ def verified(path: str | os.PathLike[str]) -> Path:
 
 
 def read_meta(directory: Path) -> dict[str, Any]:
-    """Returns the JSON object that was passed to `Writer.finish`.
+    """Returns the JSON object that was passed to `CheckpointWriter.finish`.
 
     Raises:
       ValueError: If the checkpoint has another format.

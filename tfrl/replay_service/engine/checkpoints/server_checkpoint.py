@@ -1,8 +1,9 @@
 """Writes a server's whole state to checkpoints, and restores it.
 
-A `Snapshot` captures the state between two requests. This is fast, because nothing is
-copied at first. Other threads then copy the tables and `write` the snapshot to disk,
-while the server continues. `restore_latest` restores a server from a checkpoint.
+A `ServerSnapshot` captures the state between two requests. This is fast, because
+nothing is copied at first. Other threads then copy the tables and `write` the snapshot
+to disk, while the server continues. `restore_latest` restores a server from a
+checkpoint.
 
 In a checkpoint, items refer to steps, and tables refer to items, by their positions in
 the files. So nothing depends on addresses in memory.
@@ -35,7 +36,7 @@ _OPTIONS = (
 )
 
 
-class Service(Protocol):
+class CheckpointedService(Protocol):
     """The part of `engine.serving.service.Service` that checkpoints use."""
 
     tables: Mapping[str, Any]  # Each queue has its `EngineTable` as `table`.
@@ -85,7 +86,7 @@ class TableState(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-class Snapshot:
+class ServerSnapshot:
     """A server's state at one time. It must be released after use.
 
     The constructor, `close` and `release` belong to the thread of the server's loop.
@@ -95,7 +96,7 @@ class Snapshot:
       writers: The server's records of its writers.
     """
 
-    def __init__(self, service: Service):
+    def __init__(self, service: CheckpointedService):
         """Captures the state. All items are kept until `release`."""
         self._layouts = service.layouts
         self._layouts.hold()
@@ -143,7 +144,7 @@ class Snapshot:
         return tables, items
 
 
-def write(taken: Snapshot, path: str, before: str | None = None) -> str:
+def write(taken: ServerSnapshot, path: str, before: str | None = None) -> str:
     """Writes a snapshot and deletes earlier checkpoints but one, in any thread.
 
     Args:
@@ -160,7 +161,7 @@ def write(taken: Snapshot, path: str, before: str | None = None) -> str:
     """
     tables, items = taken.state()
     try:
-        with checkpoint_files.Writer(path) as writer:
+        with checkpoint_files.CheckpointWriter(path) as writer:
             stores = _write_items(writer, items)
             for index, table in enumerate(tables):
                 for name, array in table.arrays.items():
@@ -176,7 +177,7 @@ def write(taken: Snapshot, path: str, before: str | None = None) -> str:
         raise
 
 
-def restore_latest(service: Service) -> str | None:
+def restore_latest(service: CheckpointedService) -> str | None:
     """Restores the newest complete checkpoint into a server without items.
 
     Args:
@@ -208,7 +209,7 @@ def restore_latest(service: Service) -> str | None:
 
 
 def _write_items(
-    writer: checkpoint_files.Writer, items: Sequence[LayoutItems]
+    writer: checkpoint_files.CheckpointWriter, items: Sequence[LayoutItems]
 ) -> dict[step_store.StepStore, int]:
     """Writes all steps, and the steps of each item; returns each store's step count."""
     slots: list[np.ndarray] = [np.empty(0, np.int32)] * len(items)
@@ -229,7 +230,7 @@ def _write_items(
 
 
 def _write_steps(
-    writer: checkpoint_files.Writer,
+    writer: checkpoint_files.CheckpointWriter,
     index: int,
     store: step_store.StepStore,
     slots: np.ndarray,
@@ -278,7 +279,7 @@ def _meta_of(
     }
 
 
-def _restore(service: Service, directory: Path) -> None:
+def _restore(service: CheckpointedService, directory: Path) -> None:
     meta = checkpoint_files.read_meta(directory)
     for saved in meta["tables"]:
         _check_table(service, saved)
@@ -302,7 +303,7 @@ def _restore(service: Service, directory: Path) -> None:
     service.restore_writers(meta["writers"])
 
 
-def _check_table(service: Service, saved: Mapping[str, Any]) -> None:
+def _check_table(service: CheckpointedService, saved: Mapping[str, Any]) -> None:
     name = saved["name"]
     if name not in service.tables:
         raise ValueError(
@@ -324,7 +325,7 @@ def _check_table(service: Service, saved: Mapping[str, Any]) -> None:
 
 
 def _restore_steps(
-    service: Service, directory: Path, index: int, saved: Mapping[str, Any]
+    service: CheckpointedService, directory: Path, index: int, saved: Mapping[str, Any]
 ) -> tuple[step_store.StepStore, np.ndarray]:
     """Restores the steps of one store; returns the store and their slots."""
     schema = tuple((name, tuple(shape)) for name, shape in saved["columns"])
@@ -339,7 +340,7 @@ def _restore_steps(
 
 
 def _restore_items(
-    service: Service,
+    service: CheckpointedService,
     directory: Path,
     saved: Sequence[Mapping[str, Any]],
     steps: Sequence[tuple[step_store.StepStore, np.ndarray]],

@@ -13,7 +13,7 @@ from tfrl.replay_service.engine.serving.requests import (
     DONE,
     PARKED,
     Caller,
-    Outcome,
+    Continuation,
     Request,
     SlicedRequest,
     check_array,
@@ -139,7 +139,7 @@ class Checkpoint(Request):
         self._task.add_done_callback(lambda _: caller.proceed())
 
     @override
-    def advance(self, woken: bool) -> Outcome:
+    def advance(self, woken: bool) -> Continuation:
         """Answers when the checkpoint is written."""
         if not self._task.done():
             return PARKED

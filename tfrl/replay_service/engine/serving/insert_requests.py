@@ -13,7 +13,7 @@ from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
     Caller,
-    Outcome,
+    Continuation,
     Request,
 )
 from tfrl.replay_service.engine.serving.service import SLICE, Service, TableWaitQueues
@@ -81,7 +81,7 @@ class Write(Request):
         self._forgetting = forgetting
         self._has_waited = False
 
-    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
+    def advance(self, woken: bool) -> Continuation | collections.deque[Caller]:
         """Stores a part of the steps; then inserts items, as the rate limiters allow.
 
         Args:
@@ -99,7 +99,7 @@ class Write(Request):
         self._confirmations.send(always=True)
         return DONE
 
-    def _insert(self, woken: bool) -> Outcome | collections.deque[Caller] | None:
+    def _insert(self, woken: bool) -> Continuation | collections.deque[Caller] | None:
         """Inserts items; returns None if all are inserted, else `advance`'s result."""
         budget = SLICE
         while self._groups:

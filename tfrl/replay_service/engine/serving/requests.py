@@ -23,7 +23,7 @@ from tfrl.replay_service.transport import wire
 _MOST_SHOWN = 200  # Characters of a name in an error message.
 
 
-class Outcome(enum.Enum):
+class Continuation(enum.Enum):
     """How a session continues after `Request.advance`."""
 
     DONE = "done"
@@ -31,7 +31,7 @@ class Outcome(enum.Enum):
     PARKED = "parked"  # Wait until something calls the session's `proceed`.
 
 
-DONE, AGAIN, PARKED = Outcome.DONE, Outcome.AGAIN, Outcome.PARKED
+DONE, AGAIN, PARKED = Continuation.DONE, Continuation.AGAIN, Continuation.PARKED
 
 
 class Caller(Protocol):
@@ -70,14 +70,14 @@ class Request(abc.ABC):
     """A request that may have to wait before it is done."""
 
     @abc.abstractmethod
-    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
+    def advance(self, woken: bool) -> Continuation | collections.deque[Caller]:
         """Does as much of the work as possible now.
 
         Args:
           woken: Whether it is this request's turn among the waiting requests.
 
         Returns:
-          An `Outcome`, or the queue in which the caller has to wait.
+          An `Continuation`, or the queue in which the caller has to wait.
         """
 
     def expire(self) -> None:
@@ -106,7 +106,7 @@ class SlicedRequest(Request):
         self._work = work
 
     @override
-    def advance(self, woken: bool) -> Outcome:
+    def advance(self, woken: bool) -> Continuation:
         """Does the next slice.
 
         Args:

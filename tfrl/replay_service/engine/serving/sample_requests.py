@@ -13,7 +13,7 @@ from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
     Caller,
-    Outcome,
+    Continuation,
     Request,
     check_count,
 )
@@ -151,7 +151,7 @@ class Sample(Request):
         self._pieces: collections.deque[_Piece] = collections.deque()
         self._sending: Generator[None, None, None] | None = None
 
-    def advance(self, woken: bool) -> Outcome | collections.deque[Caller]:
+    def advance(self, woken: bool) -> Continuation | collections.deque[Caller]:
         """Draws samples if the table allows it, and sends a part of a message.
 
         Args:
@@ -168,7 +168,7 @@ class Sample(Request):
         self._sending = None
         return AGAIN if self._pieces or self._left else DONE
 
-    def _draw(self, woken: bool) -> Outcome | collections.deque[Caller] | None:
+    def _draw(self, woken: bool) -> Continuation | collections.deque[Caller] | None:
         """Draws samples; returns None, or the result of `advance` if there are none."""
         queues = self._queues
         if queues.samplers and not woken and self._timeout != 0:
@@ -201,7 +201,7 @@ class Sample(Request):
             piece.layout.store.release(piece.slots)
         self._pieces.clear()
 
-    def _wait(self) -> Outcome | collections.deque[Caller]:
+    def _wait(self) -> Continuation | collections.deque[Caller]:
         if self._timeout == 0:
             self.expire()
             return DONE

@@ -113,7 +113,7 @@ class TableWaitQueues:
                     return
 
 
-class Writer:
+class WriterRecord:
     """The server's record of a writer, which outlives the writer's sessions.
 
     Attributes:
@@ -178,7 +178,9 @@ class Service:
         self.memory = LargeMemory(self.background.add)
         self.shared = shared
         self.stores: dict[tuple[Any, ...], StepStore] = {}
-        self.writers: collections.OrderedDict[str, Writer] = collections.OrderedDict()
+        self.writers: collections.OrderedDict[str, WriterRecord] = (
+            collections.OrderedDict()
+        )
         self._next_writer = 1
         self._next_schema = 0
         self._mapped = 0  # The number of stores that clients can map.
@@ -250,7 +252,7 @@ class Service:
           OSError: If the checkpoint cannot be written.
         """
         async with self._checkpointing:
-            taken = server_checkpoint.Snapshot(self)
+            taken = server_checkpoint.ServerSnapshot(self)
             try:
                 await asyncio.to_thread(taken.copy)
                 taken.close()
@@ -271,12 +273,12 @@ class Service:
                 return store
         return None
 
-    def writer(self, writer_id: str | None) -> Writer:
+    def writer(self, writer_id: str | None) -> WriterRecord:
         """Returns the record of a writer. Creating one may drop old records."""
         if writer_id is not None and writer_id in self.writers:
             self.writers.move_to_end(writer_id)
             return self.writers[writer_id]
-        writer = Writer(self._next_writer)
+        writer = WriterRecord(self._next_writer)
         self._next_writer += 1
         if writer_id is not None:
             self.writers[writer_id] = writer
@@ -316,7 +318,7 @@ class Service:
     def restore_writers(self, state: Sequence[Sequence[Any]]) -> None:
         """Restores the records that `writers_state` returned."""
         for writer_id, index, confirmed in state:
-            self.writers[str(writer_id)] = Writer(int(index), int(confirmed))
+            self.writers[str(writer_id)] = WriterRecord(int(index), int(confirmed))
             self._next_writer = max(self._next_writer, int(index) + 1)
 
     def _drop_unused_stores(self) -> None:

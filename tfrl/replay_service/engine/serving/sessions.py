@@ -21,8 +21,8 @@ from tfrl.replay_service.engine.serving.requests import (
     AGAIN,
     DONE,
     Caller,
+    Continuation,
     Handlers,
-    Outcome,
     Request,
 )
 from tfrl.replay_service.engine.serving.service import Service
@@ -250,7 +250,7 @@ class Session:
                 if outcome is DONE:
                     self._request = None
                 elif outcome is not AGAIN:
-                    self._wait(None if isinstance(outcome, Outcome) else outcome)
+                    self._wait(None if isinstance(outcome, Continuation) else outcome)
                     return
             elif self._messages:
                 self._handle(self._take_kept())

@@ -209,7 +209,7 @@ class PrioritizedSelector(RandomSelector):
         """
         super().__init__(columns)
         self._exponent = exponent
-        self._tree = sum_tree.SumTree()
+        self._tree = sum_tree.WeightTree()
         columns.when_grown(lambda rows: self._tree.grow(rows, columns.reserved))
 
     def clear(self) -> None:

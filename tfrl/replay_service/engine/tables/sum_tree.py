@@ -20,7 +20,7 @@ _TINY = np.finfo(np.float64).tiny
 LARGEST_WEIGHT = float(np.finfo(np.float64).max) / 2.0**33
 
 
-class SumTree:
+class WeightTree:
     """Stores weights, numbered from 0, as the leaves of a tree of sums."""
 
     def __init__(self, capacity: int = 0) -> None:

@@ -6,7 +6,7 @@ import sys
 import termios
 
 from tfrl import environments, policies
-from tfrl.command import record
+from tfrl.algorithms import recordings
 
 
 def test_a_bar_counts_the_episodes_on_a_terminal_alone(tmp_path, monkeypatch, capsys):
@@ -16,14 +16,14 @@ def test_a_bar_counts_the_episodes_on_a_terminal_alone(tmp_path, monkeypatch, ca
     policy = policies.RandomTFPolicy(
         environment.time_step_spec(), environment.action_spec()
     )
-    frames = record.record(environment, policy, 2, str(tmp_path / "a.tfrecord"), 0)
+    frames = recordings.record(environment, policy, 2, str(tmp_path / "a.tfrecord"), 0)
     assert frames == 8  # Three steps and a boundary each.
     assert capsys.readouterr().err == ""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, 100))
     with os.fdopen(slave, "w") as terminal, monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", terminal)
-        record.record(environment, policy, 2, str(tmp_path / "b.tfrecord"), 0)
+        recordings.record(environment, policy, 2, str(tmp_path / "b.tfrecord"), 0)
     shown = b""
     with contextlib.suppress(OSError):  # The end of a terminal is an error on Linux.
         while chunk := os.read(master, 10_000):

@@ -1,0 +1,118 @@
+"""Runs in processes of their own; a small module stands for the command."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tfrl.algorithms import child_runs, registry
+
+# Counts its starts, as a run that resumes, and ends with the status that it is given.
+MODULE = """
+import pathlib, signal, sys, time
+status, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2].removeprefix("--logdir="))
+with open(folder / "starts", "a") as file:
+    file.write("x")
+if status < 0:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    (folder / "ready").touch()
+    while not (folder / "may_end").exists():
+        time.sleep(0.01)
+print("said", file=sys.stderr)
+sys.exit(max(status, 0))
+"""
+
+
+@pytest.fixture
+def make_runs(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_run.py").write_text(MODULE)
+
+    def make(*statuses):
+        return [
+            child_runs.ChildRun(tmp_path / str(i), [str(s)], "a_run")
+            for i, s in enumerate(statuses)
+        ]
+
+    return make
+
+
+def test_runs_that_fail_are_named_with_what_they_print(make_runs):
+    runs, ended = make_runs(0, 3), []
+    statuses = child_runs.train_all(runs, 2, lambda *end: ended.append(end))
+    assert statuses == [0, 3]
+    assert sorted(ended) == [(0, 0), (1, 3)]
+    assert runs[1].output.read_text() == "said\n"
+    child_runs.check(runs[:1], statuses[:1])
+    named = rf"1 of 2 runs failed; .*: {re.escape(str(runs[1].output))}\. The same"
+    with pytest.raises(RuntimeError, match=named):
+        child_runs.check(runs, statuses)
+
+
+def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
+    first, second, third = make_runs(0, -1, 0)
+    seen = []
+
+    def runs():
+        yield first
+        assert seen == [(0, 0)]
+        yield second
+        assert seen == [(0, 0), (1, 0)]
+        yield third
+
+    statuses = child_runs.train_all(
+        runs(),
+        1,
+        lambda *end: seen.append(end),
+        lambda number: number == 1 and (second.folder / "ready").exists(),
+    )
+    assert statuses == [0, 0, 0]
+
+
+def test_the_command_of_a_run_has_all_its_settings():
+    config = registry.make_config("dqn", "Acrobot-v1", {"gamma": 0.9, "seed": 3})
+    with config.unlocked():
+        config.num_environment_steps = 500
+    words = child_runs.command(config)
+    assert words[:3] == ["train", "dqn", "--env=Acrobot-v1"]
+    assert {
+        "--config.gamma=0.9",
+        "--config.seed=3",
+        "--config.fc_layer_params=(100, 100)",
+        "--num_environment_steps=500",
+    } <= {*words}
+    settings = registry.find("dqn").Settings.texts()
+    assert len(words) == len(settings) + 4
+
+
+def test_ctrl_c_ends_the_runs_and_starts_no_others(make_runs, tmp_path):
+    runs = make_runs(-1, -1)
+    code = f"""
+import pathlib
+from tfrl.algorithms import child_runs
+runs = [
+    child_runs.ChildRun(pathlib.Path({str(tmp_path)!r}, str(i)), ["-1"], "a_run")
+    for i in range(2)
+]
+try:
+    child_runs.train_all(runs, 1)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while not (runs[0].folder / "ready").exists():
+        assert parent.poll() is None
+        time.sleep(0.02)
+    parent.send_signal(signal.SIGINT)
+    assert parent.communicate()[0] == "interrupted\n"
+    assert not runs[1].folder.exists()

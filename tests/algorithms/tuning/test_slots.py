@@ -1,0 +1,168 @@
+"""Runs in the slots of one program: what may differ, and what they come to."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tfrl import train
+from tfrl.algorithms import registry
+from tfrl.algorithms.tuning import slots as slots_lib
+from tfrl.algorithms.tuning import tune
+from tfrl.environments import native
+from tfrl.utils import variables
+
+SMALL = {
+    "jit_compile": False,
+    "initial_collect_steps": 40,
+    "replay_capacity": 200,
+    "batch_size": 8,
+    "num_envs": 2,
+    "collect_steps_per_iteration": 4,
+    "train_steps_per_iteration": 2,
+    "sequence_length": 4,
+    "num_iterations": 12,
+    "epsilon_decay_iterations": 3,
+    "eval_interval": 2,
+    "num_eval_episodes": 2,
+    "num_epochs": 2,
+    "minibatch_size": 4,
+    "target_update_period": 2,
+    "burn_in_length": 1,
+    "trace_length": 4,
+    "n_step_update": 2,
+    "num_samples": 3,
+    "fc_layer_params": (4,),
+    "actor_fc_layer_params": (4,),
+    "critic_fc_layer_params": (4,),
+    "lstm_size": 4,
+}
+EVALUATIONS = 6
+WITH_LSTM = ("r2d2",)
+LIVE = [name for name in registry.CLASSES if registry.find(name).Settings.live()]
+
+
+def settings_of(name, **values):
+    kind = registry.find(name)
+    small = {**SMALL, **kind.overrides, **values}
+    if name not in WITH_LSTM:
+        small.pop("lstm_size")
+    return kind.Settings.of(small)
+
+
+def dynamics_of(name):
+    environment = "Pendulum-v1"
+    if registry.find(name).actions == "discrete":
+        environment = "CartPole-v1"
+    return dataclasses.replace(native.load(environment).dynamics, max_episode_steps=20)
+
+
+def slots_of(name, number=1, **values):
+    settings = settings_of(name, **values)
+    plan = tune.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
+    return slots_lib.Slots(plan, dynamics_of(name), number)
+
+
+def other_values(name):
+    """Another value for each live field."""
+    s = settings_of(name)
+    return {each: getattr(s, each) * 0.7 or 0.1 for each in sorted(s.live())}
+
+
+def every_variable(loop):
+    return variables.as_tf_variables(variables.tracked_variables(loop))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIVE)
+def test_a_loop_reads_all_live_settings_from_variables(name):
+    """The values of another run's variables make a loop that run."""
+    slots, values = slots_of(name), other_values(name)
+    s = settings_of(name, seed=3)
+    usual = {each: getattr(s, each) for each in values}
+    loop = slots._make_loop(3, **usual)
+    other = slots._make_loop(3, **values)
+    for mine, others in zip(every_variable(loop), every_variable(other), strict=True):
+        mine.assign(others)
+    environment = native.NativeEnvironment(dynamics_of(name), s.num_envs, 3)
+    alone = registry.find(name)(
+        environment, settings=settings_of(name, **values, seed=3)
+    )
+    expected = alone.build()
+    np.testing.assert_allclose(loop.run(6).loss, expected.run(6).loss, rtol=1e-5)
+    for found, wanted in zip(
+        loop.agent.policy.variables(), expected.agent.policy.variables(), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "searched", "values", "reason"),
+    [
+        ("dqn", "CartPole-v1", {"gamma"}, {}, None),
+        ("dqn", "BitFlipping4-v0", {"gamma"}, {}, None),
+        ("dqn", dynamics_of("dqn"), {"gamma"}, {}, None),
+        ("dqn", "Pendulum-v1", {"gamma"}, {"num_action_bins": 3}, None),
+        (
+            "dqn",
+            "CartPole-v1",
+            {"gamma", "batch_size", "loss"},
+            {},
+            "batch_size, loss would change the program",
+        ),
+        ("reinforce", "CartPole-v0", {"gamma"}, {}, "gamma would change the program"),
+        ("dqn", "LunarLander-v3", {"gamma"}, {}, "LunarLander-v3 is not written in"),
+        ("dqn", lambda: None, {"gamma"}, {}, "the environment is not written in"),
+        ("dqn", "CartPole-v1", {"gamma"}, {"jit_compile": False}, "jit_compile is"),
+        (
+            "dqn",
+            dataclasses.replace(dynamics_of("dqn"), max_episode_steps=None),
+            {"gamma"},
+            {},
+            "the environment has no time limit",
+        ),
+    ],
+)
+def test_the_reason_why_runs_cannot_be_one_program(
+    name, environment, searched, values, reason
+):
+    s = settings_of(name, **{"jit_compile": True, **values})
+    why = slots_lib.obstacle(registry.find(name), s, environment, searched)
+    assert why is reason is None or why.startswith(reason)
+
+
+def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
+    traced, seen = [], []
+    iterate = train.OffPolicyLoop.iterate
+    monkeypatch.setattr(
+        train.OffPolicyLoop,
+        "iterate",
+        lambda loop, *position: traced.append(loop) or iterate(loop, *position),
+    )
+    quick = dict.fromkeys(("num_envs", "train_steps_per_iteration"), 1)
+    slots = slots_of("dqn", 3, jit_compile=True, n_step_update=1, **quick)
+    gammas = [0.5, 0.6, 0.7, 0.8, 0.5]
+    runs = [
+        slots_lib.TunedRun(str(i), 3, {"gamma": gamma})
+        for i, gamma in enumerate(gammas)
+    ]
+    waiting = iter(runs)
+
+    def report(run, number, value):
+        seen.append((run.name, number, value, len(traced)))
+        return number < (1 if run.name == "1" else 3)
+
+    slots.run(lambda: next(waiting, None), report)
+    order = [(name, number) for name, number, *_ in seen]
+    assert order == [
+        *[("0", 1), ("1", 1), ("2", 1)],
+        *[("0", 2), ("3", 1), ("2", 2)],
+        *[("0", 3), ("3", 2), ("2", 3)],
+        *[("4", 1), ("3", 3)],
+        *[("4", 2), ("4", 3)],
+    ]
+    assert len({count for *_, count in seen}) == 1
+    # The last run is the first one over again, in a slot that others have had.
+    first = [value for name, _, value, _ in seen if name == "0"]
+    last = [value for name, _, value, _ in seen if name == "4"]
+    assert first == last

@@ -1,0 +1,38 @@
+"""What `tfrl play` prints, and its film."""
+
+import types
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+
+from tfrl import environments, policies
+from tfrl.command import play, saved_policy
+from tfrl.policies import policy_saver
+
+
+def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
+    tmp_path, monkeypatch, capsys
+):
+    environment = environments.TFPyEnvironment(
+        environments.suite_gym.load("CartPole-v1")
+    )
+    policy = policies.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
+    saved = saved_policy.Saved(tmp_path / "policy", "CartPole-v1", 3, {})
+    monkeypatch.setattr(play.saved_policy, "find", lambda: saved)
+    video = tmp_path / "play.mp4"
+    given = types.SimpleNamespace(
+        num_episodes=2, max_steps=5, video=str(video), video_episodes=1
+    )
+    monkeypatch.setattr(play.flags, "FLAGS", given)
+    with pytest.warns(RuntimeWarning, match="ended at its limit of 5 steps"):
+        play.main()
+    output = capsys.readouterr().out
+    assert "episode 2: return 5.0" in output
+    assert "2 episodes of CartPole-v1: mean return 5.0" in output
+    assert output.endswith(f"Video: {video}\n")
+    with imageio.get_reader(video) as reader:
+        assert np.std(reader.get_data(0)) > 0

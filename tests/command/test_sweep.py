@@ -1,0 +1,183 @@
+"""The command that trains many runs, and compares them."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+from tests.forks import REPOSITORY
+from tfrl.algorithms import child_runs, comparing, registry
+from tfrl.command import sweep
+
+
+def test_settings_with_several_values_are_taken_from_the_command_line():
+    words = [
+        "tfrl sweep dqn",
+        "--env=A,B",
+        "--config.gamma=0.9,0.99",
+        "-config.fc_layer_params=(8,),(8, 8)",
+        "--config.batch_size=64",
+        "--config.conv_layer_params=((32, 8, 4), (64, 4, 2))",
+    ]
+    assert sweep.take_values(words) == {
+        "gamma": ["0.9", "0.99"],
+        "fc_layer_params": ["(8,)", "(8, 8)"],
+    }
+    assert words[2:4] == ["--config.gamma=0.9", "--config.fc_layer_params=(8,)"]
+    assert words[4:] == [
+        "--config.batch_size=64",
+        "--config.conv_layer_params=((32, 8, 4), (64, 4, 2))",
+    ]
+
+
+class Flags(types.SimpleNamespace):
+    """The values of flags, by either way."""
+
+    def __getitem__(self, name):
+        return types.SimpleNamespace(value=getattr(self, name))
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """Runs the command with its parts, which train nothing; returns what they got."""
+    got = {"programs": [], "children": []}
+
+    def start(environment, swept, seeds="0..1", **settings):
+        config = registry.config_for("dqn+", environment)
+        with config.unlocked():
+            config.update(settings)
+        given = Flags(
+            seed=None,
+            seeds=seeds,
+            logdir=str(tmp_path),
+            processes=4,
+            overwrite=False,
+            evaluate_untrained=True,
+            film=False,
+            quiet=True,
+        )
+        monkeypatch.setattr(sweep.flags, "FLAGS", given)
+        monkeypatch.setattr(sweep.cli, "read_config", lambda flag: config)
+        sweep.main(None, swept)
+        return got
+
+    class Compared:
+        def write(self, folder):
+            got["written"] = folder
+
+        def __str__(self):
+            return "compared"
+
+    def train_all(children, most, on_end):
+        got["children"] += children
+        got["most"] = most
+        for number in range(len(children)):
+            on_end(number, 0)
+        return [0] * len(children)
+
+    def train_in_one_program(members, checkpoints, overwrite):
+        got["programs"].append((members, checkpoints, overwrite))
+
+    monkeypatch.setattr(child_runs, "train_all", train_all)
+    monkeypatch.setattr(sweep.sweeps, "train_in_one_program", train_in_one_program)
+    monkeypatch.setattr(comparing, "compare", lambda *folders: Compared())
+    monkeypatch.setattr(sweep.quiet, "quieten_tensorflow", lambda: None)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    return start
+
+
+def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, capsys):
+    got = command("CartPole-v1", {"gamma": ["0.9", "1"]}, num_environment_steps=9_000)
+    (first, checkpoints, overwrite), (second, *_) = got["programs"]
+    assert (checkpoints, overwrite) == (tmp_path / "programs", False)
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "0"
+    names = [path.name for path, _ in first + second]
+    assert names == [f"gamma_{x}_seed_{seed}" for x in ("0.9", "1") for seed in (0, 1)]
+    values = [(config.gamma, config.seed) for _, config in first + second]
+    assert values == [(0.9, 0), (0.9, 1), (1.0, 0), (1.0, 1)]
+    assert isinstance(second[0].config.gamma, float)
+    assert 2_000 <= second[0].config.num_iterations <= 9_000 / 4
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "4 runs in 2 programs, one after another, since CartPole-v1 is written in "
+        "TensorFlow; runs of a program differ in seeds and constant learning rates only"
+    )
+    assert printed.endswith(f"compared\nOutputs: {tmp_path}\n")
+    assert got["written"] == tmp_path
+
+
+def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
+    got = command("gymnasium.envs:CartPole-v1", {"loss": ["squared", "huber"]}, "7")
+    squared, huber = got["children"]
+    assert huber.folder == tmp_path / "runs" / "loss_huber_seed_7"
+    assert huber.arguments[:3] == ["train", "dqn", "--env=gymnasium.envs:CartPole-v1"]
+    assert "--config.loss=huber" in huber.arguments
+    assert "--config.seed=7" in squared.arguments
+    assert {"--film=False", "--quiet=True", "--overwrite=False"} <= {*huber.arguments}
+    assert got["most"] == 2
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "2 runs in processes, 2 at a time, since gymnasium.envs:CartPole-v1 is not "
+        "written in TensorFlow. Each prints to output.txt in its folder.\n"
+        "loss_squared_seed_7: ended\n"
+    )
+
+
+@pytest.mark.parametrize("seeds", ["", "a", "3..1", "1,1", "0..2,2", "1..", "0...3"])
+def test_wrong_seeds_are_told(command, seeds):
+    with pytest.raises(ValueError, match=f"seeds: got '{re.escape(seeds)}', expected"):
+        command("CartPole-v1", {}, seeds)
+
+
+def test_a_wrong_value_is_told_before_anything_is_made(command, tmp_path):
+    with pytest.raises(ValueError, match=r"gamma: expected .*, got 2"):
+        command("CartPole-v1", {"gamma": ["0.9", "2"]})
+    with pytest.raises(ValueError, match=r"Pendulum-v1.*continuous"):
+        command("Pendulum-v1", {})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow  # Its processes import TensorFlow, and compile a sweep.
+@pytest.mark.parametrize("environment", ["CartPole-v1", "gymnasium.envs:CartPole-v0"])
+def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
+    logdir = tmp_path / "sweep"
+    command = [
+        *(sys.executable, "-m", "tfrl", "sweep", "dqn", f"--env={environment}"),
+        *("--seeds=4,5", f"--logdir={logdir}", "--num_iterations=400"),
+        *("--config.initial_collect_steps=20", "--config.replay_capacity=400"),
+        *("--config.fc_layer_params=(8,)", "--config.num_eval_episodes=2"),
+        *("--config.eval_interval=40", "--config.checkpoint_interval=40"),
+        *("--config.gamma=0.9,0.99", "--processes=2"),
+    ]
+    is_program = environment == "CartPole-v1"
+    checkpoints = "programs/*/sweep.npz" if is_program else "runs/*/checkpoints/*.index"
+    killed = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL)
+    while not list(logdir.glob(checkpoints)):
+        assert killed.poll() is None
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert f"4 runs in {'2 programs' if is_program else 'processes'}" in result.stdout
+    assert "| dqn gamma=0.9 " in result.stdout
+    assert (logdir / "compare.png").exists()
+    folders = list(logdir.glob("runs/*"))
+    assert {path.name for path in folders} == {
+        f"gamma_{gamma}_seed_{seed}" for gamma in ("0.9", "0.99") for seed in (4, 5)
+    }
+    for folder in folders:
+        assert (folder / "policy" / "saved_model.pb").exists()
+        assert json.loads((folder / "finished.json").read_text())["iteration"] == 400
+    times = {path: path.stat().st_mtime for path in logdir.glob("runs/*/metrics.csv")}
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert times == {path: pathlib.Path(path).stat().st_mtime for path in times}

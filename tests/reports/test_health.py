@@ -1,0 +1,162 @@
+"""The rules of health, on rows made by hand."""
+
+import numpy as np
+import pytest
+
+from tfrl.reports import health
+from tfrl.reports.evidence import Evidence
+
+# A run in which no rule finds anything: twelve rows of a DQN that learns, with an
+# evaluation in each.
+_SETTINGS = {
+    "gamma": 0.99,
+    "batch_size": 64,
+    "num_environment_steps": 12_000,
+    "initial_collect_steps": 1_000,
+    "gradient_clipping": 0.5,
+}
+
+
+def healthy_rows():
+    rows = []
+    for i in range(12):
+        rows.append(
+            {
+                "iteration": 1_000 * i,
+                "environment_steps": 1_000 * (i + 1),
+                "train_steps": 1_000 * i,
+                "average_return": 10.0 * i,
+                "evaluation_return": 11.0 * i,
+                "evaluation_lengths": [50 + i, 60 + 2 * i, 70 + 3 * i],
+                "evaluation_terminated": [True, True, True],
+                "predicted_return": 9.0 * i,
+                "realized_return": 9.5 * i,
+                "epsilon": 1 - i / 12,
+                "entropy": 0.69 - 0.03 * i,
+                "gradient_norm": 3.0,
+                "weights_norm": 10.0,
+                "weights_change": 1e-4,
+                "target_weights_change": 1e-4,
+                "td_error": 1.0,
+                "dormant_units": 0.1,
+                "dormant_layer": 0.2,
+                "reward_size": 1.0,
+                "observation_size": 1.0,
+                "approx_kl": 0.01,
+                "clip_fraction": 0.1,
+                "explained_variance": 0.05 * i,
+                "positive_advantages": 0.5,
+                "replay_size": 1_000 * (i + 1),
+            }
+        )
+    return rows
+
+
+def check(changes=(), settings=(), **columns):
+    """Returns the rules that find something after columns have changed."""
+    rows = healthy_rows()
+    for name, values in columns.items():
+        for row, value in zip(rows, np.broadcast_to(values, len(rows)), strict=True):
+            row[name] = value.item()
+    for row in rows:
+        row.update(dict(changes))
+    found = health.check(Evidence(rows, {**_SETTINGS, **dict(settings)}))
+    return [each.rule for each in found]
+
+
+def test_nothing_is_found_in_a_healthy_run():
+    assert check() == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments"),
+    [
+        ("values", {"predicted_return": 400.0}),
+        ("values", {"predicted_return": 250.0}),
+        ("values", {"predicted_return": 1e6, "settings": {"gamma": 1.0}}),
+        ("entropy", {"entropy": [0.6, *[0.001] * 11], "evaluation_return": 9.0}),
+        ("entropy", {"entropy": -12.0, "entropy_target": -1.0}),
+        ("exploration", {"epsilon": 0.0, "settings": {"initial_collect_steps": 64}}),
+        ("exploration", {"epsilon": 0.9}),
+        ("gradients", {"gradient_norm": 1e-9}),
+        ("gradients", {"gradient_norm": 5e4}),
+        ("units", {"dormant_units": 0.7}),
+        ("units", {"dormant_layer": 1.0}),
+        ("rewards", {"reward_size": 1e-6}),
+        ("rewards", {"reward_size": 1e5}),
+        ("rewards", {"settings": {"min_q_value": 0.0, "max_q_value": 10.0}}),
+        ("targets", {"target_weights_change": 0.0}),
+        ("policy steps", {"clip_fraction": 0.7}),
+        ("policy steps", {"approx_kl": 0.5}),
+        ("policy steps", {"approx_kl": 0.0, "clip_fraction": 0.0}),
+        ("critic", {"explained_variance": 0.0}),
+        ("advantages", {"positive_advantages": 1.0}),
+        ("advantages", {"positive_advantages": 0.0}),
+        ("replay", {"replay_size": 128}),
+        ("replay", {"train_steps": 400 * np.arange(12) * 1_000}),
+        ("observations", {"observation_size": 1e4}),
+        ("observations", {"observation_size": 1e-5}),
+        ("actions", {"actions_at_bound": 0.99}),
+        (
+            "clock",
+            {"changes": {"evaluation_lengths": [30, 100, 100]}},
+        ),
+        ("evaluation", {"evaluation_return": 5.0}),
+    ],
+)
+def test_a_rule_finds_what_is_wrong(rule, arguments):
+    assert rule in check(**arguments)
+
+
+def test_soft_values_may_hold_the_entropy_of_later_steps():
+    # 0.5 * 4 / (1 - 0.99) = 200 explain the difference of 150.
+    soft = {"alpha": 0.5, "entropy": 4.0, "entropy_target": 4.0}
+    wrong = {"predicted_return": 250.0}
+    assert "values" in check(**wrong)
+    assert "values" not in check(**wrong, **soft)
+
+
+def test_a_time_limit_that_truncates_is_none_of_the_clock():
+    truncated = {
+        "evaluation_lengths": [30, 100, 100],
+        "evaluation_terminated": [True, False, False],
+    }
+    assert check(changes=truncated) == []
+
+
+def test_rules_are_silent_without_their_numbers():
+    rows = [{"iteration": i, "environment_steps": i} for i in range(10)]
+    assert health.check(Evidence(rows, {})) == []
+    assert health.check(Evidence([], {})) == []
+
+
+def test_a_finding_names_its_figure_bound_source_and_remedy():
+    rows = healthy_rows()
+    for row in rows:
+        row["dormant_units"] = 0.75
+    (finding,) = health.check(Evidence(rows, _SETTINGS))
+    assert (finding.figure, finding.value, finding.threshold) == (
+        "dormant_units",
+        0.75,
+        0.6,
+    )
+    assert "Sokar" in finding.source
+    assert "learning rate" in finding.remedy
+    assert "dormant_units is 0.75" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("last", "found"), [((100, 98, 97), []), ((100, 98, 20), ["seeds"]), ((9, 100), [])]
+)
+def test_seeds_that_end_far_apart_are_found(last, found):
+    runs = [
+        Evidence(
+            [
+                {"iteration": i, "evaluation_return": 10 + (x - 10) * i / 5}
+                for i in (0, 5, 5, 5)
+            ],
+            {},
+        )
+        for x in last
+    ]
+    assert [each.rule for each in health.check_seeds(runs)] == found

@@ -1,0 +1,176 @@
+"""Numbers that say how an agent's training goes: units, experience and weights.
+
+They are for a run's log, and change nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.compilation import internals
+from tfrl.trajectories import trajectory
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+# Sokar et al., "The dormant neuron phenomenon in deep reinforcement learning" (2023),
+# section 3: a unit is dormant if its mean size is at most this share of its layer's.
+_DORMANT = 0.025
+# An action counts as at a bound within this share of its range.
+_NEAR = 1e-3
+
+
+class Units:
+    """The sizes of hidden units, which `recorded` collects."""
+
+    def __init__(self) -> None:
+        """Begins without units."""
+        # The mean size of each unit, [n], by layer: one for each call.
+        self._sizes: dict[int, list[tf.Tensor]] = {}
+
+    @contextlib.contextmanager
+    def recorded(self, modules: Sequence[Any]) -> Iterator[None]:
+        """Records the hidden units of networks that are applied in this context.
+
+        Layers with an activation record what it returns.
+        """
+        changed = [
+            (layer, layer.activation)
+            for module in modules
+            if isinstance(module, keras.layers.Layer)
+            for layer in internals.flatten_layers(module)
+            if _is_hidden(layer)
+        ]
+        for layer, activation in changed:
+            layer.activation = self._recording(id(layer), activation)
+        try:
+            yield
+        finally:
+            for layer, activation in changed:
+                layer.activation = activation
+
+    def dormant(self) -> dict[str, tf.Tensor]:
+        """Returns the share of dormant units, and the largest share of a layer's.
+
+        Returns:
+          `dormant_units` and `dormant_layer`, scalars; nothing if no units were
+          recorded in this graph.
+        """
+        here = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        shares, sizes = [], []
+        for calls in self._sizes.values():
+            known = [x for x in calls if here is None or x.graph is here]
+            if not known:
+                continue
+            size = tf.reduce_max(tf.stack(known), axis=0)
+            is_dormant = size <= _DORMANT * tf.reduce_mean(size)
+            shares.append(tf.reduce_mean(tf.cast(is_dormant, tf.float32)))
+            sizes.append(size.shape[0])
+        if not shares:
+            return {}
+        number = tf.add_n([s * n for s, n in zip(shares, sizes, strict=True)])
+        return {
+            "dormant_units": number / sum(sizes),
+            "dormant_layer": tf.reduce_max(tf.stack(shares)),
+        }
+
+    def _recording(self, layer: int, activation: Any) -> Any:
+        def record(inputs: Any) -> Any:
+            output = activation(inputs)
+            if output.shape.rank >= 2 and output.shape[-1] is not None:
+                axes = list(range(output.shape.rank - 1))
+                size = tf.reduce_mean(tf.abs(tf.cast(output, tf.float32)), axes)
+                self._sizes.setdefault(layer, []).append(size)
+            return output
+
+        return record
+
+
+def _is_hidden(layer: keras.layers.Layer) -> bool:
+    activation = getattr(layer, "activation", None)
+    name = getattr(activation, "__name__", "")
+    is_cell = "recurrent" in name or hasattr(layer, "recurrent_activation")
+    return callable(activation) and not is_cell and name not in ("linear", "softmax")
+
+
+def of_experience(
+    experience: Any, action_spec: types.NestedTensorSpec, reward_scale: Any
+) -> dict[str, tf.Tensor]:
+    """Returns scalars of a batch of frames.
+
+    These are `observation_size`, the largest root mean square of an element of the
+    float observations; `reward_size`, the root mean square of the rewards in the
+    losses' units; and `actions_at_bound`, the largest share of one dimension's actions
+    that lie at one of its bounds.
+
+    Args:
+      experience: A `Trajectory` `[B, T, ...]`; other experience has no numbers.
+      action_spec: The nest of bounded specs.
+      reward_scale: The factor of the rewards in the losses.
+    """
+    if not isinstance(experience, trajectory.Trajectory):
+        return {}
+    numbers = {}
+    floats = [x for x in tf.nest.flatten(experience.observation) if x.dtype.is_floating]
+    if floats:
+        numbers["observation_size"] = tf.reduce_max([_largest_size(x) for x in floats])
+    rewards = [tf.cast(r, tf.float32) for r in tf.nest.flatten(experience.reward)]
+    if len(rewards) == 1:
+        scaled = tf.cast(reward_scale, tf.float32) * rewards[0]
+        numbers["reward_size"] = tf.sqrt(tf.reduce_mean(tf.square(scaled)))
+    counts = tf.cast(~experience.is_boundary(), tf.float32)
+    return numbers | of_actions(experience.action, action_spec, counts)
+
+
+def of_actions(
+    actions: types.NestedTensor, action_spec: types.NestedTensorSpec, counts: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns `actions_at_bound` of float actions; nothing for others.
+
+    Args:
+      actions: The nest of actions, `[B, ...]` or `[B, T, ...]`.
+      action_spec: The nest of bounded specs.
+      counts: 1 for each action that counts, and 0 for others, `[B]` or `[B, T]`.
+    """
+    shares = [
+        _share_at_bound(action, spec, counts)
+        for action, spec in zip(
+            tf.nest.flatten(actions), tf.nest.flatten(action_spec), strict=True
+        )
+        if spec.dtype.is_floating and hasattr(spec, "minimum")
+    ]
+    return {"actions_at_bound": tf.reduce_max(shares)} if shares else {}
+
+
+def _largest_size(observation: tf.Tensor) -> tf.Tensor:
+    squares = tf.square(tf.cast(observation, tf.float32))
+    return tf.sqrt(tf.reduce_max(tf.reduce_mean(squares, axis=[0, 1])))
+
+
+def _share_at_bound(action: tf.Tensor, spec: Any, counts: tf.Tensor) -> tf.Tensor:
+    """Returns the largest share of a dimension's actions at one of its bounds."""
+    low, high = (
+        tf.broadcast_to(tf.cast(x, tf.float32), spec.shape)
+        for x in (spec.minimum, spec.maximum)
+    )
+    near = _NEAR * (high - low)
+    action = tf.cast(action, tf.float32)
+    rank = action.shape.rank - counts.shape.rank
+    weights = tf.reshape(counts, [*tf.unstack(tf.shape(counts)), *[1] * rank])
+    number = tf.maximum(tf.reduce_sum(counts), 1.0)
+    axes = list(range(counts.shape.rank))
+    each = [
+        tf.reduce_sum(weights * tf.cast(is_near, tf.float32), axes) / number
+        for is_near in (action <= low + near, action >= high - near)
+    ]
+    return tf.reduce_max(tf.stack(each))
+
+
+def norm(variables: Sequence[Any]) -> tf.Tensor:
+    """Returns the norm of all numbers of some variables together, a scalar."""
+    return tf.linalg.global_norm([tf.cast(v, tf.float32) for v in variables])

@@ -1,0 +1,104 @@
+"""Trains runs in processes of their own, as many at a time as there are processors.
+
+Each is a command with a folder: an ordinary run, which resumes by itself, so that the
+same program may be killed and started again. What it prints is in output.txt there.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tfrl.algorithms import registry
+from tfrl.system import interrupts, jobs
+
+num_processors = jobs.num_processors
+
+
+class ChildRun(NamedTuple):
+    """A run in a process of its own.
+
+    Attributes:
+      folder: Its folder.
+      arguments: The words of its command after the module, without its folder, such as
+        `["train", "dqn", "--seed=3"]`.
+      module: The module of its command.
+    """
+
+    folder: pathlib.Path
+    arguments: Sequence[str]
+    module: str = "tfrl"
+
+    @property
+    def output(self) -> pathlib.Path:
+        """The file of what it prints."""
+        return self.folder / "output.txt"
+
+    def job(self) -> jobs.Job:
+        """Returns its command."""
+        words = [*self.arguments, f"--logdir={self.folder.absolute()}"]
+        return jobs.Job(self.module, words, self.output)
+
+
+def command(config: Mapping[str, Any]) -> list[str]:
+    """Returns the words after `tfrl` that train the run of a configuration.
+
+    Args:
+      config: The fields of `registry.make_config`, and perhaps others with a flag.
+    """
+    settings = registry.find(config["agent"]).Settings.texts()
+    words = ["train", config["agent"], f"--env={config['env']}"]
+    for name, value in config.items():
+        if name not in ("agent", "env"):
+            words.append(f"--{'config.' * (name in settings)}{name}={value}")
+    return words
+
+
+def train_all(
+    runs: Iterable[ChildRun],
+    most: int,
+    on_end: Callable[[int, int], None] = lambda *_: None,
+    ends_early: Callable[[int], bool] = lambda _: False,
+) -> list[int | None]:
+    """Trains all runs, at most so many at a time; they end with this process.
+
+    Args:
+      runs: The runs. A generator is asked for the next one when a process is free, so
+        that it may depend on the runs that have ended.
+      most: The largest number of processes at the same time.
+      on_end: Called with the number and the exit status of each run that ends.
+      ends_early: Returns whether the running run of this number should save itself and
+        end.
+
+    Returns:
+      The exit status of each run.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C or SIGTERM came; the runs have saved checkpoints.
+      NotImplementedError: On Windows.
+    """
+    made: Iterable[jobs.Job] = (run.job() for run in runs)
+    signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
+    with signals as is_requested:
+        statuses = jobs.run_all(made, most, is_requested, on_end, ends_early=ends_early)
+    if is_requested():
+        raise KeyboardInterrupt
+    return statuses
+
+
+def check(runs: Sequence[ChildRun], statuses: Sequence[int | None]) -> None:
+    """Raises a RuntimeError that names the runs that have failed.
+
+    Args:
+      runs: The runs.
+      statuses: What `train_all` returned.
+    """
+    failed = [run for run, status in zip(runs, statuses, strict=True) if status]
+    if failed:
+        files = ", ".join(str(run.output) for run in failed)
+        raise RuntimeError(
+            f"{len(failed)} of {len(runs)} runs failed; the end of these files says "
+            f"why: {files}. The same command tries them again."
+        )

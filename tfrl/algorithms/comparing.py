@@ -1,0 +1,153 @@
+"""Reads the folders of runs, and compares the runs by the settings that differ."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfrl.algorithms import registry
+from tfrl.eval import comparison
+from tfrl.loggers import csv as csv_logger
+from tfrl.train.runs import finished_runs, run_config
+
+# Fields that do not change what a run learns, or that say which run it is.
+_ASIDE = {"agent", "algorithm", "checkpoint_interval", "device", "env", "seed"}
+_ASIDE |= {"eval_interval", "log_interval", "num_eval_episodes"}
+
+
+class _Run(NamedTuple):
+    """A run in a folder: its algorithm, environment, settings and evaluations."""
+
+    algorithm: str
+    environment: str
+    settings: dict[str, str]
+    curve: comparison.Curve
+
+
+def compare(
+    *folders: str | os.PathLike[str],
+    metric: str = "evaluation_return",
+    normalize: Mapping[str, tuple[float, float]] | None = None,
+) -> comparison.Comparison:
+    """Compares runs, grouped by the algorithm and the settings that differ.
+
+    ```python
+    compared = tfrl.compare("logs/ppo_*", "logs/sac_Pendulum-v1_*")
+    print(compared)
+    compared.write("logs/compared")
+    ```
+
+    Each environment is a task. The runs are compared at the steps that all runs of a
+    task have reached.
+
+    Args:
+      *folders: The folders of runs, or of sweeps, or that hold such folders; or
+        patterns of their names.
+      metric: The column of metrics.csv to compare; the higher the better.
+      normalize: See `eval.comparison.compare`.
+
+    Raises:
+      FileNotFoundError: There is no run in a folder.
+      ValueError: A file cannot be read, or no run has the metric.
+    """
+    paths = [path for folder in folders for path in _find(os.fspath(folder))]
+    read = {path: _read(path, metric) for path in dict.fromkeys(paths)}
+    runs = [run for run in read.values() if run is not None]
+    empty = [str(path) for path, run in read.items() if run is None]
+    if not runs:
+        raise ValueError(
+            f"metric: got {metric!r}, which none of {len(paths)} runs has, expected a "
+            "column of metrics.csv with numbers; the first evaluation may be to come."
+        )
+    names = [run.curve.name for run in runs]
+    unfinished = [x for x in names if not pathlib.Path(x, finished_runs.NAME).exists()]
+    notes = [f"Not finished: {', '.join(unfinished)}."] if unfinished else []
+    notes += [f"Left out, without {metric}: {', '.join(empty)}."] if empty else []
+    groups: dict[str, dict[str, list[comparison.Curve]]] = {}
+    for name, run in zip(_names(runs), runs, strict=True):
+        tasks = groups.setdefault(name, {})
+        tasks.setdefault(run.environment, []).append(run.curve)
+    title = metric.replace("_", " ")
+    return comparison.compare(groups, metric=title, normalize=normalize, notes=notes)
+
+
+def _find(pattern: str) -> list[pathlib.Path]:
+    """Returns the folders of the runs that a folder or a pattern names."""
+    found: list[pathlib.Path] = []
+    for word in sorted(glob.glob(pattern)):
+        places = (".", "runs/*", "*", "*/runs/*")
+        inner = [sorted(pathlib.Path(word).glob(f"{x}/metrics.csv")) for x in places]
+        found += [path.parent for path in next(filter(None, inner), [])]
+    if not found:
+        raise FileNotFoundError(
+            f"folders: got {pattern!r}, where there is no run, expected a folder with "
+            "config.json and metrics.csv, or a pattern such as 'logs/ppo_*'."
+        )
+    return found
+
+
+def _read(path: pathlib.Path, metric: str) -> _Run | None:
+    """Returns a run; None if it has not been evaluated yet."""
+    header, *lines = csv_logger.read_rows(path / "metrics.csv") or [[]]
+    rows = [dict(zip(header, line, strict=False)) for line in lines]
+    rows = [row for row in rows if row.get(metric)]
+    if not rows:
+        return None
+    names = "environment_steps", "train_steps", "training_seconds", metric
+    try:
+        numbers = np.array([[float(row.get(x) or 0) for x in names] for row in rows])
+    except ValueError as error:
+        raise ValueError(
+            f"{path / 'metrics.csv'}: cannot be read ({error}), expected numbers in "
+            f"the columns {', '.join(names)}; restore it from a copy."
+        ) from None
+    steps, updates, seconds, scores = numbers.T
+    # A run that learns from recordings steps no environment.
+    curve = comparison.Curve(
+        str(path), steps if steps.any() else updates, seconds, scores
+    )
+    config = run_config.read(path / "config.json")
+    name = config.get("agent") or config.get("algorithm") or path.name
+    if name in registry.CLASSES:
+        config = {**registry.find(name).Settings.default_values(), **config}
+    named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.
+    settings = {k: str(x) for k, x in named.items() if k not in _ASIDE}
+    return _Run(name, config.get("env", ""), settings, curve)
+
+
+def _names(runs: Sequence[_Run]) -> list[str]:
+    """Returns the name of each run's group: its algorithm, and settings that differ.
+
+    Settings for an environment do not make groups; only those that differ between runs
+    of an algorithm on the same environment do. Of settings that differ together, such
+    as a first and a last learning rate, the one with the shortest name is enough.
+    """
+    chosen: dict[str, list[str]] = {}
+    for algorithm in {run.algorithm for run in runs}:
+        own = [run for run in runs if run.algorithm == algorithm]
+        fields = chosen[algorithm] = []
+        for field in sorted({f for run in own for f in run.settings}, key=_length):
+            if _number(own, [*fields, field]) > _number(own, fields):
+                fields.append(field)
+    return [
+        " ".join(
+            [run.algorithm]
+            + [f"{field}={run.settings.get(field)}" for field in chosen[run.algorithm]]
+        )
+        for run in runs
+    ]
+
+
+def _length(field: str) -> tuple[int, str]:
+    return len(field), field
+
+
+def _number(runs: Sequence[_Run], fields: Sequence[str]) -> int:
+    """Returns how many combinations of an environment and these settings there are."""
+    return len({(run.environment, *map(run.settings.get, fields)) for run in runs})

@@ -1,0 +1,207 @@
+"""Trains many runs of an algorithm: in one program where possible, else in processes.
+
+A run of a sweep in one program has a folder as other runs have, so that runs can be
+compared, played and evaluated alike. It has no film and no checkpoint of its own, and
+its policy is the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrl import train
+from tfrl.algorithms import registry, run_folders, worlds
+from tfrl.environments import native
+from tfrl.loggers import csv as csv_logger
+
+# Optimizers keep these in variables, unless the rates have schedules.
+_RATES = (
+    "learning_rate",
+    "final_learning_rate",
+    "actor_learning_rate",
+    "critic_learning_rate",
+)
+
+
+class Member(NamedTuple):
+    """A run of a sweep.
+
+    Attributes:
+      folder: Its folder.
+      config: Its configuration, as `registry.make_config` returns it.
+    """
+
+    folder: pathlib.Path
+    config: Mapping[str, Any]
+
+
+def why_in_processes(config: Mapping[str, Any]) -> str:
+    """Returns why runs need a process each; empty if one program can train them all.
+
+    Args:
+      config: The configuration of a run.
+    """
+    kind, name = registry.find(config["agent"]), config["env"]
+    if not kind.supports_sweep:
+        return f"the loop of {kind.title} trains one run"
+    if name not in native.names() and not native.bit_flipping.is_task(name):
+        return f"{name} is not written in TensorFlow"
+    if not config["jit_compile"]:
+        return "jit_compile is off"
+    return "they begin with another run's weights" if "initial_run" in config else ""
+
+
+def programs(members: Sequence[Member]) -> list[list[Member]]:
+    """Divides runs among programs, whose runs differ in seeds and constant rates."""
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        config = dict(member.config)
+        first = config.get("learning_rate")
+        is_constant = (
+            config.get("final_learning_rate", first) == first
+            and not config.get("anneal_learning_rate")
+            and not config.get("anneal_learning_rates")
+        )
+        free = {"seed", *(_RATES if is_constant else ())}
+        shared = {name: x for name, x in config.items() if name not in free}
+        found.setdefault(json.dumps(shared, sort_keys=True), []).append(member)
+    return list(found.values())
+
+
+def train_in_one_program(
+    members: Sequence[Member], checkpoints: pathlib.Path, overwrite: bool = False
+) -> None:
+    """Trains runs that differ in seeds and constant rates as one program.
+
+    Each gets its outputs at the end. A sweep that was killed goes on from its last
+    checkpoint, and finished runs are left as they are.
+
+    Args:
+      members: The runs, which `programs` has put together.
+      checkpoints: The folder of the checkpoints of sweeps.
+      overwrite: Whether to begin again.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C was pressed; the sweep has saved a checkpoint.
+      RunDirectoryError: A folder belongs to another run.
+      ValueError: A setting is wrong.
+    """
+    first = members[0].config
+    if not (members[0].folder / "config.json").exists():
+        _make_loop(first)  # Wrong settings show here, before a folder is made.
+    defaults = registry.find(first["agent"]).Settings.default_values()
+    missing = []
+    for folder, config in members:
+        fields = {"algorithm": config["agent"], **config}
+        place = run_folders.open_folder(folder, fields, defaults, overwrite=overwrite)
+        if place.finished_iteration() is None:
+            missing.append((place, config))
+    if not missing:
+        return
+    names = json.dumps([place.path.name for place, _ in missing])
+    own = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
+    if overwrite:
+        (own / "sweep.npz").unlink(missing_ok=True)
+    swept = {
+        name: [config[name] for _, config in missing]
+        for name in _RATES
+        if any(config.get(name) != first.get(name) for _, config in missing)
+    }
+    progress = Progress(first["num_iterations"], first["eval_interval"])
+    with train.device_scope(first["device"]):
+        result = train.sweep(
+            lambda seed, **rates: _make_loop({**first, "seed": seed, **rates}),
+            [config["seed"] for _, config in missing],
+            swept,
+            num_iterations=first["num_iterations"],
+            eval_interval=first["eval_interval"],
+            num_eval_episodes=first["num_eval_episodes"],
+            callback=progress,
+            directory=own,
+            checkpoint_interval=first["checkpoint_interval"],
+        )
+    if pace := progress.pace():
+        steps = result.environment_steps[:, -1].sum() / first["num_iterations"]
+        print(f"{steps / pace:,.0f} environment steps a second, all together.")
+    for number, (place, _) in enumerate(missing):
+        place.grow()
+        _write_metrics(result, number, place.metrics_csv, pace)
+        if np.isfinite(result.losses[number, -1]):
+            result.save_policy(number, place.policy)
+        else:
+            print(f"{place.path}: diverged, and has no policy.")
+    for place, _ in missing:
+        place.mark_finished(first["num_iterations"])
+
+
+def _make_loop(config: Mapping[str, Any]) -> Any:
+    """Makes one run's loop, as if it were trained alone."""
+    name, bins = config["env"], config.get("num_action_bins", 0)
+    environment = worlds.make_native_environment(
+        name, config["num_envs"], config["seed"], bins
+    )
+    return registry.algorithm_of(config, environment).build()
+
+
+def _write_metrics(
+    result: train.SweepResult, number: int, path: pathlib.Path, pace: float
+) -> None:
+    """Writes the curve of a run of a sweep, as a run alone does.
+
+    Its seconds are its share of the program's, spread evenly over its iterations.
+    """
+    path.unlink(missing_ok=True)
+    logger = csv_logger.CSVLogger(path, sort_columns=False)
+    for i, iteration in enumerate(result.iterations.tolist()):
+        logger.write(
+            {
+                "iteration": iteration,
+                "environment_steps": int(result.environment_steps[number, i]),
+                "training_seconds": round(iteration * pace / len(result.seeds), 3),
+                "loss": float(result.losses[number, i]),
+                "evaluation_return": float(result.returns[number, i]),
+            }
+        )
+    logger.close()
+
+
+class Progress:
+    """Prints a line for each evaluation of a sweep, and measures its pace."""
+
+    def __init__(self, num_iterations: int, eval_interval: int) -> None:
+        """Starts the clock; for the arguments see `train.sweep`."""
+        self._num_iterations, self._eval_interval = num_iterations, eval_interval
+        self._times = [(0, time.monotonic())]
+
+    def __call__(self, iteration: int, returns: np.ndarray) -> None:
+        """Prints the iteration, the time and a summary of `returns`, `[N]`."""
+        self._times.append((iteration, time.monotonic()))
+        print(
+            f"iteration {iteration:,} of {self._num_iterations:,}, "
+            f"{self._times[-1][1] - self._times[0][1]:.0f} s: {summary(returns)}",
+            flush=True,
+        )
+
+    def pace(self) -> float:
+        """Returns the seconds of an iteration of all runs.
+
+        The time before the first evaluation, with the compilation, counts only if there
+        is no other. 0 for a sweep that had come to its end before.
+        """
+        (last, end), (first, begin) = self._times[-1], self._times[:2][-1]
+        if first == last:
+            begin, first = self._times[0][1], last - self._eval_interval
+        return (end - begin) / (last - first)
+
+
+def summary(returns: np.ndarray) -> str:
+    """Returns the median and the quartiles of the runs' returns as text."""
+    low, median, high = np.quantile(returns, (0.25, 0.5, 0.75))
+    return f"median return {median:.1f} (quartiles {low:.1f} and {high:.1f})"

@@ -1,0 +1,309 @@
+"""Tuning: Optuna draws settings, and runs of an algorithm measure them.
+
+Trials that differ only in numbers that the program reads are trained together in one
+program, others in processes. The best are trained again with other seeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tfrl import train
+from tfrl.algorithms import child_runs, registry, worlds
+from tfrl.algorithms.algorithm import least_iterations
+from tfrl.algorithms.settings import COUNT, integer
+from tfrl.algorithms.tuning import processes as processes_lib
+from tfrl.algorithms.tuning import report
+from tfrl.algorithms.tuning import search as search_lib
+from tfrl.algorithms.tuning import slots as slots_lib
+from tfrl.algorithms.tuning import study as study_lib
+
+if TYPE_CHECKING:
+    import optuna
+
+    from tfrl.algorithms.algorithm import Algorithm
+
+_REPORT = str(pathlib.Path("report").with_suffix(".md"))
+_OUTPUTS = ("study.log", "best.json", _REPORT)
+
+
+@dataclasses.dataclass(frozen=True)
+class TuningResult:
+    """What tuning has found.
+
+    Attributes:
+      study: Optuna's study, with all trials.
+      row: The best settings, a row as in `presets`; best.json in the folder.
+      settings: The best settings.
+      values: The values among them that were searched, by field.
+      returns: The mean return of the last evaluation of each of the best trials'
+        settings, by the number of the trial and then by the seed.
+    """
+
+    study: optuna.Study
+    row: dict[str, Any]
+    settings: Any
+    values: dict[str, Any]
+    returns: dict[int, dict[int, float]]
+
+
+def tune(
+    algorithm: str | type[Algorithm],
+    environment: Any = None,
+    *,
+    trials: int = 64,
+    num_environment_steps: int | None = None,
+    search: search_lib.Given = None,
+    study: optuna.Study | None = None,
+    storage: Any = None,
+    sampler: Any = None,
+    pruner: Any = None,
+    num_evaluations: int = 10,
+    best: int = 3,
+    seeds: int = 5,
+    slots: int = 32,
+    processes: int | None = None,
+    logdir: str | pathlib.Path | None = None,
+    overwrite: bool = False,
+    environment_name: str = "",
+    preset: str = "",
+    settings: Any = None,
+    progress: bool = True,
+    **values: Any,
+) -> TuningResult:
+    """Searches the settings of an algorithm for an environment; needs `tfrl[tune]`.
+
+    ```python
+    found = tfrl.tune(
+        tfrl.DQN, "CartPole-v1", trials=32, num_environment_steps=20_000,
+        search={"learning_rate": "1e-4..1e-2:log", "gamma": None}, logdir="tuned",
+    )
+    dqn = tfrl.DQN("CartPole-v1", settings=found.settings).learn()
+    ```
+
+    Each trial is a run whose policy is evaluated at even intervals. Optuna's pruner
+    ends trials that are worse than others at the same evaluation. The value of a trial
+    is its last evaluation's mean return. Called again with the same `logdir`, it goes
+    on with the same trials, also after its process was killed.
+
+    Args:
+      algorithm: The class, such as `tfrl.SAC`, or its name.
+      environment: The name of an environment, or the `environments.native.Dynamics`
+        of your own, whose trials must be one program. None for the algorithm's usual
+        one.
+      trials: The number of trials.
+      num_environment_steps: The steps of a run, rounded up so that all evaluations are
+        as far apart; None for the length that the settings give.
+      search: Which fields to search, and where; see `search.fields`.
+      study: Optuna's study that gets the trials; None for one in `storage`.
+      storage: Optuna's storage, or its URL; None for study.log in `logdir`.
+      sampler: Optuna's sampler, or the name of its class; None for "TPESampler". A
+        sampler that is given by its name draws the same trials after a kill.
+      pruner: Optuna's pruner, or the name of its class; None for its `MedianPruner`,
+        which ends no trial in the first third of its evaluations.
+      num_evaluations: The number of evaluations of a run.
+      best: The number of the best trials to train again with other seeds; with 0 the
+        trial with the largest value is the best.
+      seeds: The number of these seeds.
+      slots: The largest number of runs in one program.
+      processes: The largest number of processes at a time, if runs are in processes;
+        None for as many as there are processors.
+      logdir: The folder of all outputs; None keeps none.
+      overwrite: Whether to remove the outputs of an earlier tuning first.
+      environment_name: The environment's name, if `environment` is not a name.
+      preset: See `Algorithm`.
+      settings: All settings that are not searched; None for the usual ones of the
+        environment, with `values` in their places.
+      progress: Whether to print a line for each trial.
+      **values: Settings, see `Algorithm`.
+
+    Raises:
+      ImportError: Optuna is not installed.
+      ValueError: A setting, a range or a number is wrong.
+      RunDirectoryError: The folder belongs to another tuning.
+      RuntimeError: No trial has come to its end.
+      TypeError: Processes cannot make the environment.
+      KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
+    """
+    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    if environment is None:
+        environment = kind.environment_name
+    name = environment if isinstance(environment, str) else environment_name
+    if settings is None:
+        probe = worlds.Probe(environment)
+        settings = kind._settings_for(probe, name, preset, values)
+        environment = probe.environment
+    growing = {"trials": trials, "best": best, "seeds": seeds}
+    numbers = {"trials": trials, "num_evaluations": num_evaluations, "slots": slots}
+    for each, number in {**numbers, "seeds": seeds}.items():
+        COUNT(each, number, remedy="raise it")
+    integer(0)("best", best, remedy="raise it")
+    plan = Plan(kind, name, settings, num_environment_steps, num_evaluations, search)
+    with contextlib.ExitStack() as stack:
+        if logdir is None:
+            logdir = stack.enter_context(tempfile.TemporaryDirectory())
+            storage = storage or study_lib.import_optuna().storages.InMemoryStorage()
+        directory = train.RunDirectory(
+            logdir,
+            {**plan.fields(), **growing},
+            overwrite,
+            may_grow=[*growing],
+            further_outputs=_OUTPUTS,
+        )
+        directory.lock()
+        stack.callback(directory.unlock)
+        directory.grow()
+        folder = directory.path
+        opened = None
+        if study is None:
+            study, opened = study_lib.open_study(
+                folder, storage, pruner, num_evaluations
+            )
+            sampler = sampler or "TPESampler"
+        say = _say if progress else lambda _: None
+        studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
+        why = slots_lib.obstacle(kind, settings, environment, plan.searched)
+        if why is None:
+            number = min(slots, trials)
+            runner: Any = slots_lib.Slots(plan, environment, number)
+            how = "in one program, compiled once"
+        else:
+            number = processes or child_runs.num_processors()
+            runner = processes_lib.Processes(plan, environment, folder / "runs", number)
+            how = f"in processes, since {why}"
+        length = plan.settings_of({}).num_iterations
+        say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
+        studied.search(runner.run, trials)
+        returns = studied.repeat(runner.run, best, seeds)
+        result = plan.result(study, returns)
+        for path, text in (
+            ("best.json", json.dumps(result.row, indent=2) + "\n"),
+            (_REPORT, report.text(study, result.row, plan.searched, returns)),
+        ):
+            (folder / path).write_text(text, encoding="utf-8")
+    return result
+
+
+class Plan:
+    """What all runs of a tuning have in common, and what each has of its own.
+
+    Attributes:
+      kind: The algorithm's class.
+      name: The environment's name.
+      seed: The seed of the trials.
+      num_evaluations: The number of evaluations of a run.
+      searched: The range of each field.
+    """
+
+    def __init__(
+        self,
+        kind: type[Algorithm],
+        environment_name: str,
+        settings: Any,
+        num_environment_steps: int | None,
+        num_evaluations: int,
+        search: search_lib.Given,
+    ) -> None:
+        """Checks the arguments, which are those of `tune`; imports no TensorFlow."""
+        fields = kind.Settings.texts()
+        if kind.is_offline:
+            raise ValueError(
+                f"algorithm: got {kind.name!r}, which learns from recorded data, "
+                "expected one that learns in an environment; write a loop over trials "
+                "of Optuna."
+            )
+        if num_environment_steps is not None:
+            COUNT("num_environment_steps", num_environment_steps, remedy="raise it")
+            if not {"collect_steps_per_iteration", "sequence_length"} & {*fields}:
+                raise ValueError(
+                    f"num_environment_steps: got {num_environment_steps}, but an "
+                    f"iteration of {kind.title} has no fixed number of steps; set "
+                    "num_iterations."
+                )
+        self.kind, self.name, self._settings = kind, environment_name, settings
+        self._steps, self.num_evaluations = num_environment_steps, num_evaluations
+        self.seed = settings.seed
+        self.searched = search_lib.fields(kind.Settings, search)
+
+    def fields(self) -> dict[str, Any]:
+        """Returns what must be the same to go on with a tuning, valid in JSON."""
+        return {
+            "algorithm": "tune",
+            "agent": self.kind.name,
+            "env": self.name,
+            **self._settings.to_dict(),
+            "num_environment_steps": self._steps,
+            "num_evaluations": self.num_evaluations,
+            "search": {k: search_lib.text(v) for k, v in self.searched.items()},
+        }
+
+    def settings_of(self, values: Mapping[str, Any], seed: int = 0) -> Any:
+        """Returns the settings of a run.
+
+        Args:
+          values: The values of the fields that are searched.
+          seed: The seed.
+
+        Raises:
+          ValueError: The values do not go together.
+        """
+        s = dataclasses.replace(self._settings, **values, seed=seed)
+        iterations = s.num_iterations
+        if self._steps is not None:
+            iterations = least_iterations(s.to_dict(), self._steps)
+        interval = -(-iterations // self.num_evaluations)
+        return dataclasses.replace(
+            s,
+            num_iterations=interval * self.num_evaluations,
+            eval_interval=interval,
+            log_interval=interval,
+        )
+
+    def row(self, settings: Mapping[str, Any], source: str) -> dict[str, Any]:
+        """Returns settings as a row of `presets`, with their source."""
+        return {
+            "name": f"{self.kind.name}_{self.name}_tuned",
+            "algorithm": self.kind.name,
+            "environment": self.name,
+            "source": source,
+            "settings": settings,
+        }
+
+    def result(
+        self, study: optuna.Study, returns: dict[int, dict[int, float]]
+    ) -> TuningResult:
+        """Returns the settings whose mean return over the other seeds is largest."""
+
+        def mean(number: int) -> float:
+            return statistics.mean(returns[number].values())
+
+        # A mean that is no number is the least.
+        number = max(
+            returns,
+            key=lambda n: (mean(n) == mean(n), mean(n)),
+            default=study.best_trial.number,
+        )
+        values = search_lib.values(self.searched, study.trials[number].params)
+        iterations = self.settings_of(values).num_iterations
+        settings = dataclasses.replace(
+            self._settings, **values, num_iterations=iterations
+        )
+        source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
+        if returns:
+            source += f"{mean(number):.1f} over {len(returns[number])} seeds"
+        else:
+            source += f"{study.best_value:.1f}"
+        changed = {k: v for k, v in settings.changed().items() if k != "seed"}
+        return TuningResult(study, self.row(changed, source), settings, values, returns)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,134 @@
+"""The errors and warnings of the commands, in words for their users."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from absl import flags
+
+import tfrl
+
+# The flags whose values come to the loops and environments by another name.
+_ORIGINS = {
+    "environment_name": "--env",
+    "max_length": "--config.replay_capacity",
+    "num_frames": "--config.frame_stack",
+    "max_sequence_length": "--config.replay_capacity",
+}
+
+
+def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
+    """Prints an error and a hint, and exits with status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    print(f"({hint})", file=sys.stderr)
+    sys.exit(2)
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Writes a warning as a line, without the place in the code that gives it."""
+    # Not at the top: --help does not wait for tqdm.
+    import tqdm
+
+    # Gymnasium colours its warnings.
+    text = re.sub(r"\033\[[\d;]*m", "", str(message)).removeprefix("WARN: ")
+    # tqdm writes above its bars.
+    tqdm.tqdm.write(f"warning: {' '.join(text.split())}", file=sys.stderr)
+
+
+def describe(error: Exception) -> str:
+    """Returns the part of an error's message that is about the settings.
+
+    TensorFlow's dump is left out. The text names the flags that misnamed arguments come
+    from. For a lack of memory it names the settings to lower.
+    """
+    text = str(error)
+    # TensorFlow's own error is known by its name, since the script may not need it.
+    if isinstance(error, MemoryError) or type(error).__name__ == (
+        "ResourceExhaustedError"
+    ):
+        lines = text.splitlines() or [type(error).__name__]
+        reason = next((line for line in lines if "llocat" in line), lines[0])
+        return (
+            "memory: the run needs more than there is; lower a setting that it grows "
+            "with, such as num_envs, batch_size, replay_capacity, fc_layer_params or "
+            f"num_episodes ({reason})."
+        )
+    # The error of a Python function in a graph is at the end of the dump.
+    raised = re.findall(r"^\w+Error: (.+)$", text, re.MULTILINE)
+    if text.startswith("Graph execution error") and raised:
+        text = raised[-1]
+    origins = [
+        f"Here {argument} comes from {flag}."
+        for argument, flag in _ORIGINS.items()
+        if re.search(rf"\b{argument}\b", text)
+    ]
+    return " ".join([text, *origins])
+
+
+def text_of_wrong_value(told: str) -> str:
+    """Returns the error of a flag's value in the words of the other messages.
+
+    Args:
+      told: The library's message, `flag --NAME=VALUE: ...`.
+    """
+    found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
+    if found is None or found[1] not in flags.FLAGS:
+        return told
+    name, value = found.groups()
+    flag = flags.FLAGS[name]
+    words = getattr(flag.parser, "enum_values", None)
+    expected = "true or false" if flag.boolean else flag.parser.syntactic_help
+    expected = f"one of {', '.join(words)}" if words else expected
+    return f"--{name}: expected {expected}, got {value!r}; write --{name}=VALUE."
+
+
+def is_of_users_code(error: Exception) -> bool:
+    """Whether an environment or a callback of the user raised an error in a run."""
+    if not getattr(error, "__notes__", ()):
+        return False
+    *_, innermost = traceback.walk_tb(error.__traceback__)
+    module = innermost[0].f_globals.get("__name__", "")
+    return module.partition(".")[0] not in ("tfrl", "examples", "tensorflow", "keras")
+
+
+def is_for_the_user(error: Exception) -> bool:
+    """Whether the message of an error says what a user of the script should change."""
+    if isinstance(
+        error,
+        (
+            ArithmeticError,
+            ImportError,
+            LookupError,
+            MemoryError,
+            OSError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ),
+    ):
+        return True
+    import gymnasium
+    import tensorflow as tf
+
+    from tfrl.savers import whole_checkpoints
+
+    return isinstance(
+        error,
+        (
+            whole_checkpoints.CheckpointError,
+            gymnasium.error.Error,
+            tfrl.replay_service.ReverbError,
+            tf.errors.InvalidArgumentError,
+            tf.errors.ResourceExhaustedError,
+        ),
+    )
+
+
+def is_about_config(error: BaseException) -> bool:
+    """Whether the library of configurations raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return "ml_collections" in pathlib.Path(frames[-1].filename).parts

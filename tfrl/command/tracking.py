@@ -1,0 +1,98 @@
+"""`--track`: logs a run to Weights & Biases or MLflow, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import Any
+
+from absl import flags
+
+from tfrl import loggers, train
+from tfrl.environments import extras
+from tfrl.train.runs import run_config, run_directory
+
+_KINDS = ("wandb", "mlflow")
+
+
+def define_flag() -> None:
+    """Defines `--track`."""
+    flags.DEFINE_enum(
+        "track",
+        None,
+        _KINDS,
+        "Log to Weights & Biases or MLflow, too; needs its extra.",
+    )
+
+
+def check() -> None:
+    """Checks that the package of `--track` is installed.
+
+    Raises:
+      ImportError: It is not.
+    """
+    kind = flags.FLAGS.track
+    if kind is not None and not extras.is_installed(kind):
+        raise ImportError(
+            f"track: got {kind!r}, whose package is not installed; install it with: "
+            f"pip install 'tfrl[{kind}]'"
+        )
+
+
+def refuse() -> None:
+    """Raises a ValueError if a run of actors and a learner is to be tracked."""
+    if flags.FLAGS.track is not None:
+        raise ValueError(
+            f"track: got {flags.FLAGS.track!r}, but a run of actors and a learner logs "
+            "to its folder alone; leave it out, or train in one process without actors."
+        )
+
+
+def make_loggers(directory: train.RunDirectory) -> list[loggers.Logger]:
+    """Returns the loggers of the run in a folder: one, or none without `--track`.
+
+    A run that is resumed goes on in the same run of Weights & Biases or MLflow, whose
+    identifier is in the folder.
+
+    Args:
+      directory: The folder of the run.
+    """
+    kind = flags.FLAGS.track
+    if kind is None:
+        return []
+    path = directory.path / run_directory.TRACKING
+    known = json.loads(path.read_text()) if path.exists() else {}
+    settings = run_config.flatten(directory.config)
+    make = _wandb if kind == "wandb" else _mlflow
+    logger, run_id = make(known.get(kind), directory.path.name, settings)
+    path.write_text(json.dumps({**known, kind: run_id}) + "\n")
+    return [logger]
+
+
+def _wandb(
+    run_id: str | None, name: str, settings: dict[str, Any]
+) -> tuple[loggers.Logger, str]:
+    run_id = run_id or uuid.uuid4().hex
+    logger = loggers.WandbLogger(
+        steps_key="iteration",
+        project=os.environ.get("WANDB_PROJECT", "tfrl"),
+        name=name,
+        config=settings,
+        id=run_id,
+        resume="allow",
+    )
+    return logger, run_id
+
+
+def _mlflow(
+    run_id: str | None, name: str, settings: dict[str, Any]
+) -> tuple[loggers.Logger, str]:
+    logger = loggers.MLflowLogger(
+        steps_key="iteration",
+        run_id=run_id,
+        experiment=os.environ.get("MLFLOW_EXPERIMENT_NAME", "tfrl"),
+        name=name,
+        params=settings,
+    )
+    return logger, logger.run_id

@@ -1,0 +1,8 @@
+"""Reports of runs, and findings about what keeps them from learning.
+
+>>> from tfrl.reports import evidence, health
+>>> rows = [{"iteration": i, "dormant_units": 0.9} for i in range(8)]
+>>> (finding,) = health.check(evidence.Evidence(rows, {}))
+>>> finding.rule, finding.value
+('units', 0.9)
+"""

@@ -1,0 +1,41 @@
+"""The versions of the packages that a run's numbers depend on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+
+_PACKAGES = ("tfrl", "tensorflow", "keras", "tfp-nightly", "tensorflow-probability")
+_MORE = ("numpy", "gymnasium")
+
+
+def found() -> dict[str, str]:
+    """Returns versions by name: packages, Python, the processor, the commit.
+
+    The commit is the one of the folder that the program runs in, if it is a checkout.
+    """
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, *_MORE):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    versions["processor"] = platform.machine()
+    commit = _commit()
+    return versions | ({"commit": commit} if commit else {})
+
+
+def _commit() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    command = [git, "rev-parse", "--short", "HEAD"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=2, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()

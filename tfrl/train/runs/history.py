@@ -1,0 +1,88 @@
+"""The rows of everything that a run has measured, in a file of JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+import numpy as np
+
+
+class History:
+    """Rows by time, each a dict with the `iteration` and all that was measured there.
+
+    Attributes:
+      rows: The rows.
+    """
+
+    def __init__(self, path: pathlib.Path | None = None) -> None:
+        """Reads the rows of an earlier run.
+
+        Args:
+          path: The file, to which `add` appends in the context of `opened`; None keeps
+            the rows in memory alone.
+        """
+        self._path = path
+        self._file: TextIO | None = None
+        self.rows = [] if path is None else read(path)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Opens the file in this context."""
+        if self._path is None:
+            yield
+            return
+        with self._path.open("a") as self._file:
+            yield
+        self._file = None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Adds a row; numbers that are not finite become text."""
+        plain = {name: _plain(value) for name, value in row.items()}
+        self.rows.append(plain)
+        if self._file is not None:
+            self._file.write(json.dumps(plain) + "\n")
+            self._file.flush()
+
+    def forget_after(self, iteration: int) -> None:
+        """Drops the rows after an iteration, which will be measured again."""
+        kept = [row for row in self.rows if row["iteration"] <= iteration]
+        if len(kept) < len(self.rows) and self._path is not None:
+            text = "".join(json.dumps(row) + "\n" for row in kept)
+            temporary = self._path.with_suffix(".tmp")
+            temporary.write_text(text)
+            temporary.replace(self._path)
+        self.rows[:] = kept
+
+
+def read(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Returns the rows of a file; none if there is no file.
+
+    A line that a killed run has left unfinished is skipped.
+    """
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("iteration"), int):
+            rows.append(row)
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value for JSON, with numbers of Python."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

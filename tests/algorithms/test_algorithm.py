@@ -127,6 +127,7 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     assert_same(loaded, longer)
 
 
+@pytest.mark.slow
 def test_a_program_that_was_stopped_stays_stopped_until_it_goes_on(tmp_path, capsys):
     class StopAt(train.Callback):
         def __init__(self, iteration):
@@ -171,6 +172,7 @@ def assert_same_policy(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_run_begins_with_the_weights_of_another_and_begins_again(ppo, tmp_path):
     ppo.save(tmp_path / "first")
 

@@ -92,6 +92,7 @@ def train(tmp_path, *arguments):
     return process, [json.loads(line) for line in said.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_the_run_of_weights_and_biases(tmp_path):
     (tmp_path / "wandb.py").write_text(WANDB)
     arguments = (f"--logdir={tmp_path / 'run'}", "--track=wandb")
@@ -111,6 +112,7 @@ def test_a_run_goes_on_in_the_run_of_weights_and_biases(tmp_path):
     assert third[0][2]["id"] != run_id
 
 
+@pytest.mark.slow
 def test_a_run_is_one_of_mlflows(tmp_path):
     (tmp_path / "mlflow.py").write_text(MLFLOW)
     arguments = (f"--logdir={tmp_path / 'run'}", "--track=mlflow")

@@ -1,4 +1,4 @@
-"""Checks the rules of `tfrl.reports.health` on runs that are broken, and healthy.
+"""Checks the rules of `tfrl.reports.health` on broken runs and on healthy ones.
 
     python -m benchmarks.health              # train what is missing, then the table
     python -m benchmarks.health --only=dqn   # the cases whose name has this text

@@ -134,7 +134,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         return self._part("actor", loss, [self._actor_network], optimizer, **kwargs)
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error`, and the scalars of `_measure_losses`.
+        """Returns numbers of the critics and the policy, and of `_measure_losses`.
 
         `q_value` is the mean of `_q_values`, `td_error` the mean size of the TD errors,
         and `explained_variance` the share of the targets' variance that the values

@@ -55,7 +55,7 @@ class Units:
                 layer.activation = activation
 
     def dormant(self) -> dict[str, tf.Tensor]:
-        """Returns the share of dormant units, and the largest share of a layer's.
+        """Returns the share of dormant units, and the largest share in one layer.
 
         Returns:
           `dormant_units` and `dormant_layer`, scalars; nothing if no units were
@@ -169,8 +169,3 @@ def _share_at_bound(action: tf.Tensor, spec: Any, counts: tf.Tensor) -> tf.Tenso
         for is_near in (action <= low + near, action >= high - near)
     ]
     return tf.reduce_max(tf.stack(each))
-
-
-def norm(variables: Sequence[Any]) -> tf.Tensor:
-    """Returns the norm of all numbers of some variables together, a scalar."""
-    return tf.linalg.global_norm([tf.cast(v, tf.float32) for v in variables])

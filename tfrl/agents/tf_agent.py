@@ -274,9 +274,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           Scalars: `learning_rate` and `gradient_norm`, before clipping, also
           `<label>_learning_rate` and `<label>_gradient_norm` for each part but the
           critics if there are several parts; `dormant_units`, the share of hidden units
-          that hardly ever differ from 0, and `dormant_layer`, the largest share of a
-          layer's; the numbers of `measures.of_experience`; and
-          numbers of the algorithm.
+          that hardly ever differ from 0, and `dormant_layer`, the largest such share in
+          one layer; the numbers of `measures.of_experience`; and numbers of the
+          algorithm.
         """
         numbers = {}
         for part in self._parts:

@@ -28,7 +28,7 @@ from tfrl.algorithms import (
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import quiet
-from tfrl.train.runs import history, run_length
+from tfrl.train.runs import run_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -512,7 +512,7 @@ class Algorithm:
         """Returns what the run has measured so far, for `health` and reports."""
         rows = self.rows
         if self.logdir is not None:
-            rows = history.read(self.logdir / "diagnostics.jsonl")
+            rows = evidence_lib.read_rows(self.logdir / "diagnostics.jsonl")
         length = self.reached or run_length.RunLength(self.num_iterations, None)
         return evidence_lib.Evidence(rows, learning.config_of(self, length))
 

@@ -113,7 +113,7 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
         str(path), steps if steps.any() else updates, seconds, scores
     )
     config = run_config.read(path / "config.json")
-    name = config.get("agent") or config.get("algorithm") or path.name
+    name = registry.name_of(config) or path.name
     if name in registry.CLASSES:
         config = {**registry.find(name).Settings.default_values(), **config}
     named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.

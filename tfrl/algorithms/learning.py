@@ -17,6 +17,7 @@ import tree
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
+from tfrl.reports import evidence
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
@@ -313,7 +314,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
-    algorithm.rows = history.read(path / "diagnostics.jsonl")
+    algorithm.rows = evidence.read_rows(path / "diagnostics.jsonl")
     # The weights are in the checkpoint; that run may be gone.
     algorithm.initial_run = config.get("initial_run")
     return algorithm

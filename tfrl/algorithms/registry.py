@@ -59,6 +59,11 @@ def find(name: str) -> type[Algorithm]:
     return found
 
 
+def name_of(config: Mapping[str, Any]) -> str:
+    """Returns the name of a configuration's algorithm; empty if it has none."""
+    return config.get("agent") or config.get("algorithm") or ""
+
+
 def find_preset(
     algorithm: type[Algorithm],
     environment: str,
@@ -146,7 +151,7 @@ def algorithm_of(
     Raises:
       ValueError: There is no such algorithm, or no environment.
     """
-    kind = find(config.get("agent", config.get("algorithm", "")))
+    kind = find(name_of(config))
     name = config.get("env", "")
     if environment is None and not name:
         raise ValueError(

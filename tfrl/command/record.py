@@ -77,7 +77,7 @@ def copy_replay(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
             "one environment, as train_sac makes it with --config.num_envs=1."
         )
-    kind = registry.find(settings.get("agent", settings["algorithm"]))
+    kind = registry.find(registry.name_of(settings))
     s = kind.Settings.of(settings)
     spec = recordings.frame_spec(environment)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(

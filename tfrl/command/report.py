@@ -45,7 +45,7 @@ def main() -> None:
 
 def _defaults(run: evidence.Evidence) -> dict[str, object]:
     """Returns the defaults of the settings of a run's algorithm."""
-    name = run.settings.get("agent", run.settings.get("algorithm", ""))
+    name = registry.name_of(run.settings)
     if name not in registry.CLASSES:
         return {}
     defaults: dict[str, object] = registry.find(name).Settings.default_values()

@@ -44,7 +44,7 @@ class Evidence:
                     "that has begun to train."
                 )
         config = json.loads((path / "config.json").read_text())
-        return cls(_rows(path / "diagnostics.jsonl"), config)
+        return cls(read_rows(path / "diagnostics.jsonl"), config)
 
     def column(self, name: str, against: str = "iteration") -> np.ndarray:
         """Returns the pairs of `against` and a number, where both were measured.
@@ -101,13 +101,21 @@ def late_half(values: np.ndarray) -> np.ndarray:
     return values[len(values) // 2 :]
 
 
-def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
+def read_rows(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Returns the rows in a file of JSON lines; none if there is no file.
+
+    A line that a killed run has left unfinished is skipped.
+    """
+    if not path.exists():
+        return []
     rows = []
     for line in path.read_text().splitlines():
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:  # The last line of a run that was killed.
+            row = json.loads(line)
+        except json.JSONDecodeError:
             continue
+        if isinstance(row, dict) and isinstance(row.get("iteration"), int):
+            rows.append(row)
     return rows
 
 

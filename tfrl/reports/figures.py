@@ -192,21 +192,17 @@ def _draw_line(
         marker="o" if len(pairs) == 1 else None,
     )
     if name == "evaluation_return":
-        low, high = _interval(run)
-        axes.fill_between(pairs[:, 0], low, high, color=line.get_color(), alpha=0.2)
+        half = _half_interval(run, horizontal)
+        if len(half) == len(pairs):
+            x, mean = pairs.T
+            axes.fill_between(
+                x, mean - half, mean + half, color=line.get_color(), alpha=0.2
+            )
     return True
 
 
-def _interval(run: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the 95 % intervals of the mean returns, each `[N]`."""
-    rows = [row for row in run.rows if "evaluation_return" in row]
-    means = np.array([row["evaluation_return"] for row in rows])
-    half = np.array(
-        [
-            1.96
-            * np.std(row.get("evaluation_returns", [0.0]), ddof=0)
-            / max(len(row.get("evaluation_returns", [0.0])) - 1, 1) ** 0.5
-            for row in rows
-        ]
-    )
-    return means - half, means + half
+def _half_interval(run: Evidence, horizontal: str) -> np.ndarray:
+    """Returns half the width of the 95 % interval of each mean return, `[N]`."""
+    counts = [len(row.get("evaluation_returns", ())) for row in run.rows]
+    deviation = run.column("evaluation_return_std", horizontal)[:, 1]
+    return 1.96 * deviation / max(max(counts, default=0) - 1, 1) ** 0.5

@@ -107,11 +107,11 @@ def _title(runs: Sequence[tuple[str, Evidence]]) -> str:
 def _facts(label: str, run: Evidence, is_one_of_several: bool) -> str:
     last = run.rows[-1] if run.rows else {}
     returns = run.values("evaluation_return")
+    # The untrained policy counts only if there is no other.
+    trained = returns[1:] if len(returns) > 1 else returns
     facts = {
         "last return": f"{returns[-1]:.5g}" if len(returns) else "not evaluated",
-        "best return": f"{returns[max(len(returns) > 1, 0) :].max():.5g}"
-        if len(returns)
-        else "",
+        "best return": f"{trained.max():.5g}" if len(trained) else "",
         "environment steps": f"{last.get('environment_steps', 0):,}",
         "updates": f"{last.get('train_steps', 0):,}",
         "done": f"{run.done():.0%}",

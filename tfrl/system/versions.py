@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 import shutil
 import subprocess
 
-_PACKAGES = ("tfrl", "tensorflow", "keras", "tfp-nightly", "tensorflow-probability")
-_MORE = ("numpy", "gymnasium")
+_PACKAGES = (
+    "tfrl",
+    "tensorflow",
+    "keras",
+    "tensorflow-probability",
+    "numpy",
+    "gymnasium",
+)
 
 
+@functools.cache
 def found() -> dict[str, str]:
     """Returns versions by name: packages, Python, the processor, the commit.
 
     The commit is the one of the folder that the program runs in, if it is a checkout.
     """
     versions = {"python": platform.python_version()}
-    for name in (*_PACKAGES, *_MORE):
+    for name in _PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -604,10 +604,11 @@ class DqnAgent(tf_agent.TFAgent):
         q_values = self._values_of(predictions)
         if q_values.shape.rank == valid.shape.rank:
             numbers["q_value"] = losses.masked_mean(q_values, valid)
-        if q_values is predictions and numbers.keys() >= {"q_value"}:
-            numbers["explained_variance"] = losses.explained_variance(
-                q_values, q_values + td_error, valid
-            )
+            # Errors of other predictions are in other units than the values.
+            if q_values is predictions:
+                numbers["explained_variance"] = losses.explained_variance(
+                    q_values, q_values + td_error, valid
+                )
         return numbers
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:

@@ -270,10 +270,7 @@ class OnPolicyAgent(RolloutAgent):
         return numbers
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
-        values, _ = self._networks.policy.apply_value_network(
-            time_step.observation, time_step.step_type, (), training=False
-        )
-        return values
+        return self._networks.values(time_step)
 
     def discount_factor(self) -> Any:
         """Returns gamma; see `TFAgent.discount_factor`."""

@@ -243,11 +243,11 @@ class PqnAgent(on_policy_agent.RolloutAgent):
 
     def _q_values(
         self,
-        frames: trajectory.Trajectory,
+        frames: trajectory.Trajectory | ts.TimeStep,
         policy_state: Any,
         training: bool = False,
     ) -> tf.Tensor:
-        """Returns the values of all actions, float32 `[B, T, n]`.
+        """Returns the values of all actions, float32 `[B, n]` or `[B, T, n]`.
 
         The values of invalid actions are the lowest number of the dtype.
         """
@@ -283,10 +283,4 @@ class PqnAgent(on_policy_agent.RolloutAgent):
         }
 
     def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
-        observation, mask = time_step.observation, None
-        if self._splitter is not None:
-            observation, mask = self._splitter(observation)
-        q_values, _ = self._q_network(observation, step_type=time_step.step_type)
-        if mask is not None:
-            q_values = policy_utils.mask_values(q_values, mask)
-        return tf.reduce_max(q_values, axis=-1)
+        return tf.reduce_max(self._q_values(time_step, ()), axis=-1)

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from tfrl.reports import evidence
+
 
 class History:
     """Rows by time, each a dict with the `iteration` and all that was measured there.
@@ -28,7 +30,7 @@ class History:
         """
         self._path = path
         self._file: TextIO | None = None
-        self.rows = [] if path is None else read(path)
+        self.rows = [] if path is None else evidence.read_rows(path)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -57,24 +59,6 @@ class History:
             temporary.write_text(text)
             temporary.replace(self._path)
         self.rows[:] = kept
-
-
-def read(path: pathlib.Path) -> list[dict[str, Any]]:
-    """Returns the rows of a file; none if there is no file.
-
-    A line that a killed run has left unfinished is skipped.
-    """
-    if not path.exists():
-        return []
-    rows = []
-    for line in path.read_text().splitlines():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("iteration"), int):
-            rows.append(row)
-    return rows
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
-from tfrl.algorithms import child_runs, registry, worlds
+from tfrl.algorithms import child_runs, one_program, registry, worlds
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT, integer
 from tfrl.algorithms.tuning import processes as processes_lib
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from tfrl.algorithms.algorithm import Algorithm
 
-_REPORT = str(pathlib.Path("report").with_suffix(".md"))
-_OUTPUTS = ("study.log", "best.json", _REPORT)
+_OUTPUTS = ("study.log", "best.json", "report.md")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,8 +169,8 @@ def tune(
             sampler = sampler or "TPESampler"
         say = _say if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
-        why = slots_lib.obstacle(kind, settings, environment, plan.searched)
-        if why is None:
+        why = one_program.obstacle(kind, settings, environment, plan.searched)
+        if not why:
             number = min(slots, trials)
             runner: Any = slots_lib.Slots(plan, environment, number)
             how = "in one program, compiled once"
@@ -186,7 +185,7 @@ def tune(
         result = plan.result(study, returns)
         for path, text in (
             ("best.json", json.dumps(result.row, indent=2) + "\n"),
-            (_REPORT, report.text(study, result.row, plan.searched, returns)),
+            ("report.md", report.text(study, result.row, plan.searched, returns)),
         ):
             (folder / path).write_text(text, encoding="utf-8")
     return result

@@ -7,8 +7,8 @@ import pytest
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.algorithms.tuning import plan as plan_lib
 from tfrl.algorithms.tuning import slots as slots_lib
-from tfrl.algorithms.tuning import tune
 from tfrl.environments import native
 from tfrl.utils import variables
 
@@ -59,7 +59,7 @@ def dynamics_of(name):
 
 def slots_of(name, number=1, **values):
     settings = settings_of(name, **values)
-    plan = tune.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
+    plan = plan_lib.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
     return slots_lib.Slots(plan, dynamics_of(name), number)
 
 
@@ -108,8 +108,7 @@ def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     slots = slots_of("dqn", 3, jit_compile=True, n_step_update=1, **quick)
     gammas = [0.5, 0.6, 0.7, 0.8, 0.5]
     runs = [
-        slots_lib.TunedRun(str(i), 3, {"gamma": gamma})
-        for i, gamma in enumerate(gammas)
+        plan_lib.TunedRun(str(i), 3, {"gamma": gamma}) for i, gamma in enumerate(gammas)
     ]
     waiting = iter(runs)
 

@@ -6,8 +6,8 @@ once and keeps its size; each run has counters, schedules and random numbers of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,36 +15,13 @@ from tfrl import train
 from tfrl.algorithms import one_program
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.tuning import tune
-
-
-class TunedRun(NamedTuple):
-    """A run of tuning.
-
-    Attributes:
-      name: The name of its folder.
-      seed: Its seed.
-      values: The values of the fields that tuning searches, by name.
-      trial: Optuna's trial; None for a run with the values of an earlier trial.
-    """
-
-    name: str
-    seed: int
-    values: Mapping[str, Any]
-    trial: Any = None
-
-
-# Returns the next run; None if there is none.
-NextRun = Callable[[], TunedRun | None]
-# Takes a run, the number of its evaluation from 1 on, and the mean return, not finite
-# for a run that diverged, or None for one that failed. Returns whether the run goes on.
-Report = Callable[[TunedRun, int, float | None], bool]
+    from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
 
 
 class Slots:
     """The slots of one program."""
 
-    def __init__(self, plan: tune.Plan, environment: Any, number: int) -> None:
+    def __init__(self, plan: Plan, environment: Any, number: int) -> None:
         """Keeps what makes the runs; the first runs make the program.
 
         Args:

@@ -23,7 +23,7 @@ PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 # The pages that a newcomer reads first, beside README; the programs of the others are
 # slow.
-FIRST_PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("runs", "algorithms")]
+FIRST_PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("runs", "classes")]
 LONG = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # What the programs of a page reach. On CartPole an untrained agent gets 10 to 25.
 LEARNED = {
@@ -33,7 +33,7 @@ LEARNED = {
         "info.average_return": 80,
         "normalized_info.average_return": 80,
     },
-    "algorithms": {"result.mean": 400},
+    "classes": {"result.mean": 400},
     "callbacks": {"best": 80, "memory.data[-1]['evaluation_return']": 80},
     "evaluation": {"results['AverageReturn']": 80},
     # Untrained, it gets about -1,300; five seeds, with the noise, got -290 to -170.

@@ -2,7 +2,7 @@
 
     python docs/algorithm_pages.py
 
-A page names what it wants between two comments, whose lines this command writes:
+The first of two comments on a page says which lines belong between them:
 
     <!-- code: begin losses/td.py:td_target -->
     <!-- code: end -->
@@ -99,9 +99,7 @@ def _settings(arguments: str) -> Iterator[str]:
     texts = {
         name: text for kind in kinds for name, text in kind.Settings.texts().items()
     }
-    yield _row(
-        "setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "what it does"
-    )
+    yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
     yield "|---" * (len(kinds) + 2) + "|"
     for name, text in texts.items():
         values = [_shown(column.get(name)) for column in columns]
@@ -114,7 +112,7 @@ def _common(_: str) -> Iterator[str]:
     """Yields the table of the settings that all algorithms have."""
     from tfrl.algorithms import settings
 
-    yield from (_row("setting", "default", "what it does"), "|---|---|---|")
+    yield from (_row("setting", "default", "meaning"), "|---|---|---|")
     for name, value in settings.Settings.default_values().items():
         yield _row(f"`{name}`", _shown(value), settings.Settings.texts()[name])
 

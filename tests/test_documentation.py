@@ -23,17 +23,16 @@ PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 # The pages that a newcomer reads first, beside README; the programs of the others are
 # slow.
-FIRST_PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("runs", "algorithms")]
+FIRST_PAGES = [REPOSITORY / "docs" / f"{name}.md" for name in ("runs", "classes")]
 LONG = [pytest.mark.slow, pytest.mark.timeout(1800)]
 # What the programs of a page reach. On CartPole an untrained agent gets 10 to 25.
 LEARNED = {
     "actor_learner": {"returns['AverageReturn']": 80, "result.last_return": 80},
     "agents": {
-        "average_return.result()": 80,
         "info.average_return": 80,
         "normalized_info.average_return": 80,
     },
-    "algorithms": {"result.mean": 400},
+    "classes": {"result.mean": 400},
     "callbacks": {"best": 80, "memory.data[-1]['evaluation_return']": 80},
     "evaluation": {"results['AverageReturn']": 80},
     # Untrained, it gets about -1,300; five seeds, with the noise, got -290 to -170.
@@ -54,6 +53,7 @@ LEARNED = {
     "offline": {"iql.evaluate(10).mean": -700},
     "on_policy": {"info.average_return": 80},
     "own_loop": {"evaluation.mean": 80},
+    "ppo": {"average_return.result()": 80},
     "runs": {"result.best_return": 80},
     "speed": {
         "info.average_return": 80,

@@ -457,14 +457,14 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
             "greedy=False.",
         )
     *before, last = evidence.values("evaluation_return")
-    lost = float(np.median(late_half(np.array(before))) - last) / spread
-    if len(before) < 6 or lost <= 0.5:
+    lost = float(np.median(before[-max(3, len(before) // 4) :]) - last) / spread
+    if len(before) < 6 or lost <= 0.4:
         return None
     return (
         "the last policy is far worse than the policies before it",
         "difference / range of returns",
         lost,
-        0.5,
+        0.4,
         "use the best policy, which a run keeps beside its last one, and let the "
         "learning rate fall to 0.",
     )

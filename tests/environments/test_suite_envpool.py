@@ -218,6 +218,7 @@ def test_lives_end_episodes_and_the_limit_ends_the_game():
     assert [life == 5 for life in lives] == [number == 100 for number in at_limit]
 
 
+@pytest.mark.slow
 def test_a_life_lost_in_the_step_of_the_limit_ends_the_game():
     kwargs = {"envpool_kwargs": {"episodic_life": True, "noop_max": 1}}
     environment = load("Breakout-v5", 1, **kwargs)

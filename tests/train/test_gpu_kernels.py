@@ -94,6 +94,7 @@ def test_dqn(environment, dqn_agent, kind, sampling):
     assert found == ENVIRONMENT_CALL
 
 
+@pytest.mark.slow
 def test_dqn_on_a_native_environment(dqn_agent):
     loop = train.OffPolicyLoop(
         native.load("CartPole-v1", batch_size=2),

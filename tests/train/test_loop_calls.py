@@ -109,6 +109,7 @@ LOOPS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @LOOPS
 def test_the_division_into_calls_shows_in_no_result(monkeypatch, kind, arguments):
     sizes, infos, states = [], [], []

@@ -227,6 +227,7 @@ def test_episodic_loop():
     assert changed(before, agent)
 
 
+@pytest.mark.slow
 def test_episodic_replay(environment, reinforce):
     buffer = episodic_replay_buffer.StatefulEpisodicReplayBuffer(
         episodic_replay_buffer.EpisodicReplayBuffer(

@@ -193,6 +193,7 @@ def test_a_buffer_without_a_limit_gets_the_last_observation_as_a_frame():
     assert loss_of(loop) == TRUNCATED
 
 
+@pytest.mark.slow
 def test_episodes_in_a_queue_are_bootstrapped():
     """The rows of this buffer are episodes, whichever member they are from."""
     servers = []
@@ -284,6 +285,7 @@ def test_nothing_follows_it_if_nothing_is_bootstrapped(make_environment, agent):
     np.testing.assert_array_equal(step_type, [[0, 1]] * 3)
 
 
+@pytest.mark.slow
 def test_the_value_of_a_task_without_an_end_is_learned_from_short_episodes():
     """Rewards of 1 for ever are worth 1 / (1 - 0.5) = 2, in pieces of 3 steps too."""
     loop = make_loop(

@@ -714,6 +714,7 @@ def test_train_traces_once_for_a_shape(compiled):
     assert agent.train_step_counter == 3
 
 
+@pytest.mark.slow
 def test_episodes_of_any_length_need_two_traces_at_most():
     agent, eager = make(value_network=Value()), make(value_network=Value())
     train = tf.function(agent.train, reduce_retracing=True, autograph=False)

@@ -552,6 +552,7 @@ def recurrent():
     )
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
     """The boundary between them resets the states and does not count."""

@@ -301,6 +301,7 @@ def test_compiled_and_plain_agree(name):
         np.testing.assert_allclose(one, two, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_compiled_runs_draw_the_same_numbers():
     def run():
         environment.reset()

@@ -159,7 +159,9 @@ def as_arrays(items):
         pytest.param(TFPrioritizedReplayBuffer, "host", False, marks=pytest.mark.slow),
         pytest.param(TFUniformReplayBuffer, "host", True, marks=pytest.mark.slow),
         pytest.param(TFUniformReplayBuffer, "wrapper", False, marks=pytest.mark.slow),
-        (TFPrioritizedReplayBuffer, "wrapper", True),
+        pytest.param(
+            TFPrioritizedReplayBuffer, "wrapper", True, marks=pytest.mark.slow
+        ),
         pytest.param(
             TFUniformReplayBuffer, "wrapper of one", False, marks=pytest.mark.slow
         ),
@@ -251,6 +253,7 @@ def test_what_is_listed_is_what_was_written():
             )
 
 
+@pytest.mark.slow
 def test_the_datasets_relabel():
     buffer, logs = filled(TFUniformReplayBuffer, HOST_REWARD)
     items, info = next(iter(buffer.as_dataset(32, 3)))

@@ -112,6 +112,7 @@ def test_every_member_gives_its_first_episodes_and_no_more():
     np.testing.assert_array_equal(ends, [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
 
 
+@pytest.mark.slow
 def test_padding_is_no_episode():
     padded = wrappers.FixedLength(testing.RecallEnvironment(length=2), 4)
     SEEN.clear()

@@ -396,6 +396,7 @@ def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
         loop.run(1)
 
 
+@pytest.mark.slow
 @UNIFORM
 def test_it_learns_to_walk_to_the_goal(replay):
     loop, _ = make_loop(sample_batch_size=32, replay=replay)

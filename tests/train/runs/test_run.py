@@ -212,6 +212,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
             assert ours[name] == theirs[name]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_the_last_checkpoint_after_an_error(whole, broken, tmp_path):
     """A row then has the mean loss of its whole interval."""
     path = shutil.copytree(broken[0], tmp_path / "broken")
@@ -368,6 +369,7 @@ def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     assert measured == [0, 5, 10, 15, 20]
 
 
+@pytest.mark.slow
 def test_the_best_return_survives_a_restart(stopped):
     second, _ = make_run(stopped, evaluate=lambda i: result(5.0))
     assert second.run().best_return == 10.0

@@ -73,11 +73,11 @@ def pytest_runtest_setup():
 class _Draws:
     """Whether TensorFlow has drawn, outside graphs, since `tf.random.set_seed(0)`.
 
-    `set_seed` makes TensorFlow forget all its kernels, since some of them hold the state
-    of a random sequence. To make them again takes a quarter of the time of tests of
-    agents, so this calls `set_seed` only after a test that has drawn or has set another
-    seed. All that draws from such a kernel gets its seed from `get_seed`, which this
-    watches.
+    `set_seed` makes TensorFlow forget all its kernels, since some of them hold the
+    state of a random sequence. To make them again takes a quarter of the time of tests
+    of agents, so this calls `set_seed` only after a test that has drawn or has set
+    another seed. All that draws from such a kernel gets its seed from `get_seed`,
+    which this watches.
     """
 
     _get_seed = None

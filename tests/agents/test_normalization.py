@@ -347,6 +347,7 @@ def test_checkpoints_hold_the_statistics(tmp_path):
     assert other.observation_normalizer.variables[0] == 4 * BATCH
 
 
+@pytest.mark.slow
 def test_a_policy_loads_with_the_statistics_of_its_checkpoint(tmp_path):
     """Those that moved after the policy was traced."""
     agent = made(

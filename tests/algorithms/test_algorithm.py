@@ -46,6 +46,7 @@ def ppo():
     return make_ppo().learn(100, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [pytest.param(make_dqn, marks=pytest.mark.slow), make_ppo]
 )

@@ -296,7 +296,7 @@ FLOATING = [
 ]
 
 
-@pytest.mark.parametrize("name", some_slow(FLOATING, fast=every_agent.FAMILIES))
+@pytest.mark.parametrize("name", some_slow(FLOATING, fast=["PPOAgent", "SacAgent"]))
 def test_every_agent_learns_actions_of_float64(name):
     kind = "any" if name.startswith(("Reinf", "A2C", "PPO", "Impala")) else "continuous"
     # 0.1 is smaller in float64 than in float32, and the environment checks it.

@@ -254,6 +254,7 @@ def test_spec_names_must_be_there_when_they_are_the_keys():
         policy_saver.PolicySaver(policy, use_nest_path_signatures=False)
 
 
+@pytest.mark.slow
 def test_train_step_is_saved_as_it_is_then(tmp_path):
     counter = tf.Variable(7, dtype=tf.int64)
     saver = policy_saver.PolicySaver(make_q_policy(), train_step=counter)

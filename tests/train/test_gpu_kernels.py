@@ -115,6 +115,7 @@ def test_the_pipeline_of_a_buffer(dqn_agent):
     assert falling_back(trace.get_concrete_function()) == {**MESSAGES, **PIPELINE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "has_baseline", [True, pytest.param(False, marks=pytest.mark.slow)]
 )

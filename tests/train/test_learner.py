@@ -301,6 +301,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(agent, tmp_path):
     assert_equal(values(agent), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_on", "use_kwargs"),
     [

@@ -193,6 +193,7 @@ def test_the_log_shows_the_last_minibatch(plain):
     assert not make_loop().can_draw_for_log()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recurrent", [False, pytest.param(True, marks=pytest.mark.slow)]
 )

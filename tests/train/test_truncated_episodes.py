@@ -115,6 +115,7 @@ SLOW_IF_COMPILED = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @SLOW_IF_COMPILED
 @pytest.mark.parametrize(
     "length", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (37, 149))]

@@ -436,6 +436,7 @@ def test_diagnose():
     }
 
 
+@pytest.mark.slow
 @processors.multiplies_in_half_precision
 def test_nested_observations_and_actions_and_mixed_precision():
     observation = {"a": OBSERVATION, "b": tf.TensorSpec([2, 2], tf.float32)}

@@ -131,6 +131,7 @@ def test_the_reason_why_runs_cannot_be_one_program(
     assert why is reason is None or why.startswith(reason)
 
 
+@pytest.mark.slow
 def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     traced, seen = [], []
     iterate = train.OffPolicyLoop.iterate

@@ -266,7 +266,9 @@ def test_the_datasets_relabel():
     assert any(sources)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_an_error_of_the_users_function_is_raised_as_it_is(jit_compile):
     def compute_reward(achieved_goal, desired_goal, info):
         raise KeyError("is_success")

@@ -609,6 +609,7 @@ def remove_at(iteration, path):
     return evaluate_and_remove
 
 
+@pytest.mark.slow
 def test_a_directory_removed_during_the_run_is_an_error(tmp_path, capsys):
     path = tmp_path / "run"
     this, _ = make_run(path, evaluate=remove_at(10, path))
@@ -671,6 +672,7 @@ def damage_policy(path):
     cut.write_bytes(cut.read_bytes()[:10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "harm"),
     [

@@ -164,6 +164,7 @@ def test_same_seed_same_run(trained):
             np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.slow
 def test_nothing_is_traced_again(trained):
     _, agent, _ = trained
     critic = agent.learner.agent._critic_networks[0]

@@ -588,11 +588,10 @@ SUITES = dict(
 )
 
 
-# One agent of each way of training: of steps, sequences, episodes, rollouts, by actors
-# and critics, and of recorded actions.
+# One agent of each way of training: of steps, episodes, rollouts, by actors and
+# critics, and of recorded actions.
 FAST_AGENTS = (
     "agent-DqnAgent",
-    "agent-DqnAgent-recurrent",
     "agent-ReinforceAgent",
     "agent-PPOClipAgent",
     "agent-SacAgent",

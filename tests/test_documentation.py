@@ -102,7 +102,7 @@ def test_the_pages_code_has_names_and_arguments_that_exist(page):
 @pytest.mark.parametrize(
     ("name", "number", "shorter"),
     [
-        ("runs", 2, {"10_000": "1_500"}),
+        ("runs", 2, {"10_000": "1_500", "seed=0": "seed=0, jit_compile=False"}),
         ("algorithms", 4, {"50_000": "300", '"CartPole-v1", seed=0': SMALL_PPO}),
     ],
 )

@@ -362,7 +362,13 @@ def raise_in_constructor():
 @pytest.mark.parametrize(
     ("start_serially", "constructor", "error", "message"),
     [
-        (True, raise_in_constructor, system.ChildRaisedError, "no such level"),
+        pytest.param(
+            True,
+            raise_in_constructor,
+            system.ChildRaisedError,
+            "no such level",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             False,
             raise_in_constructor,

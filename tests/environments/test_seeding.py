@@ -95,6 +95,7 @@ def after_some_steps(environment, seed):
     return environment.current_time_step().observation.numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     some_slow([cart_pole, MAKERS["vector"], MAKERS["batch"]], fast=[MAKERS["vector"]]),

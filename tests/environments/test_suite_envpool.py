@@ -388,6 +388,7 @@ def test_the_files_of_a_task_may_lie_elsewhere(tmp_path):
     load("Pong-v5", envpool_kwargs={"base_path": str(tmp_path / "copy")}).reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"size": 1}, pytest.param({"env_name": "no"}, marks=pytest.mark.slow)]
 )

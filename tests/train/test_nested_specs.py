@@ -380,6 +380,7 @@ def test_saved_policy_keeps_to_the_mask(tmp_path):
         time_step = environment.step(action)
 
 
+@pytest.mark.slow
 def test_nest_map_as_the_torso_of_a_q_network():
     environment = tf_py_environment.TFPyEnvironment(Nested(ACTION))
     arguments = preprocessing()

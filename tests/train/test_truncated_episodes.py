@@ -133,6 +133,7 @@ def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.slow
 @SLOW_IF_COMPILED
 def test_every_member_is_bootstrapped_where_it_ends(jit_compile):
     """The iteration ends where the last member ends its first episode.
@@ -273,6 +274,7 @@ def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
     np.testing.assert_array_equal(next_step_type, [[1, 2, 1], [1, 2, 1], [2, 1, 1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make_environment", "agent"),
     [

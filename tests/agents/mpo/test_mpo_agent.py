@@ -291,7 +291,6 @@ def test_wrong_arguments_are_named():
         make_agent(num_samples=0)
 
 
-@pytest.mark.slow
 def test_a_policy_climbs_to_the_best_action():
     """The reward of a one-step episode is -(a - 1)^2 / 4."""
     spec = BoundedTensorSpec([1], tf.float32, -2.0, 2.0)

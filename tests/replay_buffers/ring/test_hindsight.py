@@ -220,6 +220,7 @@ def test_goals_are_uniform_over_the_rest_of_the_episode():
         assert np.abs(later - mean).max() < 5 * np.sqrt(mean)
 
 
+@pytest.mark.slow
 def test_single_frames_and_single_windows_are_relabelled():
     buffer, logs = filled(TFUniformReplayBuffer, tensor_reward)
     for arguments in ((), (None, 3), (32,)):

@@ -315,6 +315,7 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     assert (tmp_path / "finished.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "limit"),
     [

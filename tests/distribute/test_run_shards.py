@@ -41,6 +41,7 @@ def trained(tmp_path_factory):
         yield result, directory, infos
 
 
+@pytest.mark.slow
 def test_each_actor_writes_to_its_own_server_and_the_learner_draws_from_both(trained):
     result, _, infos = trained
     assert result.finished

@@ -239,7 +239,9 @@ def test_equal_returns_normalise_to_zero():
         (["bfMb"], ["0110"]),
     ],
 )
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    "normalize", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_frames_of_incomplete_episodes_and_boundaries_do_not_count(
     rows, valid, normalize
 ):
@@ -777,7 +779,9 @@ def test_collect_policy_samples_and_policy_takes_the_mode():
     )
 
 
-@pytest.mark.parametrize("baseline", [False, True])
+@pytest.mark.parametrize(
+    "baseline", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_learns_which_arm_pays(baseline):
     # Two contexts; the arm of the other one's number pays 1, the own nothing. The
     # policy starts with the wrong preferences.

@@ -131,6 +131,7 @@ def assert_same_agents(first, second, **tolerance):
         np.testing.assert_allclose(ours, theirs, **(tolerance or {"rtol": 0}))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights():
     first, second = take_loop(), take_loop()
     first.run(4)

@@ -46,6 +46,7 @@ def ppo():
     return make_ppo().learn(100, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [pytest.param(make_dqn, marks=pytest.mark.slow), make_ppo]
 )
@@ -118,6 +119,14 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     again = make().learn(60)
     assert_same(again, made)
     assert "training\n" in capsys.readouterr().err
+    assert_same(tfrl.load(tmp_path), made)
+
+
+@pytest.mark.slow
+def test_a_run_in_a_folder_becomes_longer(tmp_path):
+    def make():
+        return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)
+
     longer = make().learn(60).learn(40, progress=False)
     assert longer.loop.info().environment_steps >= 100
     program = make().learn(60)  # As a program that is started again.
@@ -373,6 +382,7 @@ class Pictures(gymnasium.Env):
         return self.observation_space.sample(), 1.0, self._steps == 5, False, {}
 
 
+@pytest.mark.slow
 def test_pictures_in_a_dict_are_convolved_and_combined_actions_chosen(capsys):
     made = make_dqn(Pictures).learn(40, progress=False)
     told = capsys.readouterr().err

@@ -332,6 +332,7 @@ def test_lost_lives_end_the_episodes_of_both_emulators():
         assert lives == [4, 3, 2]
 
 
+@pytest.mark.slow
 def test_rewards_are_clipped_by_both_emulators():
     for environment in load_pair("MsPacmanNoFrameskip-v4", clip_rewards=True):
         environment.reset()
@@ -340,6 +341,7 @@ def test_rewards_are_clipped_by_both_emulators():
         assert {float(step.reward[0]) for step in steps} == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_sticky_actions_are_those_of_the_name():
     pytest.importorskip("envpool")
     for name, probability in (

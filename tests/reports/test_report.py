@@ -58,6 +58,7 @@ def test_a_report_is_one_file_with_figures_findings_and_settings(tmp_path):
     assert "the rest of collecting and training 5.0" in text
 
 
+@pytest.mark.slow
 def test_seeds_are_compared_in_a_report_of_several_runs(tmp_path):
     folders = [
         write_run(tmp_path / f"seed{seed}", healthy_rows(), seed=seed)

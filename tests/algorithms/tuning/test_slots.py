@@ -96,6 +96,7 @@ def test_a_loop_reads_all_live_settings_from_variables(name):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     traced, seen = [], []
     iterate = train.OffPolicyLoop.iterate

@@ -182,6 +182,7 @@ def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
     assert scalars(tmp_path)["replay/size"] == {0: 1234570.0}
 
 
+@pytest.mark.slow
 def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr("tfrl.train.runs.run.time.monotonic", lambda: next(clock))

@@ -25,6 +25,7 @@ from tfrl.algorithms.settings import (
     field,
     integer,
     live,
+    number,
     one_of,
     rate,
 )
@@ -108,6 +109,14 @@ class AtomSettings(ValueBasedSettings):
     num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
     min_q_value: float = field(0.0, "Lowest atom.", FINITE)
     max_q_value: float = field(200.0, "Highest atom.", FINITE)
+    min_probability: float = field(
+        0.0,
+        "Least probability of an atom in the loss.",
+        number(low=0.0, high=0.5, excludes_high=True),
+    )
+    initial_weights: str = field(
+        "usual", "Or fan_in, as PyTorch's layers.", one_of("usual", "fan_in")
+    )
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
@@ -340,6 +349,9 @@ class C51(ValueBased):
         network = _make_network(
             networks.CategoricalQNetwork, s, self.environment, num_atoms=s.num_atoms
         )
+        if s.initial_weights == "fan_in":
+            network.create_variables()
+            networks.layers.initializers.draw_by_fan_in(network, s.seed)
         return {"categorical_q_network": network}
 
     def own_arguments(self) -> dict[str, Any]:
@@ -349,6 +361,7 @@ class C51(ValueBased):
             **super().own_arguments(),
             "min_q_value": s.min_q_value,
             "max_q_value": s.max_q_value,
+            "min_probability": s.min_probability,
         }
 
 

@@ -1,6 +1,7 @@
 """TensorFlow's warnings of retracing, which it logs."""
 
 import logging
+import types
 
 import keras
 import pytest
@@ -14,6 +15,7 @@ from tfrl.metrics import tf_metric
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.train.runs import diagnostics
 from tfrl.trajectories import time_step as ts
 
 
@@ -89,6 +91,18 @@ def test_several_metrics_and_policies_are_not_warned_of(warned):
         policy = Policy(ts.time_step_spec(spec), spec)
         for _ in range(9):
             policy.action(time_step)
+    assert warned == []
+
+
+def test_measurements_of_several_runs_are_not_warned_of(warned):
+    agent = types.SimpleNamespace(
+        diagnose=lambda batch: {"loss": tf.constant(1.0)},
+        weights_by_name=dict,
+        train_step_counter=0,
+    )
+    loop = types.SimpleNamespace(agent=agent, can_draw_for_log=lambda: False)
+    for _ in range(7):
+        assert diagnostics.Diagnostics(loop).measure() == {"loss": 1.0}
     assert warned == []
 
 

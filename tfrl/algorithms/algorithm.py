@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from tfrl import agents, environments, train
+from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
@@ -113,9 +113,9 @@ class Algorithm:
             None writes no file.
           initial_run: The folder of a run, to begin with its last weights; see
             `train.load_weights`. A run that resumes in `logdir` has its own.
-          network: A network, or a function of the observation spec and the action spec
-            that makes one. For an agent with several, a dict of them by the agent's
-            arguments; the others are the algorithm's own.
+          network: A network, or a function of the specs of what it sees and of the
+            actions that makes one. For an agent with several, a dict of them by the
+            agent's arguments; the others are the algorithm's own.
           exploration: A function that turns the agent's policy into the one that
             collects, for agents that take `exploration`.
           replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and
@@ -253,6 +253,14 @@ class Algorithm:
         return self._environment
 
     @property
+    def observation_spec(self) -> Any:
+        """The specs of what the networks see: an observation, without a mask."""
+        return policies.utils.network_observation_spec(
+            self.environment.observation_spec(),
+            self.own.arguments.get("observation_and_action_constraint_splitter"),
+        )
+
+    @property
     def loop(self) -> train.TrainingLoop:
         """The training loop."""
         if self._loop is None:
@@ -295,7 +303,7 @@ class Algorithm:
         """
         quiet.take_onednn_notice()
         environment, own = self.environment, self.own
-        specs = environment.observation_spec(), environment.action_spec()
+        specs = self.observation_spec, environment.action_spec()
         spaces.check_actions(
             specs[1],
             self.action_kind,
@@ -362,7 +370,7 @@ class Algorithm:
         if num_environment_steps is not None:
             values = self.settings.to_dict()
             self.num_iterations = least_iterations(values, num_environment_steps)
-        self.world.describe(self.environment)
+        self.world.describe(self.observation_spec, self.environment.action_spec())
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
             agent.initialize()

@@ -381,13 +381,12 @@ class World:
         modes = getattr(environment, "render_mode", None)
         return environment if modes == "rgb_array" else None
 
-    def describe(self, environment: environments.TFEnvironment) -> None:
+    def describe(self, observation_spec: Any, action_spec: Any) -> None:
         """Prints how networks take images, or several parts of an observation."""
-        spec = environment.observation_spec()
-        leaves = tree.flatten(spec)
+        leaves = tree.flatten(observation_spec)
         if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
             convolutions = self._settings.conv_layer_params or None
-            text = spaces.describe(spec, environment.action_spec(), convolutions)
+            text = spaces.describe(observation_spec, action_spec, convolutions)
             print(f"Networks: {text}.", file=sys.stderr)
 
     def _of_program(

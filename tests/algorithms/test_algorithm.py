@@ -13,9 +13,11 @@ from tfrl import (
     networks,
     policies,
     replay_buffers,
+    specs,
     train,
 )
 from tfrl.algorithms import registry
+from tfrl.trajectories import time_step as ts
 
 # Small and traced only: these tests are about what surrounds the agents.
 SMALL = {"jit_compile": False, "seed": 3, "num_eval_episodes": 2}
@@ -366,6 +368,28 @@ def test_it_trains_in_every_kind_of_environment(environment):
     made = make_ppo(environment, num_envs=num_envs).learn(20, progress=False)
     assert made.environment.batch_size == num_envs
     assert len(made.evaluate(2).returns) == 2
+
+
+class Unseeded(environments.PyEnvironment):
+    """An environment without `seed`, as its base class allows."""
+
+    def observation_spec(self):
+        return specs.BoundedArraySpec([2], np.float32, 0.0, 1.0)
+
+    def action_spec(self):
+        return specs.BoundedArraySpec([], np.int32, 0, 1)
+
+    def _reset(self):
+        return ts.restart(np.zeros(2, np.float32))
+
+    def _step(self, action):
+        return ts.termination(np.ones(2, np.float32), 1.0)
+
+
+def test_an_environment_needs_no_seed():
+    made = make_ppo(Unseeded, eval_interval=1)
+    made.learn(8, progress=False, callbacks=[train.Callback()])  # They evaluate.
+    assert made.evaluate(2).mean == 1.0
 
 
 class Masked(gymnasium.Env):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -405,8 +406,16 @@ class World:
                 environment = environments.BatchedPyEnvironment(members)
         # Other environments than the registered ones may refuse actions out of bounds.
         environment = self.fit(environment, self.name, clip=self.fit.kind == "any")
-        environment.seed(seed)
+        seed_if_possible(environment, seed)
         return environments.TFPyEnvironment(environment)
+
+
+def seed_if_possible(
+    environment: environments.PyEnvironment | environments.TFEnvironment, seed: int
+) -> None:
+    """Seeds an environment, unless it has no seed."""
+    with contextlib.suppress(NotImplementedError):
+        environment.seed(seed)
 
 
 def _kinds() -> dict[type, Callable[[Any], Any]]:

@@ -7,6 +7,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+import tfrl
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.compilation import fast_function, trace_counts
@@ -103,6 +104,15 @@ def test_measurements_of_several_runs_are_not_warned_of(warned):
     loop = types.SimpleNamespace(agent=agent, can_draw_for_log=lambda: False)
     for _ in range(7):
         assert diagnostics.Diagnostics(loop).measure() == {"loss": 1.0}
+    assert warned == []
+
+
+@pytest.mark.slow
+def test_predictions_of_several_algorithms_are_not_warned_of(warned, tmp_path):
+    for _ in range(6):
+        made = tfrl.PPO("Pendulum-v1", fc_layer_params=(4,), jit_compile=False)
+        made.predict([0.0, 1.0, 0.0])
+    made.record(tmp_path / "episode.tfrecord", 1)
     assert warned == []
 
 

@@ -25,6 +25,7 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
+from tfrl.compilation import trace_counts
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import quiet
@@ -290,7 +291,9 @@ class Algorithm:
 
         policies = {True: self.policy, False: self.agent.collect_policy}
         return {
-            greedy: tf.function(policy.action, autograph=False)
+            greedy: tf.function(
+                trace_counts.of_one_object(policy.action), autograph=False
+            )
             for greedy, policy in policies.items()
         }
 

@@ -387,6 +387,11 @@ class Unseeded(environments.PyEnvironment):
 
 
 def test_an_environment_needs_no_seed():
+    assert make_ppo(Unseeded).environment.reset().is_first().numpy().all()
+
+
+@pytest.mark.slow
+def test_an_environment_without_a_seed_is_trained_in_and_evaluated():
     made = make_ppo(Unseeded, eval_interval=1)
     made.learn(8, progress=False, callbacks=[train.Callback()])  # They evaluate.
     assert made.evaluate(2).mean == 1.0

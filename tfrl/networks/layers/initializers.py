@@ -44,7 +44,7 @@ def near_zero(scale: float) -> keras.initializers.Initializer:
 
 
 def draw_by_fan_in(network: keras.layers.Layer, seed: int | None = None) -> None:
-    """Draws the kernels and biases of a network anew, as PyTorch's layers do.
+    """Draws new kernels and biases of a network, as PyTorch's layers do.
 
     Both are uniform within `1 / sqrt(fan_in)` of the layer, so the layers' kinks lie
     apart from the start. Keras' layers begin with biases of 0.

@@ -3,7 +3,9 @@
     python docs/run_notebooks.py                     # all of them
     python docs/run_notebooks.py compiled_training   # some
 
-It needs `pip install 'tfrl[docs]'`. A notebook runs in an empty folder of its own.
+It needs `pip install 'tfrl[docs]'`. A notebook runs in an empty folder of its own. Tags
+of its cells: `varies` if numbers in the output depend on the machine or the clock, and
+`remove-stderr` to show only standard output.
 """
 
 import os
@@ -43,19 +45,16 @@ def run(notebook):
             resources={"metadata": {"path": folder}},
         )
         client.execute(env=environment)
+    for cell in notebook.cells:
+        if "remove-stderr" in cell.metadata.get("tags", []):  # MyST-NB's name.
+            cell.outputs = [x for x in cell.outputs if x.get("name") != "stderr"]
 
 
 def normalize(notebook):
     """Leaves out what differs from run to run, or from editor to editor."""
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    notebook.metadata = {
-        "kernelspec": {
-            "display_name": "Python 3",
-            "language": "python",
-            "name": "python3",
-        },
-        "language_info": {"name": "python"},
-    }
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook.cells, 1):
         cell.id = f"cell-{number}"
         tags = cell.metadata.get("tags")
@@ -72,9 +71,8 @@ def main():
         normalize(notebook)
         nbformat.write(notebook, path)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = time.perf_counter() - start
-        processor = used.ru_utime + used.ru_stime
-        print(f"{name}: {seconds:.0f} s, {processor:.0f} s of processors so far")
+        seconds, processors = time.perf_counter() - start, used.ru_utime + used.ru_stime
+        print(f"{name}: {seconds:.0f} s, {processors:.0f} s of processors so far")
 
 
 if __name__ == "__main__":

@@ -148,6 +148,19 @@ def test_a_tensorflow_that_is_imported_first_is_left_alone(messages):
     assert "quiet" not in result.stdout
 
 
+@pytest.mark.parametrize(("shell", "level"), [("sys.ps1 = '> '", 30), ("", 20)])
+def test_a_notebook_shows_no_informational_lines_of_tensorflow(tmp_path, shell, level):
+    # The logger of this TensorFlow is Python's.
+    (tmp_path / "tensorflow.py").write_text(FAKE_WITHOUT_DEVICES)
+    code = (
+        f"import logging, sys; {shell}\n"
+        "logging.getLogger().setLevel(logging.INFO)\n"
+        "import tfrl, tensorflow\n"
+        "print(tensorflow.get_logger().level)"
+    )
+    assert run(code, tmp_path).stdout == f"{level}\n"
+
+
 def test_a_closed_standard_error_is_no_obstacle(tmp_path):
     (tmp_path / "tensorflow.py").write_text(FAKE_WITHOUT_DEVICES)
     result = run("import os, tfrl; os.close(2); import tensorflow", tmp_path)

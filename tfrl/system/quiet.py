@@ -45,7 +45,8 @@ def install() -> None:
     which is set to 2 (errors) unless it is set already. On a machine with an NVIDIA GPU
     it is set to 1 (also warnings), because a warning explains why TensorFlow cannot use
     the GPU. The messages written before that level applies are removed from standard
-    error. If TensorFlow is imported already, nothing changes.
+    error. In a notebook TensorFlow's Python part is limited to warnings, too. If
+    TensorFlow is imported already, nothing changes.
     """
     os.environ.setdefault(_LOG_LEVEL, "1" if has_visible_gpu() else "2")
     if "tensorflow" not in sys.modules and _FINDER not in sys.meta_path:
@@ -127,6 +128,9 @@ class _QuietFinder(importlib.abc.MetaPathFinder):
                 if without_gpu:
                     # Otherwise the first operation reports that CUDA does not start.
                     module.config.list_physical_devices()
+            if hasattr(sys, "ps1"):  # In a notebook, or another interactive shell.
+                # TensorFlow prints there, twice, each model that it saves.
+                module.get_logger().setLevel(logging.WARNING)
 
         spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
         return spec

@@ -70,6 +70,16 @@ def home(source: pathlib.Path, name: str) -> str:
     return f"{homes()[found]}.{found[1]}"
 
 
+@functools.cache
+def classes() -> dict[str, str]:
+    """Returns the full names of the public classes whose names are the only ones."""
+    found: dict[str, list[str]] = {}
+    for (source, name), place in homes().items():
+        if isinstance(api_index.origin(source, name)[1], ast.ClassDef):
+            found.setdefault(name, []).append(f"{place}.{name}")
+    return {name: places[0] for name, places in found.items() if len(places) == 1}
+
+
 def _package_page(stub: pathlib.Path) -> tuple[str, str]:
     package = api_index.package_of(stub)
     lines = _head(package)

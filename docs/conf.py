@@ -11,6 +11,8 @@ import sys
 import tomllib
 from typing import Any
 
+from sphinx import addnodes
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
@@ -70,6 +72,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", _write_the_pages_of_the_api)
     app.connect("html-page-context", _shorten_the_list_of_pages, priority=400)
     app.connect("source-read", _adapt)
+    app.connect("doctree-read", _link_types)
     app.connect("autodoc-skip-member", _is_left_out)
     app.connect("autodoc-process-docstring", _adapt_docstring, priority=400)
 
@@ -105,7 +108,18 @@ def _adapt(app: Any, docname: str, source: list[str]) -> None:
 def _adapt_docstring(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    lines[:] = docstrings.as_rst(lines)
+    lines[:] = docstrings.as_rst(lines, api_pages.classes())
+
+
+def _link_types(app: Any, doctree: Any) -> None:
+    """Links the classes in signatures; Sphinx would search all names for each type."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refspecific"):
+            name = node["reftarget"].rpartition(".")[2]
+            if place := api_pages.classes().get(name):
+                node["reftarget"], node["refspecific"] = place, False
+            else:
+                node.replace_self(node.children)
 
 
 def _is_left_out(

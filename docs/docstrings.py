@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 # What reStructuredText takes for a substitution or a reference.
@@ -11,11 +12,15 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 
 
-def as_rst(lines: list[str]) -> list[str]:
+def as_rst(lines: list[str], places: Mapping[str, str]) -> list[str]:
     """Returns the lines of a docstring for Sphinx.
 
     Fenced code, tables and indented equations become blocks that are shown as they are,
     names in backticks links, and other text in backticks code.
+
+    Args:
+      lines: The lines of the docstring.
+      places: The full names of classes, by their names.
     """
     result: list[str] = []
     text: list[str] = []  # Lines since the last block, whose code may go over lines.
@@ -26,9 +31,9 @@ def as_rst(lines: list[str]) -> list[str]:
             text.append(lines[number])
             number += 1
             continue
-        result += [*_inline(text), *_as_block(lines[number:end])]
+        result += [*_inline(text, places), *_as_block(lines[number:end])]
         text, number = [], end
-    return result + _inline(text)
+    return result + _inline(text, places)
 
 
 def _end_of_block(lines: list[str], start: int) -> int:
@@ -64,7 +69,7 @@ def _as_block(lines: list[str]) -> list[str]:
     return ["", f"{indent}.. code-block:: {language}", "", *body, ""]
 
 
-def _inline(lines: list[str]) -> list[str]:
+def _inline(lines: list[str], places: Mapping[str, str]) -> list[str]:
     """Returns text with code in backticks, and lists, as reStructuredText has them."""
     apart: list[str] = []
     in_list = False
@@ -80,13 +85,15 @@ def _inline(lines: list[str]) -> list[str]:
     for i in range(0, len(parts), 2):
         parts[i] = _SPECIAL.sub(r"\\\g<0>", parts[i])
     for i in range(1, len(parts), 2):
-        parts[i] = _code(parts[i], parts[i + 1])
+        parts[i] = _code(parts[i], parts[i + 1], places)
     return "".join(parts).split("\n") if apart else []
 
 
-def _code(code: str, following: str) -> str:
+def _code(code: str, following: str, places: Mapping[str, str]) -> str:
     """Returns code in the text, as a link if it is a name."""
     code = " ".join(code.split())
-    marks = "`" if _NAME.fullmatch(code) else "``"
     glue = "\\ " if following[:1].isalnum() else ""  # As in "`Tensor`s".
-    return f"{marks}{code}{marks}{glue}"
+    if not _NAME.fullmatch(code):
+        return f"``{code}``{glue}"
+    place = places.get(code.rpartition(".")[2])
+    return f"`{code} <{place}>`{glue}" if place else f"`{code}`{glue}"

@@ -7,6 +7,7 @@ are the order of the pages; and the index of the API links to the pages of the A
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import api_pages
 
 _DOCS = pathlib.Path(__file__).resolve().parent
 _ROOT = _DOCS.parent
+_GITHUB = "https://github.com/"
 _OF_THE_SITE = (".md", ".ipynb", ".png", ".svg", ".gif", ".webp")
 # A link: its text, which may hold brackets, its target and its anchor.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
@@ -34,6 +36,8 @@ def adapted(text: str, path: pathlib.Path, repository: str) -> str:
     if path.name == "index.md" and "{toctree}" not in text:
         for caption, pages in contents(path):
             text += _toctree(caption, pages)
+    if path.suffix == ".ipynb" and repository.startswith(_GITHUB):
+        text = _with_colab(text, path, repository.removeprefix(_GITHUB))
     if path == _DOCS / "api.md":
         text = _linked_to_the_api(text)
         pages = [f"reference/{name}" for name in api_pages.first_pages()]
@@ -68,6 +72,16 @@ def _pages(targets: list[str], folder: pathlib.Path) -> list[str]:
         if path.exists() and ".." not in path.parts
     ]
     return list(dict.fromkeys(pages))
+
+
+def _with_colab(text: str, path: pathlib.Path, repository: str) -> str:
+    """Returns a notebook with a link to run it, below its title."""
+    notebook = json.loads(text)
+    file = path.relative_to(_ROOT).as_posix()
+    address = f"https://colab.research.google.com/github/{repository}/blob/main/{file}"
+    title = notebook["cells"][0]
+    title["source"] = [*title["source"], f"\n\n[Run it in Colab]({address})"]
+    return json.dumps(notebook)
 
 
 def _toctree(caption: str, pages: list[str]) -> str:

@@ -6,6 +6,7 @@ The inputs of the site are checked, too; Sphinx makes it by a command of its own
 import ast
 import doctest
 import importlib
+import json
 import os
 import pathlib
 import pkgutil
@@ -212,6 +213,18 @@ def test_links_to_files_lead_to_the_projects_address(site, repository, script, f
     )
 
 
+def test_a_notebook_has_a_link_to_colab_where_the_project_has_an_address(site):
+    notebook = '{"cells": [{"cell_type": "markdown", "source": ["# A title"]}]}'
+    path = DOCS / "tutorials" / "first.ipynb"
+    assert site.site_pages.adapted(notebook, path, "") == notebook
+    adapted = site.site_pages.adapted(notebook, path, "https://github.com/user/tfrl")
+    assert json.loads(adapted)["cells"][0]["source"] == [
+        "# A title",
+        "\n\n[Run it in Colab](https://colab.research.google.com/github/user/tfrl/"
+        "blob/main/docs/tutorials/first.ipynb)",
+    ]
+
+
 def test_docstrings_become_what_sphinx_reads(site):
     markdown = [
         "Returns `x` of `[B, T]`s, with `Tensor`s and lambda_.",
@@ -223,8 +236,9 @@ def test_docstrings_become_what_sphinx_reads(site):
         "f()",
         "```",
     ]
-    assert [x for x in site.docstrings.as_rst(markdown) if x] == [
-        "Returns `x` of ``[B, T]``\\ s, with `Tensor`\\ s and lambda\\_.",
+    places = {"Tensor": "tfrl.Tensor"}
+    assert [x for x in site.docstrings.as_rst(markdown, places) if x] == [
+        "Returns `x` of ``[B, T]``\\ s, with `Tensor <tfrl.Tensor>`\\ s and lambda\\_.",
         "- an item",
         ".. code-block:: none",
         "        y = r + g",

@@ -181,10 +181,9 @@ def write(
         film = entry.folder(int(own[0]["seed"]), logs) / "agent.mp4"
         if film.exists():
             score_pictures.save_strip(film, _strip_of(environment, docs))
-    head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
     text = [_HEAD, *notes(entries), ""]
     for family, its in lines.items():
-        text += [f"## {family}", "", *head, *its, ""]
+        text += [f"## {family}", "", *head(), *its, ""]
     text += ["## How the table is made", _TAIL, *commands, ""]
     if absent:
         text += ["These entries do not have all their runs yet:", "", *absent, ""]
@@ -239,6 +238,18 @@ def notes(entries: Iterable[Entry]) -> list[str]:
 def family_of(entry: Entry) -> str:
     """Returns the kind of an entry's environment."""
     return next(name for name, entries in FAMILIES.items() if entry in entries)
+
+
+def head() -> list[str]:
+    """Returns the first two lines of the table."""
+    return [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
+
+
+def picture_of(entry: Entry, environment: str, docs: pathlib.Path = DOCS) -> str:
+    """Returns the file of an entry's own picture, or of the environment's."""
+    own = f"{entry.name}.png"
+    exists = (docs / "scores" / own).exists()
+    return own if exists else f"{_file_name(environment)}.png"
 
 
 def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:

@@ -261,6 +261,13 @@ def test_the_page_shows_each_environment_once_and_old_pictures(tmp_path):
     assert strip.shape == (120, 720, 3)
 
 
+def test_an_entry_without_a_picture_of_its_own_has_the_environments(tmp_path):
+    assert score_table.picture_of(SAC, "Pendulum-v1", tmp_path) == "Pendulum-v1.png"
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "scores" / f"{SAC.name}.png").touch()
+    assert score_table.picture_of(SAC, "Pendulum-v1", tmp_path) == f"{SAC.name}.png"
+
+
 @pytest.mark.parametrize(
     ("returns", "beside"),
     [((-120, -121), "ahead"), ((-150, -158), "level"), ((-170, -180), "behind")],

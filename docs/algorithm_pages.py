@@ -1,0 +1,197 @@
+"""Fills in what pages of docs/algorithms take from the code and from measurements.
+
+    python docs/algorithm_pages.py
+
+The first of two comments on a page says which lines belong between them:
+
+    <!-- code: begin losses/td.py:td_target -->
+    <!-- code: end -->
+
+`code` shows functions of the package, `settings` the settings of algorithms, `common`
+the settings of all of them, `presets` the rows of settings for environments, `scores`
+the agents' rows of the score table with a picture of each agent, and `health` the rows
+of the agents in docs/health.md. A test compares the pages with what is written here.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_DOCS = _ROOT / "docs"
+PAGES = sorted((_DOCS / "algorithms").glob("*.md"))
+_BLOCK = re.compile(r"<!-- (\w+): begin ?(.*?) -->\n.*?<!-- \1: end -->", re.DOTALL)
+# How often a run evaluates, logs and saves says nothing of how it learns.
+_INTERVALS = (
+    "eval_interval",
+    "num_eval_episodes",
+    "log_interval",
+    "checkpoint_interval",
+)
+
+
+def filled(text: str) -> str:
+    """Returns a page with its blocks filled in."""
+    return _BLOCK.sub(_block, text)
+
+
+def _block(found: re.Match[str]) -> str:
+    kind, arguments = found[1], found[2]
+    lines = _KINDS[kind](arguments)
+    begin = f"<!-- {kind}: begin{' ' if arguments else ''}{arguments} -->"
+    return "\n".join([begin, "", *lines, "", f"<!-- {kind}: end -->"])
+
+
+def _code(arguments: str) -> Iterator[str]:
+    """Yields functions, each named as FILE:NAME or FILE:CLASS.NAME."""
+    for i, place in enumerate(arguments.split()):
+        file, _, name = place.partition(":")
+        path = pathlib.Path("tfrl") / file
+        yield from [""] * bool(i)
+        yield f"`{name}` in [`{path}`](../../{path}):"
+        yield from ("", "```py", *_listing(_ROOT / path, name), "```")
+
+
+def _listing(path: pathlib.Path, name: str) -> list[str]:
+    """Returns a function's lines, and of a method the first line of its class, too.
+
+    Docstrings, checks of arguments and summaries are left out.
+    """
+    text = path.read_text(encoding="utf-8")
+    node: Any = ast.parse(text)
+    kept: set[int] = set()
+    for part in name.split("."):
+        (node,) = (each for each in node.body if getattr(each, "name", None) == part)
+        kept.add(node.lineno)
+    kept.update(range(node.lineno, node.end_lineno + 1))
+    each: Any
+    for each in filter(_is_left_out, ast.walk(node)):
+        kept.difference_update(range(each.lineno, each.end_lineno + 1))
+    lines = text.splitlines()
+    return [lines[number - 1] for number in sorted(kept)]
+
+
+def _is_left_out(node: Any) -> bool:
+    """Whether a node is a docstring, a call of `check_...`, or writes summaries."""
+    if isinstance(node, ast.If):
+        return "summaries" in ast.unparse(node.test)
+    value = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, str)
+    called = getattr(value, "func", None)
+    name = getattr(called, "id", getattr(called, "attr", ""))
+    return name.lstrip("_").startswith("check_")
+
+
+def _settings(arguments: str) -> Iterator[str]:
+    """Yields the table of the settings of one or several algorithms."""
+    from tfrl.algorithms import registry, settings
+
+    kinds = [registry.find(name) for name in arguments.split()]
+    common = settings.Settings.default_values()
+    columns = [kind.Settings.default_values() | dict(kind.overrides) for kind in kinds]
+    texts = {
+        name: text for kind in kinds for name, text in kind.Settings.texts().items()
+    }
+    yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
+    yield "|---" * (len(kinds) + 2) + "|"
+    for name, text in texts.items():
+        values = [_shown(column.get(name)) for column in columns]
+        changed = any(column.get(name) != common.get(name) for column in columns)
+        if name not in _INTERVALS and (name not in common or changed):
+            yield _row(f"`{name}`", *values, text)
+
+
+def _common(_: str) -> Iterator[str]:
+    """Yields the table of the settings that all algorithms have."""
+    from tfrl.algorithms import settings
+
+    yield from (_row("setting", "default", "meaning"), "|---|---|---|")
+    for name, value in settings.Settings.default_values().items():
+        yield _row(f"`{name}`", _shown(value), settings.Settings.texts()[name])
+
+
+def _presets(arguments: str) -> Iterator[str]:
+    """Yields the table of the rows of settings that algorithms have."""
+    from tfrl.algorithms import presets
+
+    yield _row("row", "made for", "source", "settings that are not the defaults")
+    yield "|---|---|---|---|"
+    for preset in presets.every():
+        if preset.algorithm in arguments.split():
+            changes = (
+                f"`{name}={value}`"
+                for name, value in preset.settings.items()
+                if name not in _INTERVALS
+            )
+            made_for = [preset.environment]
+            if preset.variant:
+                made_for.append(f'by `preset="{preset.name}"` alone')
+            if preset.family:
+                made_for.append("and others like it")
+            if preset.kind:
+                made_for.append(f"every environment of {preset.kind} without a row")
+            cells = ", ".join(made_for), preset.source, ", ".join(changes) or "none"
+            yield _row(f"`{preset.name}`", *cells)
+
+
+def _scores(arguments: str) -> Iterator[str]:
+    """Yields the rows of agents in the score table, and a picture of each agent."""
+    from benchmarks import score_table
+
+    pictures: dict[str, str] = {}
+    yield from score_table.head()
+    for entry, rows in _measured():
+        if entry.agent in arguments.split(", "):
+            yield score_table.line(entry, rows)
+            environment = rows[0]["environment"]
+            picture = score_table.picture_of(entry, environment)
+            title = f"{entry.agent} on {environment}"
+            pictures.setdefault(entry.agent, f"![{title}](../scores/{picture})")
+    yield from ("", *pictures.values())
+
+
+@functools.cache
+def _measured() -> list[tuple[Any, list[dict[str, str]]]]:
+    """Returns the entries of the score table that have runs, each with these."""
+    from benchmarks import score_entries, scores
+
+    rows = scores.read_rows()
+    runs = [(e, [row for row in rows if e.has(row)]) for e in score_entries.ENTRIES]
+    return [(entry, own) for entry, own in runs if own]
+
+
+def _health(arguments: str) -> Iterable[str]:
+    """Returns the rows of agents in the table of runs that were broken on purpose."""
+    page = (_DOCS / "health.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| Run | Rule | Found |\n")
+    names = tuple(f"| {name}{end}" for name in arguments.split(", ") for end in " ,")
+    rows = [line for line in table.splitlines() if line.startswith(names)]
+    return ["| Run | Rule | Found |", "|---|---|---|", *rows]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _shown(value: Any) -> str:
+    """Returns a default as it stands in a table; nothing for a setting that is not."""
+    if value is None:
+        return ""
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value!r}`"
+
+
+_WRITERS = (_code, _settings, _common, _presets, _scores, _health)
+_KINDS = {writer.__name__[1:]: writer for writer in _WRITERS}
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(_ROOT))
+    for _page in PAGES:
+        _page.write_text(filled(_page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -27,6 +27,7 @@ author = "The tfrl authors"
 version = release = _PROJECT["version"]
 
 extensions = [
+    "mathml",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -38,6 +39,7 @@ suppress_warnings = ["myst.header"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
+html_math_renderer = "mathml"
 nb_execution_mode = "off"
 
 autodoc_typehints_format = "short"

@@ -14,6 +14,7 @@ import tempfile
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib import ticker
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -189,6 +190,8 @@ def _draw_report(logs: pathlib.Path) -> Figure:
             if len(pairs):
                 axes.plot(*pairs.T, label=name.replace("_", " "))
         axes.set_title(title)
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         axes.grid(alpha=0.25)
         axes.legend(frameon=False)
     return figure

@@ -62,6 +62,7 @@ html_title = "tfrl"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_show_copyright = False
 html_copy_source = False
 toc_object_entries_show_parents = "hide"
 

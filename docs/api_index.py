@@ -96,6 +96,7 @@ def further_modules(stub: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str
                 yield source, inside
 
 
+@functools.cache
 def origin(source: pathlib.Path, name: str) -> tuple[pathlib.Path, ast.AST | None]:
     """Returns where a name of `source` is defined, and its class or function."""
     for node in tree(source).body:

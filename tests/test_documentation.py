@@ -145,14 +145,15 @@ def test_the_page_on_tf_agents_lists_every_refused_override():
             assert f"`{name}`" in page, (owner, name)
 
 
-@pytest.fixture
-def site(monkeypatch):
-    """The modules that turn the pages into those of the site."""
-    monkeypatch.syspath_prepend(str(DOCS))
+@pytest.fixture(scope="module")
+def site():
+    """The modules that turn the repository's pages into the site's."""
     names = ("api_index", "api_pages", "docstrings", "site_pages")
-    yield types.SimpleNamespace(**{x: importlib.import_module(x) for x in names})
-    for name in names:
-        del sys.modules[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        yield types.SimpleNamespace(**{x: importlib.import_module(x) for x in names})
+        for name in names:
+            patch.delitem(sys.modules, name)
 
 
 def test_the_index_of_the_api_is_that_of_the_package(site):
@@ -201,6 +202,7 @@ def test_every_public_name_has_one_place_in_the_pages_of_the_api(site, tmp_path)
             "[the files](https://example.org/tfrl/tree/main/configs)",
         ),
     ],
+    ids=["without an address", "with one"],
 )
 def test_links_to_files_lead_to_the_projects_address(site, repository, script, folder):
     page = (

@@ -20,6 +20,8 @@ import api_pages  # noqa: E402
 import docstrings  # noqa: E402
 import site_pages  # noqa: E402
 
+# How the docstrings begin that Python gives to named tuples and their fields.
+_OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")
 _PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
 
 project = _PROJECT["name"]
@@ -111,7 +113,8 @@ def _adapt(app: Any, docname: str, source: list[str]) -> None:
 def _adapt_docstring(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    lines[:] = docstrings.as_rst(lines, api_pages.classes())
+    written = [x for x in lines if not x.startswith(_OF_NAMED_TUPLES)]
+    lines[:] = docstrings.as_rst(written, api_pages.classes())
 
 
 def _link_types(app: Any, doctree: Any) -> None:
@@ -129,8 +132,6 @@ def _is_left_out(
     app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
     """Leaves out the fields of named tuples, and members that others have written."""
-    is_field = (getattr(obj, "__doc__", None) or "").startswith(
-        "Alias for field number"
-    )
+    is_field = (getattr(obj, "__doc__", None) or "").startswith(_OF_NAMED_TUPLES)
     module = getattr(obj, "__module__", None) or "tfrl"
     return True if is_field or not module.startswith("tfrl") else None

@@ -120,7 +120,7 @@ def _rows(place: pathlib.Path) -> list[dict]:
     import optuna
 
     from tfrl.algorithms import registry
-    from tfrl.algorithms.tuning import tune
+    from tfrl.algorithms.tuning import plan as plan_lib
     from tfrl.train.runs import run_config
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))
@@ -129,7 +129,7 @@ def _rows(place: pathlib.Path) -> list[dict]:
     )
     config = run_config.read(place / "one" / "config.json")
     kind = registry.find(config["agent"])
-    plan = tune.Plan(
+    plan = plan_lib.Plan(
         kind,
         config["env"],
         kind.Settings.of(config),

@@ -67,7 +67,36 @@ def pytest_runtest_setup():
     random.seed(0)
     np.random.seed(0)
     if "tensorflow" in sys.modules:
-        sys.modules["tensorflow"].random.set_seed(0)
+        _Draws.seed_tensorflow()
+
+
+class _Draws:
+    """Whether TensorFlow has drawn, outside graphs, since `tf.random.set_seed(0)`.
+
+    `set_seed` makes TensorFlow forget all its kernels, since some of them hold the
+    state of a random sequence. To make them again takes a quarter of the time of tests
+    of agents, so this calls `set_seed` only after a test that has drawn or has set
+    another seed. All that draws from such a kernel gets its seed from `get_seed`,
+    which this watches.
+    """
+
+    _get_seed = None
+    _drawn = True
+
+    @classmethod
+    def seed_tensorflow(cls):
+        if cls._get_seed is None:
+            module = sys.modules["tensorflow.python.framework.random_seed"]
+            cls._get_seed = module.get_seed
+            module.get_seed = cls._watched
+        if cls._drawn or cls._get_seed(1) != (0, 1):
+            sys.modules["tensorflow"].random.set_seed(0)
+            cls._drawn = False
+
+    @classmethod
+    def _watched(cls, op_seed):
+        cls._drawn |= sys.modules["tensorflow"].executing_eagerly()
+        return cls._get_seed(op_seed)
 
 
 @pytest.fixture(scope="session")

@@ -588,11 +588,10 @@ SUITES = dict(
 )
 
 
-# One agent of each way of training: of steps, sequences, episodes, rollouts, by actors
-# and critics, and of recorded actions.
+# One agent of each way of training: of steps, episodes, rollouts, by actors and
+# critics, and of recorded actions.
 FAST_AGENTS = (
     "agent-DqnAgent",
-    "agent-DqnAgent-recurrent",
     "agent-ReinforceAgent",
     "agent-PPOClipAgent",
     "agent-SacAgent",
@@ -619,15 +618,20 @@ SLOW = (
     "network-QNetwork-dueling-flat",
     "network-QNetwork-dueling-nested",
     "network-QNetwork-float16",
+    "network-QNetwork-float64",
     "network-QNetwork-int32",
+    "network-QNetwork-nested",
     "network-QRnnNetwork-nested",
     "network-QuantileQNetwork-nested",
     "network-R2D2AtariNetwork",
     "network-Sequential-Acme",
+    "network-Sequential-LSTM",
     "network-ValueNetwork-nested",
     "network-ValueRnnNetwork-flat",
     "network-ValueRnnNetwork-nested",
     "policy-ActorPolicy-nested",
+    "policy-ActorPolicy-recurrent",
+    "policy-RandomTFPolicy-log_probability",
     "replay_buffer-TFPrioritizedReplayBuffer[1]",
     "replay_buffer-TFUniformReplayBuffer[1]",
     "tf_environment-OneHotActionWrapper[7]",

@@ -28,10 +28,10 @@ PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
 DOCS = REPOSITORY / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 WITH_PROGRAMS = [page for page in PAGES if "```python\n" in page.read_text()]
-# The pages that a newcomer reads first, beside README; the programs of the others are
-# slow.
-FIRST_PAGES = [DOCS / f"{name}.md" for name in ("runs", "classes")]
-LONG = [pytest.mark.slow, pytest.mark.timeout(1800)]
+SMALL_PPO = (
+    '"CartPole-v1", seed=0, num_envs=2, collect_steps_per_iteration=64, '
+    "minibatch_size=64, jit_compile=False"
+)
 # What the programs of a page reach. On CartPole an untrained agent gets 10 to 25.
 LEARNED = {
     "actor_learner": {"returns['AverageReturn']": 80, "result.last_return": 80},
@@ -94,13 +94,13 @@ def name_of(page):
     return page.relative_to(DOCS).with_suffix("").as_posix()
 
 
-def code_of(page):
-    """The code of a page as one script, each line of it at its number in the page.
+def code_of(page, number=None):
+    """The code of a page's first listings as one script, each line at its number there.
 
     By the numbers AutoGraph finds a function's source.
     """
     text = page.read_text()
-    blocks = list(re.finditer(r"```python\n(.*?)```", text, re.DOTALL))
+    blocks = list(re.finditer(r"```python\n(.*?)```", text, re.DOTALL))[:number]
     lines = [""] * (text.count("\n") + 1)
     for block in blocks:
         start = text.count("\n", 0, block.start(1))
@@ -116,12 +116,26 @@ def test_the_pages_code_has_names_and_arguments_that_exist(page):
 
 
 @pytest.mark.parametrize(
-    "page",
+    ("name", "number", "shorter"),
     [
-        pytest.param(page, marks=[] if page in FIRST_PAGES else LONG, id=name_of(page))
-        for page in WITH_PROGRAMS
+        ("runs", 2, {"10_000": "1_500", "seed=0": "seed=0, jit_compile=False"}),
+        ("classes", 4, {"50_000": "300", '"CartPole-v1", seed=0': SMALL_PPO}),
     ],
 )
+def test_the_first_listings_run(name, number, shorter, tmp_path, monkeypatch):
+    """Of the pages that a newcomer reads first, beside README, with fewer steps."""
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / f"{name}.md"
+    code = code_of(page, number)
+    for old, new in shorter.items():
+        assert old in code
+        code = code.replace(old, new)
+    exec(compile(code, str(page), "exec"), {"__name__": name})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_the_pages_programs_run_and_learn(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}

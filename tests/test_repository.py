@@ -97,12 +97,12 @@ def test_the_page_on_the_examples_names_every_script():
 def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
     missing = re.compile(
         r"(?<![\w./-])(?:docs|examples|configs|benchmarks|tests)/"
-        r"|\bexamples\.[a-z]|\b(?!compare\b)\w+\.md\b|\b(?:README|BUILD)\b"
+        r"|\bexamples\.[a-z]|\b(?!(?:compare|report)\b)\w+\.md\b|\b(?:README|BUILD)\b"
     )
     for cited in ("see docs/agents.md", "run python -m examples.train_dqn", "README"):
         assert missing.search(cited)
     assert missing.search("see agents.md and comparing.md")
-    assert not missing.search("`compare.md`, which a comparison writes")
+    assert not missing.search("`compare.md` and report.md, which commands write")
     assert not missing.search("https://example.org/docs/a, of the examples. Then")
     found = [
         f"{path.relative_to(REPOSITORY)}:{node.lineno}: {match[0]}"

@@ -179,6 +179,7 @@ def test_losses_alone_are_written_by_default(written, make):
     assert {tag.split("/")[0] for tag in result} == {"Losses"}
 
 
+@pytest.mark.slow
 def test_steps_to_record_are_chosen_without_tracing_again(written):
     agent = dqn(
         normalized=False,

@@ -51,6 +51,7 @@ def test_every_agent_of_the_page_is_run(documented):
     assert found - on_page == set(SHAPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_slow(SHAPES, fast=["CautiousAgent"]))
 def test_an_agent_of_the_page_is_trained_logged_and_saved(documented, name, tmp_path):
     environment = tf_py_environment.TFPyEnvironment(countdown_runs.countdown())

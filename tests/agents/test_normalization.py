@@ -212,7 +212,7 @@ def check_equal(agent, plain):
 @pytest.mark.parametrize(
     # DDPG does as TD3, CQL and discrete SAC as SAC, and cloning has no values.
     "kind",
-    some_slow(KINDS, fast=("dqn", "td3", "sac", "reinforce")),
+    some_slow(KINDS, fast=("dqn", "sac", "reinforce")),
 )
 def test_policies_losses_and_updates_see_normalized_data(kind):
     agent, plain = made(KINDS[kind], **normalizers()), made(KINDS[kind])
@@ -347,6 +347,7 @@ def test_checkpoints_hold_the_statistics(tmp_path):
     assert other.observation_normalizer.variables[0] == 4 * BATCH
 
 
+@pytest.mark.slow
 def test_a_policy_loads_with_the_statistics_of_its_checkpoint(tmp_path):
     """Those that moved after the policy was traced."""
     agent = made(
@@ -396,6 +397,7 @@ def test_other_objects_are_refused(name):
         make_dqn(**{name: 5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learns", [True, False])
 def test_values_of_observations_on_a_large_offset_are_learned(learns):
     """The reward of an action is 1 on one side of an offset of 10,000, else 0."""

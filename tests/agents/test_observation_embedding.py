@@ -102,6 +102,7 @@ def test_the_critics_loss_alone_trains_the_network():
     )
 
 
+@pytest.mark.slow
 def test_policies_see_embeddings_also_when_saved(tmp_path):
     agent = make_agent(ou_stddev=0.0)
     time_step = ts.restart(tf.constant([[1.0], [-2.0]]), batch_size=2)

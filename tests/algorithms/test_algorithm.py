@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 import tfrl
-from tfrl import agents, environments, networks, policies, replay_buffers, train
+from tfrl import (
+    agents,
+    environments,
+    networks,
+    policies,
+    replay_buffers,
+    specs,
+    train,
+)
 from tfrl.algorithms import registry
+from tfrl.trajectories import time_step as ts
 
 # Small and traced only: these tests are about what surrounds the agents.
 SMALL = {"jit_compile": False, "seed": 3, "num_eval_episodes": 2}
@@ -46,6 +55,7 @@ def ppo():
     return make_ppo().learn(100, progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [pytest.param(make_dqn, marks=pytest.mark.slow), make_ppo]
 )
@@ -118,6 +128,14 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     again = make().learn(60)
     assert_same(again, made)
     assert "training\n" in capsys.readouterr().err
+    assert_same(tfrl.load(tmp_path), made)
+
+
+@pytest.mark.slow
+def test_a_run_in_a_folder_becomes_longer(tmp_path):
+    def make():
+        return make_ppo(logdir=tmp_path, eval_interval=3, num_eval_episodes=1)
+
     longer = make().learn(60).learn(40, progress=False)
     assert longer.loop.info().environment_steps >= 100
     program = make().learn(60)  # As a program that is started again.
@@ -352,6 +370,83 @@ def test_it_trains_in_every_kind_of_environment(environment):
     assert len(made.evaluate(2).returns) == 2
 
 
+class Unseeded(environments.PyEnvironment):
+    """An environment without `seed`, as its base class allows."""
+
+    def observation_spec(self):
+        return specs.BoundedArraySpec([2], np.float32, 0.0, 1.0)
+
+    def action_spec(self):
+        return specs.BoundedArraySpec([], np.int32, 0, 1)
+
+    def _reset(self):
+        return ts.restart(np.zeros(2, np.float32))
+
+    def _step(self, action):
+        return ts.termination(np.ones(2, np.float32), 1.0)
+
+
+def test_an_environment_needs_no_seed():
+    assert make_ppo(Unseeded).environment.reset().is_first().numpy().all()
+
+
+@pytest.mark.slow
+def test_an_environment_without_a_seed_is_trained_in_and_evaluated():
+    made = make_ppo(Unseeded, eval_interval=1)
+    made.learn(8, progress=False, callbacks=[train.Callback()])  # They evaluate.
+    assert made.evaluate(2).mean == 1.0
+
+
+class Masked(gymnasium.Env):
+    """Every action but one is illegal at each step."""
+
+    observation_space = gymnasium.spaces.Dict(
+        legal=gymnasium.spaces.MultiBinary(3),
+        seen=gymnasium.spaces.Box(-1, 1, [2], np.float32),
+    )
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.legal, self.steps = 0, 0
+        return self.observe(), {}
+
+    def observe(self):
+        return {"legal": np.eye(3, dtype=np.int8)[self.legal], "seen": np.ones(2, "f")}
+
+    def step(self, action):
+        assert action == self.legal
+        self.legal, self.steps = (self.legal + 1) % 3, self.steps + 1
+        return self.observe(), 1.0, self.steps == 5, False, {}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tfrl.PPO,
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in (tfrl.DQN, tfrl.C51, tfrl.IQN, tfrl.R2D2, tfrl.PQN, tfrl.IMPALA)
+        ),
+    ],
+)
+def test_the_networks_do_not_see_the_mask_of_actions(kind, capsys):
+    def split(observation):
+        return observation["seen"], observation["legal"]
+
+    has_replay = "replay_capacity" in kind.Settings.texts()
+    values = {"initial_collect_steps": 40} if has_replay else {"num_envs": 2}
+    made = kind(
+        Masked,
+        fc_layer_params=(4,),
+        agent_arguments={"observation_and_action_constraint_splitter": split},
+        **{**SMALL, **values},
+    )
+    made.learn(60, progress=False)
+    assert made.evaluate(2).mean == 5.0
+    assert "legal" not in capsys.readouterr().err
+
+
 class Pictures(gymnasium.Env):
     """A picture and a number to see, and two levers to choose."""
 
@@ -373,6 +468,7 @@ class Pictures(gymnasium.Env):
         return self.observation_space.sample(), 1.0, self._steps == 5, False, {}
 
 
+@pytest.mark.slow
 def test_pictures_in_a_dict_are_convolved_and_combined_actions_chosen(capsys):
     made = make_dqn(Pictures).learn(40, progress=False)
     told = capsys.readouterr().err

@@ -167,8 +167,16 @@ def test_the_command_prints_and_writes_the_comparison(write, tmp_path):
     ("words", "message"),
     [
         ([], "error: folders: got none, expected some of runs"),
-        (["nowhere"], "error: folders: got 'nowhere', where there is no run"),
-        (["a", "--normalize=Cart:1"], "error: normalize: got 'Cart:1', expected ENV"),
+        pytest.param(
+            ["nowhere"],
+            "error: folders: got 'nowhere', where there is no run",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["a", "--normalize=Cart:1"],
+            "error: normalize: got 'Cart:1', expected ENV",
+            marks=pytest.mark.slow,
+        ),
         (["a", "--metrik=loss"], "--metrik: unknown flag; did you mean --metric"),
     ],
 )

@@ -40,6 +40,9 @@ CONFIGS = REPOSITORY / "configs"
         ("c51", "Acrobot-v1", "c51_acrobot"),
         ("qr_dqn", "LunarLander-v3", "qr_dqn_lunar_lander"),
         ("rainbow", "ALE/Pong-v5", "rainbow_atari"),
+        ("c51", "ALE/Breakout-v5", "c51_atari"),
+        ("qr_dqn", "BreakoutNoFrameskip-v4", "qr_dqn_atari"),
+        ("iqn", "ALE/Breakout-v5", "iqn_atari"),
     ],
 )
 def test_an_algorithm_finds_its_settings_for_an_environment(

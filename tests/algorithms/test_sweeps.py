@@ -28,7 +28,7 @@ def member(folder="run", name="dqn", environment="CartPole-v1", **values):
         ({"environment": "LunarLander-v3"}, "LunarLander-v3 is not written in Tens"),
         ({"name": "reinforce"}, "the loop of REINFORCE trains one run"),
         ({"name": "bc", "environment": "Pendulum-v1"}, "the loop of "),
-        ({"jit_compile": False}, "jit_compile is off"),
+        ({"jit_compile": False}, "jit_compile is False"),
         ({"initial_run": "logs/run"}, "they begin with another run's weights"),
     ],
 )
@@ -45,24 +45,20 @@ def test_an_algorithm_supports_sweeps_if_its_loop_does(name):
     assert kind.supports_sweep == getattr(loop, "supports_sweep", False)
 
 
-def test_a_program_has_runs_of_all_seeds_and_constant_rates():
-    rates = [{"learning_rate": x, "final_learning_rate": x} for x in (1e-3, 2e-3)]
-    falling = [{"learning_rate": x, "final_learning_rate": 1e-5} for x in (1e-3, 2e-3)]
-    constant = [member(seed=seed, **rate) for rate in rates for seed in (1, 2)]
-    scheduled = [member(seed=seed, **rate) for rate in falling for seed in (1, 2)]
-    other = [member(seed=1, gamma=0.5, **rates[0])]
-    assert sweeps.programs([*constant, *scheduled, *other]) == [
-        constant,
-        scheduled[:2],
-        scheduled[2:],
-        other,
+def test_a_program_has_runs_of_all_seeds_and_live_settings():
+    together = [
+        member(seed=seed, gamma=gamma, learning_rate=rate)
+        for seed in (1, 2)
+        for gamma, rate in ((0.9, 1e-3), (0.95, 1e-3), (0.9, 2e-3))
     ]
+    other = [member(seed=1, batch_size=8)]
+    assert sweeps.programs([*together, *other]) == [together, other]
     annealed = [
         member(name="ppo", learning_rate=rate, anneal_learning_rate=is_annealed)
         for is_annealed in (True, False)
         for rate in (1e-3, 2e-3)
     ]
-    assert sweeps.programs(annealed) == [annealed[:1], annealed[1:2], annealed[2:]]
+    assert sweeps.programs(annealed) == [annealed[:2], annealed[2:]]
 
 
 class Result(sweep_result.SweepCurves):
@@ -90,7 +86,7 @@ def trained(monkeypatch):
         return Result(tuple(seeds), {}, iterations, steps, returns, losses)
 
     monkeypatch.setattr(train, "sweep", sweep)
-    monkeypatch.setattr(sweeps, "_make_loop", lambda config: None)
+    monkeypatch.setattr(sweeps, "_make_loop", lambda config, differing: None)
     return calls
 
 
@@ -134,17 +130,16 @@ def test_each_run_has_its_outputs_and_only_missing_runs_are_trained(
     assert config["num_iterations"] == 30
 
 
-def test_constant_rates_are_told_to_the_program(trained, tmp_path):
+def test_live_settings_that_differ_are_told_to_the_program(trained, tmp_path):
     members = [
-        member(tmp_path / str(rate), learning_rate=rate, final_learning_rate=rate)
+        member(tmp_path / str(rate), learning_rate=rate, gamma=1 - rate)
         for rate in (1e-3, 2e-3)
     ]
     sweeps.train_in_one_program(members, tmp_path / "programs")
     ((seeds, swept, _),) = trained
-    rates = [1e-3, 2e-3]
     assert (seeds, swept) == (
         [0, 0],
-        {"learning_rate": rates, "final_learning_rate": rates},
+        {"learning_rate": [1e-3, 2e-3], "gamma": [1 - 1e-3, 1 - 2e-3]},
     )
 
 
@@ -178,5 +173,5 @@ def test_one_program_can_train_many_runs_of_an_algorithm(name):
     kind = registry.find(name)
     is_continuous = kind.actions in ("continuous", "vector")
     environment = "Pendulum-v1" if is_continuous else "CartPole-v1"
-    made = sweeps._make_loop(member(name=name, environment=environment).config)
+    made = sweeps._make_loop(member(name=name, environment=environment).config, ())
     assert members_lib._check_loop(made) is made.environment

@@ -43,6 +43,7 @@ def test_only_results_of_one_environment_and_as_many_steps_are_compared():
     assert not score_pairs.matches(found, "X", "Z")
 
 
+@pytest.mark.slow
 def test_the_section_has_each_environment_and_the_mean(tmp_path, one_group):
     """On Cart X wins 5 of 6; on Pole, with other numbers of runs, half of 2."""
     rows = rows_of("X", "Cart", [3, 4]) + rows_of("Y", "Cart", [1, 2, 3.5])

@@ -133,11 +133,16 @@ print(config.learning_rate, config.final_learning_rate)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--env=Acrobot-v1", "--config.learning_rate=1e-3"], (1e-3, 1e-3)),
+        pytest.param(
+            ["--env=Acrobot-v1", "--config.learning_rate=1e-3"],
+            (1e-3, 1e-3),
+            marks=pytest.mark.slow,
+        ),
         (["--config=configs/dqn.py", "--config.learning_rate=1e-3"], (1e-3, 5e-6)),
-        (
+        pytest.param(
             ["--config.learning_rate=1e-3", "--config.final_learning_rate=1e-4"],
             (1e-3, 1e-4),
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -94,20 +94,22 @@ def command(monkeypatch, tmp_path):
 
 
 def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, capsys):
-    got = command("CartPole-v1", {"gamma": ["0.9", "1"]}, num_environment_steps=9_000)
+    swept = {"batch_size": ["32", "64"], "gamma": ["0.9", "1"]}
+    got = command("CartPole-v1", swept, "3", num_environment_steps=9_000)
     (first, checkpoints, overwrite), (second, *_) = got["programs"]
     assert (checkpoints, overwrite) == (tmp_path / "programs", False)
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "0"
     names = [path.name for path, _ in first + second]
-    assert names == [f"gamma_{x}_seed_{seed}" for x in ("0.9", "1") for seed in (0, 1)]
-    values = [(config.gamma, config.seed) for _, config in first + second]
-    assert values == [(0.9, 0), (0.9, 1), (1.0, 0), (1.0, 1)]
+    values = [(batch, gamma) for batch in (32, 64) for gamma in ("0.9", "1")]
+    assert names == [f"batch_size_{x}_gamma_{gamma}_seed_3" for x, gamma in values]
+    found = [(c.batch_size, c.gamma, c.seed) for _, c in first + second]
+    assert found == [(x, float(gamma), 3) for x, gamma in values]
     assert isinstance(second[0].config.gamma, float)
     assert 2_000 <= second[0].config.num_iterations <= 9_000 / 4
     printed = capsys.readouterr().out
     assert printed.startswith(
         "4 runs in 2 programs, one after another, since CartPole-v1 is written in "
-        "TensorFlow; runs of a program differ in seeds and constant learning rates only"
+        "TensorFlow; runs of a program differ in seeds and in numbers that it can read"
     )
     assert printed.endswith(f"compared\nOutputs: {tmp_path}\n")
     assert got["written"] == tmp_path

@@ -135,6 +135,7 @@ def test_dqn_trains_without_it(name, take_away, asked_for):
     assert internals.available().get(name, False) is False
 
 
+@pytest.mark.slow
 def test_dqn_trains_without_any_of_them_from_the_import_on():
     program = f"""
         import sys

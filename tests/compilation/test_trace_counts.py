@@ -1,11 +1,13 @@
 """TensorFlow's warnings of retracing, which it logs."""
 
 import logging
+import types
 
 import keras
 import pytest
 import tensorflow as tf
 
+import tfrl
 from tfrl import train
 from tfrl.agents.dqn import dqn_agent
 from tfrl.compilation import fast_function, trace_counts
@@ -14,6 +16,7 @@ from tfrl.metrics import tf_metric
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
+from tfrl.train.runs import diagnostics
 from tfrl.trajectories import time_step as ts
 
 
@@ -89,6 +92,27 @@ def test_several_metrics_and_policies_are_not_warned_of(warned):
         policy = Policy(ts.time_step_spec(spec), spec)
         for _ in range(9):
             policy.action(time_step)
+    assert warned == []
+
+
+def test_measurements_of_several_runs_are_not_warned_of(warned):
+    agent = types.SimpleNamespace(
+        diagnose=lambda batch: {"loss": tf.constant(1.0)},
+        weights_by_name=dict,
+        train_step_counter=0,
+    )
+    loop = types.SimpleNamespace(agent=agent, can_draw_for_log=lambda: False)
+    for _ in range(7):
+        assert diagnostics.Diagnostics(loop).measure() == {"loss": 1.0}
+    assert warned == []
+
+
+@pytest.mark.slow
+def test_predictions_of_several_algorithms_are_not_warned_of(warned, tmp_path):
+    for _ in range(6):
+        made = tfrl.PPO("Pendulum-v1", fc_layer_params=(4,), jit_compile=False)
+        made.predict([0.0, 1.0, 0.0])
+    made.record(tmp_path / "episode.tfrecord", 1)
     assert warned == []
 
 

@@ -250,6 +250,7 @@ def replayed(tmp_path_factory):
     server.stop(0.0)
 
 
+@pytest.mark.slow
 def test_statistics_move_in_the_learner_and_reach_the_actors(replayed):
     experiment, _, _, container = replayed
     _, agent = experiment.build(1)
@@ -291,6 +292,7 @@ def test_a_run_with_actors_writes_what_every_run_writes(replayed):
     assert [row["shards_alive"] for row in rows] == ["1.0"] * 4
 
 
+@pytest.mark.slow
 def test_a_run_with_actors_resumes(replayed):
     _, _, results, _ = replayed
     assert [result.resumed_at for result in results] == [None, 4]

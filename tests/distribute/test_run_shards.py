@@ -41,6 +41,7 @@ def trained(tmp_path_factory):
         yield result, directory, infos
 
 
+@pytest.mark.slow
 def test_each_actor_writes_to_its_own_server_and_the_learner_draws_from_both(trained):
     result, _, infos = trained
     assert result.finished
@@ -50,6 +51,7 @@ def test_each_actor_writes_to_its_own_server_and_the_learner_draws_from_both(tra
     assert sum(info.counts.samples for info in infos) >= 6 * REPLAY.batch_size
 
 
+@pytest.mark.slow
 def test_the_manifest_names_the_checkpoints_of_all_servers(trained):
     _, directory, _ = trained
     manifest = json.loads(directory.manifest.read_text())

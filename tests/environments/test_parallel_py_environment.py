@@ -168,7 +168,9 @@ def is_gone(pid):
     return False
 
 
-@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize(
+    "blocking", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_members_step_and_reset_each_on_their_own(blocking):
     with counters(1, 2, blocking=blocking) as environment:
         assert environment.reset().step_type.tolist() == [0, 0]
@@ -278,6 +280,7 @@ def test_time_steps_are_the_caller_s_to_keep(shared):
     assert first.observation.tolist() == [[0], [0]]
 
 
+@pytest.mark.slow
 def test_nests_are_the_same_as_in_one_process():
     constructors = [functools.partial(Nested, 3), functools.partial(Nested, 3)]
     action = {"x": np.array([1, 2], "i4"), "y": (np.array([[0, 1], [2, 3]], "f4"),)}
@@ -306,6 +309,7 @@ def test_what_breaks_its_spec_is_not_cast_in_silence():
         assert environment.step(zeros()).observation.dtype == np.int32
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_together_names_the_member():
     odd = functools.partial(Odd, np.zeros(3, np.int32))
     with (
@@ -358,7 +362,13 @@ def raise_in_constructor():
 @pytest.mark.parametrize(
     ("start_serially", "constructor", "error", "message"),
     [
-        (True, raise_in_constructor, system.ChildRaisedError, "no such level"),
+        pytest.param(
+            True,
+            raise_in_constructor,
+            system.ChildRaisedError,
+            "no such level",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             False,
             raise_in_constructor,
@@ -373,11 +383,12 @@ def raise_in_constructor():
             "returned 7 of type int, expected a PyEn",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             False,
             lambda: os._exit(4),
             system.ChildDiedError,
             "exited with code 4 during start",
+            marks=pytest.mark.slow,
         ),
         (
             False,
@@ -396,6 +407,7 @@ def test_a_member_that_cannot_be_made_is_named(
         )
 
 
+@pytest.mark.slow
 def test_batched_members_are_refused():
     def constructor():
         return batched_py_environment.BatchedPyEnvironment([Counter()], False)
@@ -434,7 +446,7 @@ FAILURES = {
     [
         ("dies", True),
         ("raises", False),
-        ("hangs", False),
+        pytest.param("hangs", False, marks=pytest.mark.slow),
         pytest.param("dies", False, marks=pytest.mark.slow),
         pytest.param("exits", False, marks=pytest.mark.slow),
     ],
@@ -466,6 +478,7 @@ def test_a_member_that_fails_in_a_step_is_named_and_breaks_all(failure, blocking
     environment.close()
 
 
+@pytest.mark.slow
 def test_a_member_that_dies_between_steps_is_named():
     environment = counters(9, 9, 9)
     environment.reset()
@@ -488,6 +501,7 @@ def test_closing_twice_and_using_afterwards():
         environment.envs[0].reset()
 
 
+@pytest.mark.slow
 def test_what_closing_raises_is_told_when_all_have_ended():
     class Clinging(Counter):
         def close(self):
@@ -500,6 +514,7 @@ def test_what_closing_raises_is_told_when_all_have_ended():
     assert all(map(is_gone, processes))
 
 
+@pytest.mark.slow
 def test_an_environment_that_is_forgotten_ends_its_processes():
     environment = counters(2)
     (process,) = pids(environment)
@@ -508,6 +523,7 @@ def test_an_environment_that_is_forgotten_ends_its_processes():
     assert is_gone(process)
 
 
+@pytest.mark.slow
 def test_an_interrupted_step_is_finished_by_the_next(monkeypatch):
     def interrupt(replies, *rest):
         raise KeyboardInterrupt
@@ -523,6 +539,7 @@ def test_an_interrupted_step_is_finished_by_the_next(monkeypatch):
     assert step.observation.tolist() == [[2], [2]]
 
 
+@pytest.mark.slow
 def test_steps_inside_of_tensorflow_as_in_one_process():
     from tfrl.drivers import dynamic_step_driver
     from tfrl.environments import tf_py_environment

@@ -68,6 +68,7 @@ def test_what_was_seeded_before_it_was_wrapped_is_seeded():
     assert random_py_environment.RandomPyEnvironment(CHOICE, seed=3).is_seeded
 
 
+@pytest.mark.slow
 def test_members_in_processes_are_asked():
     # Of nothing here, so that the processes need not import this file and TensorFlow.
     unseeded = functools.partial(suite_gym.load, "CartPole-v1")
@@ -94,6 +95,7 @@ def after_some_steps(environment, seed):
     return environment.current_time_step().observation.numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     some_slow([cart_pole, MAKERS["vector"], MAKERS["batch"]], fast=[MAKERS["vector"]]),

@@ -10,6 +10,7 @@ import tree
 
 from tfrl.environments import (
     atari_wrappers,
+    extras,
     parallel_py_environment,
     suite_atari,
     tf_py_environment,
@@ -39,6 +40,20 @@ def test_specs_stay_uint8():
     assert environment.action_spec().num_values == 6
     time_step = environment.reset()
     assert time_step.observation.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    ("installed", "is_refused"), [((), True), (("envpool",), False)]
+)
+def test_a_game_needs_one_of_its_emulators(installed, is_refused, monkeypatch):
+    monkeypatch.setattr(
+        extras, "is_installed", lambda *modules: set(modules) <= set(installed)
+    )
+    if is_refused:
+        with pytest.raises(ImportError, match=r"pip install 'tfrl\[atari\]'"):
+            suite_atari.check_game("ALE/Pong-v5")
+    else:
+        suite_atari.check_game("ALE/Pong-v5")
 
 
 def test_stacking():
@@ -317,6 +332,7 @@ def test_lost_lives_end_the_episodes_of_both_emulators():
         assert lives == [4, 3, 2]
 
 
+@pytest.mark.slow
 def test_rewards_are_clipped_by_both_emulators():
     for environment in load_pair("MsPacmanNoFrameskip-v4", clip_rewards=True):
         environment.reset()
@@ -325,6 +341,7 @@ def test_rewards_are_clipped_by_both_emulators():
         assert {float(step.reward[0]) for step in steps} == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_sticky_actions_are_those_of_the_name():
     pytest.importorskip("envpool")
     for name, probability in (

@@ -218,6 +218,7 @@ def test_lives_end_episodes_and_the_limit_ends_the_game():
     assert [life == 5 for life in lives] == [number == 100 for number in at_limit]
 
 
+@pytest.mark.slow
 def test_a_life_lost_in_the_step_of_the_limit_ends_the_game():
     kwargs = {"envpool_kwargs": {"episodic_life": True, "noop_max": 1}}
     environment = load("Breakout-v5", 1, **kwargs)
@@ -387,6 +388,7 @@ def test_the_files_of_a_task_may_lie_elsewhere(tmp_path):
     load("Pong-v5", envpool_kwargs={"base_path": str(tmp_path / "copy")}).reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"size": 1}, pytest.param({"env_name": "no"}, marks=pytest.mark.slow)]
 )

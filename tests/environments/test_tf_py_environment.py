@@ -143,6 +143,19 @@ def test_current_time_step_resets_once_and_does_not_step():
     assert environment.actions == [1]
 
 
+def test_seconds_in_python_are_those_of_steps_and_resets(monkeypatch):
+    clock = iter(range(100))
+    environment = wrap()
+    monkeypatch.setattr(
+        "tfrl.environments.tf_py_environment.time.perf_counter", lambda: next(clock)
+    )
+    assert environment.python_seconds == 0
+    environment.reset()
+    tf.function(environment.step)(tf.constant([1]))
+    environment.current_time_step()
+    assert tf_wrappers.TFEnvironmentBaseWrapper(environment).python_seconds == 2
+
+
 @MODES
 def test_step_before_reset_gives_first(stepping):
     assert stepping(wrap())(tf.constant([0])).is_first().numpy().tolist() == [True]

@@ -116,6 +116,19 @@ def test_categorical_of_worked_numbers():
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+def test_clipped_probabilities_count_as_the_least_and_get_no_gradient():
+    logits = tf.math.log(tf.constant([[0.9, 0.09, 0.01]]))
+    target = tf.constant([[0.5, 0.2, 0.3]])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = losses.clipped_cross_entropy(target, logits, 0.05)
+    expected = -(0.5 * np.log(0.9) + 0.2 * np.log(0.09) + 0.3 * np.log(0.05))
+    np.testing.assert_allclose(loss, [expected], rtol=1e-5)
+    # d/dlogits of -sum over the first two of target log p: p * 0.7 - target.
+    gradient = [[0.9 * 0.7 - 0.5, 0.09 * 0.7 - 0.2, 0.01 * 0.7]]
+    np.testing.assert_allclose(tape.gradient(loss, logits), gradient, rtol=1e-4)
+
+
 def test_the_gradient_is_that_of_the_prediction_alone():
     """It is softmax - target, and nothing for the target's logits."""
     values = np.linspace(-1, 1, 3, dtype=np.float32)

@@ -67,6 +67,9 @@ CASES = {
         also={"r_t": ["1T", "B1"], "d_t": ["1T", "B1"], "z_t": ["1N"]},
     ),
     "clip_fraction": Case({"log_ratio": "BT", "clip_range": "", "mask": "BT"}),
+    "clipped_cross_entropy": Case(
+        {"target": "BN", "logits": "BN"}, given={"least": 0.1}
+    ),
     "clipped_double_q": Case(
         {"first": "B", "other": "B"},
         lambda first, other: losses.clipped_double_q([first, other]),

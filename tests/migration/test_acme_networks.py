@@ -117,6 +117,7 @@ def test_distributional_critic_is_over_51_returns():
     assert critic.count_params() == dense + 2 * 512
 
 
+@pytest.mark.slow
 def test_one_resnet_embeds_for_policy_and_critic():
     shared = networks.ResNetTorso()
     pixels = tf.zeros([2, 84, 84, 3], tf.uint8)

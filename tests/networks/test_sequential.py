@@ -304,6 +304,7 @@ def test_recurrent_layers_and_cells_mix_with_others():
     assert kinds.count(DynamicUnroll) == 2
 
 
+@pytest.mark.slow
 def test_recurrent_sequence_equals_steps_with_the_state_reset_at_first():
     net = recurrent_net(seed=1)
     net.create_variables()

@@ -44,6 +44,7 @@ def test_loads_the_policy_as_it_was_saved(saved, tmp_path):
     assert loaded.action_spec.check_array(loaded.action(TIME_STEP).action)
 
 
+@pytest.mark.slow
 def test_a_policy_of_other_observations_is_refused_in_words(saved, tmp_path):
     def of(shape, dtype=tf.float32):
         environment = environments.random_py_environment.RandomPyEnvironment(

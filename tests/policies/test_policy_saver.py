@@ -194,6 +194,7 @@ def test_a_state_is_carried_and_reset(saved):
     np.testing.assert_array_equal(reset.action, [0, 0])
 
 
+@pytest.mark.slow
 def test_copies_loaded_without_seed_explore_differently(saved):
     one, other = (tf.saved_model.load(saved("noisy")) for _ in range(2))
     actions = [model.action(step()).action.numpy() for model in (one, one, other)]
@@ -208,6 +209,7 @@ def test_a_seed_input_decides_the_action(saved):
     assert not np.array_equal(first, loaded.action(step(), (), other).action)
 
 
+@pytest.mark.slow
 def test_a_seed_of_the_saver_makes_all_copies_act_alike(tmp_path):
     path = save(make_noisy(), tmp_path, seed=3)
     one, other = tf.saved_model.load(path), tf.saved_model.load(path)
@@ -232,6 +234,7 @@ def test_signatures_are_keyed_by_nest_paths(saved):
     np.testing.assert_array_equal(initial["0"], [0, 0])
 
 
+@pytest.mark.slow
 def test_signatures_can_be_keyed_by_spec_names(tmp_path):
     path = save(make_q_policy(), tmp_path, use_nest_path_signatures=False)
     signature = tf.saved_model.load(path).signatures["action"]
@@ -251,6 +254,7 @@ def test_spec_names_must_be_there_when_they_are_the_keys():
         policy_saver.PolicySaver(policy, use_nest_path_signatures=False)
 
 
+@pytest.mark.slow
 def test_train_step_is_saved_as_it_is_then(tmp_path):
     counter = tf.Variable(7, dtype=tf.int64)
     saver = policy_saver.PolicySaver(make_q_policy(), train_step=counter)
@@ -303,6 +307,7 @@ def test_later_training_changes_what_is_saved(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_variables_outside_the_networks_are_saved_too(tmp_path):
     policy, epsilon = Counting(), tf.Variable(0.0)
     policy.stride.assign(2)
@@ -317,6 +322,7 @@ def test_variables_outside_the_networks_are_saved_too(tmp_path):
     np.testing.assert_array_equal(loaded.action(step()).action, expected)
 
 
+@pytest.mark.slow
 def test_lookup_tables_are_saved(tmp_path):
     loaded = tf.saved_model.load(save(Lookup(), tmp_path))
     time_step = step(2)._replace(observation={"x": tf.constant([[1.0] * 4, [0.0] * 4])})
@@ -339,6 +345,7 @@ def test_input_fn_makes_the_time_step_from_an_example(tmp_path):
     np.testing.assert_array_equal(outputs["action"], expected)
 
 
+@pytest.mark.slow
 def test_functions_can_be_registered(tmp_path):
     net = q_net()
     saver = policy_saver.PolicySaver(q_policy.QPolicy(TIME_STEP, ACTION, net))

@@ -134,6 +134,7 @@ def test_distributions_of_a_sequence_are_those_of_its_steps():
         np.testing.assert_allclose(step.action.logits[0], together[t], atol=1e-6)
 
 
+@pytest.mark.slow
 @list_and_tuple_states
 def test_a_saved_policy_acts_with_its_state_as_the_live_one(kind, tmp_path):
     policy = GreedyPolicy(make(kind))

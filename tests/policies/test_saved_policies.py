@@ -141,7 +141,7 @@ def assert_equal(one, other):
 
 # `test_policy_saver.py` saves the others' kinds, too.
 @pytest.mark.parametrize(
-    "kind", some_slow(KINDS, fast=["categorical", "gaussian", "stateful_with_info"])
+    "kind", some_slow(KINDS, fast=["gaussian", "stateful_with_info"])
 )
 def test_a_loaded_policy_acts_as_the_one_saved(kind, tmp_path):
     policy = KINDS[kind]()
@@ -162,6 +162,7 @@ def test_a_loaded_policy_acts_as_the_one_saved(kind, tmp_path):
             assert 1 not in result.action.numpy()
 
 
+@pytest.mark.slow
 def test_a_loaded_policy_runs_on_arrays_with_its_state(tmp_path):
     policy = greedy_policy.GreedyPolicy(
         temporal_action_smoothing.TemporalActionSmoothing(actor(CONTINUOUS), 0.5)

@@ -95,6 +95,7 @@ def test_an_episode_starts_with_new_noise_and_counts_its_steps_anew(actor_policy
     )
 
 
+@pytest.mark.slow
 def test_noise_can_be_kept_for_whole_episodes(actor_policy):
     policy = StateDependentNoisePolicy(actor_policy)
     noise = noise_after(policy, [[FIRST]] + [[MID]] * 6 + [[FIRST], [MID]])

@@ -412,6 +412,7 @@ def test_only_a_queue_is_gathered(make_buffer):
         make_buffer().gather_all()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_holds_the_contents_through_the_server(tmp_path, caplog):
     def start(path):
         table = make_table("fours", 4)

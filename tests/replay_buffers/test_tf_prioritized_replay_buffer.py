@@ -398,7 +398,7 @@ def test_a_restored_buffer_continues_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "jit_compile", [True, pytest.param(False, marks=pytest.mark.slow)]
+    "jit_compile", [pytest.param(True, marks=pytest.mark.slow), False]
 )
 def test_adding_drawing_and_updating_in_one_graph_loop(jit_compile):
     """Frames that were drawn get the priority 0: each is drawn once, as it enters."""

@@ -79,6 +79,7 @@ def test_prefetching_and_parallel_calls_give_whole_windows():
         assert np.all(info.ids >= 5)
 
 
+@pytest.mark.slow
 def test_prefetched_samples_beside_a_writer_are_never_torn():
     spec = (ID_SPEC, tf.TensorSpec([50], tf.int64))
     buffer = TFUniformReplayBuffer(spec, batch_size=1, max_length=8)

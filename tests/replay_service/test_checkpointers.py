@@ -42,8 +42,8 @@ def test_no_path_is_refused():
     "make",
     [
         checkpointers.TempDirCheckpointer,
-        checkpointers.default_checkpointer,
-        lambda: checkpointers.from_config(None),
+        pytest.param(checkpointers.default_checkpointer, marks=pytest.mark.slow),
+        pytest.param(lambda: checkpointers.from_config(None), marks=pytest.mark.slow),
     ],
 )
 def test_a_temporary_directory_goes_with_its_checkpointer(make):
@@ -57,6 +57,7 @@ def test_a_temporary_directory_goes_with_its_checkpointer(make):
     assert not os.path.exists(path)
 
 
+@pytest.mark.slow
 def test_a_description_of_a_temporary_directory_does_not_own_it():
     made = checkpointers.TempDirCheckpointer()
     again = checkpointers.from_config(made.to_config())

@@ -160,6 +160,7 @@ class _Live:
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_clients_go_on_with_a_killed_server_that_starts_from_its_checkpoint(tmp_path):
     live = _Live()
     with contextlib.ExitStack() as stack:

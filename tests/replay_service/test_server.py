@@ -407,6 +407,7 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_at_the_start(tmp_path
     assert str(told.value).count("[Errno") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="locks directories")
 def test_what_killed_servers_leave_is_deleted_at_the_next_start(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))

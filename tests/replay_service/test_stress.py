@@ -7,6 +7,7 @@ import pytest
 from tests.replay_service import stress
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_torn_or_counted_wrongly():
     findings = stress.stress(0.5, writers=2, samplers=2)
     assert findings.faults() == []

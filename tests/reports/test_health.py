@@ -102,6 +102,7 @@ def test_nothing_is_found_in_a_healthy_run():
             {"changes": {"evaluation_lengths": [30, 100, 100]}},
         ),
         ("evaluation", {"evaluation_return": 5.0}),
+        ("evaluation", {"evaluation_return": [*range(0, 110, 10), 5]}),
     ],
 )
 def test_a_rule_finds_what_is_wrong(rule, arguments):
@@ -114,6 +115,11 @@ def test_soft_values_may_hold_the_entropy_of_later_steps():
     wrong = {"predicted_return": 250.0}
     assert "values" in check(**wrong)
     assert "values" not in check(**wrong, **soft)
+
+
+def test_a_lost_policy_that_came_back_is_no_finding():
+    curve = [*range(0, 100, 10), 5, 100]
+    assert check(evaluation_return=curve, average_return=curve) == []
 
 
 def test_a_time_limit_that_truncates_is_none_of_the_clock():

@@ -34,6 +34,7 @@ class _Page(html.parser.HTMLParser):
 def test_a_report_is_one_file_with_figures_findings_and_settings(tmp_path):
     rows = healthy_rows()
     rows[0]["versions"] = {"tensorflow": "2.21.0"}
+    rows[-1] |= {"training_seconds": 9.0, "environment_seconds": 4.0}
     for row in rows:
         row["dormant_units"] = 0.9
     folder = write_run(tmp_path / "run", rows, gamma=0.9, batch_size=64)
@@ -53,8 +54,11 @@ def test_a_report_is_one_file_with_figures_findings_and_settings(tmp_path):
     assert "<td><b>0.9</b></td>" in text  # gamma is not the default.
     assert "<td>64</td>" in text
     assert "tensorflow 2.21.0" in text
+    assert "steps of the environment in Python 4.0" in text
+    assert "the rest of collecting and training 5.0" in text
 
 
+@pytest.mark.slow
 def test_seeds_are_compared_in_a_report_of_several_runs(tmp_path):
     folders = [
         write_run(tmp_path / f"seed{seed}", healthy_rows(), seed=seed)

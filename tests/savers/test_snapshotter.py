@@ -195,6 +195,7 @@ def test_a_layer_that_is_called_with_a_nest_keeps_the_nest(tmp_path):
     np.testing.assert_array_equal(found, 2 * INPUTS)
 
 
+@pytest.mark.slow
 def test_layers_in_a_list_of_a_layer_are_saved_too(tmp_path):
     layer = keras.layers.RNN([keras.layers.GRUCell(2), keras.layers.GRUCell(3)])
     sequences = np.tile(INPUTS[:, np.newaxis], [1, 4, 1])

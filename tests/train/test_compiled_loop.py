@@ -254,6 +254,7 @@ def restore(loop, path):
     tf.train.Checkpoint(**loop.checkpoint_items()).read(path)
 
 
+@pytest.mark.slow
 def test_neither_calls_nor_checkpoints_change_the_results(native_loop, tmp_path):
     loop, replay_buffer = native_loop.loop, native_loop.replay_buffer
     start = save(loop, tmp_path, "start")

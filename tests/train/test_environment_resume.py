@@ -162,6 +162,7 @@ def cases():
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*leave out the state:RuntimeWarning")
 @pytest.mark.parametrize(("make_loop", "half", "is_compiled"), list(cases()))
 def test_a_run_resumes_bit_for_bit(make_loop, half, is_compiled, tmp_path):

@@ -94,6 +94,7 @@ def test_dqn(environment, dqn_agent, kind, sampling):
     assert found == ENVIRONMENT_CALL
 
 
+@pytest.mark.slow
 def test_dqn_on_a_native_environment(dqn_agent):
     loop = train.OffPolicyLoop(
         native.load("CartPole-v1", batch_size=2),
@@ -114,6 +115,7 @@ def test_the_pipeline_of_a_buffer(dqn_agent):
     assert falling_back(trace.get_concrete_function()) == {**MESSAGES, **PIPELINE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "has_baseline", [True, pytest.param(False, marks=pytest.mark.slow)]
 )

@@ -114,6 +114,7 @@ def state_of(parts):
     return [v.numpy() for part in parts for v in part.variables()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind", "jit_compile"), CASES)
 def test_it_trains_and_goes_on_bit_for_bit(tmp_path, name, kind, jit_compile):
     loop, parts = make_loop(name, kind, jit_compile)

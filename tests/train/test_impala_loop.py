@@ -107,6 +107,7 @@ def test_a_compiled_loop_gives_the_numbers_of_a_plain_one_with_recurrent_network
     assert [loop.trace_count() for loop in loops] == [1, 1]
 
 
+@pytest.mark.slow
 def test_older_policies_have_collected(plain):
     collecting = plain.collecting_then[: len(plain.trained_then)]
     # The last of 5 updates that copied the weights is update 3.

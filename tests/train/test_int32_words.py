@@ -96,6 +96,7 @@ def read_pickle(self, string_value):
     self.set(*tf.nest.map_structure(tf.convert_to_tensor, where))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "jit_compile",
     [False, pytest.param(True, marks=pytest.mark.slow)],

@@ -271,6 +271,7 @@ def test_the_loss_changes_nothing(agent, tmp_path, by_hand):
         np.testing.assert_allclose(info.loss, by_hand[0][1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_compiled_losses_give_the_same_weights(tmp_path, by_hand):
     compiled = make_agent()
     make_learner(compiled, tmp_path, jit_compile=True).run(5)
@@ -300,6 +301,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(agent, tmp_path):
     assert_equal(values(agent), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_on", "use_kwargs"),
     [

@@ -109,6 +109,7 @@ LOOPS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @LOOPS
 def test_the_division_into_calls_shows_in_no_result(monkeypatch, kind, arguments):
     sizes, infos, states = [], [], []
@@ -156,7 +157,7 @@ def test_the_loss_is_the_mean_over_all_calls(monkeypatch):
     ("kind", "arguments"),
     [
         (OffPolicyLoop, {}),
-        (OffPolicyLoop, {"jit_compile": True}),
+        pytest.param(OffPolicyLoop, {"jit_compile": True}, marks=pytest.mark.slow),
         pytest.param(EpisodicLoop, {}, marks=pytest.mark.slow),
     ],
 )

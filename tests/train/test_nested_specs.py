@@ -227,6 +227,7 @@ def test_episodic_loop():
     assert changed(before, agent)
 
 
+@pytest.mark.slow
 def test_episodic_replay(environment, reinforce):
     buffer = episodic_replay_buffer.StatefulEpisodicReplayBuffer(
         episodic_replay_buffer.EpisodicReplayBuffer(
@@ -379,6 +380,7 @@ def test_saved_policy_keeps_to_the_mask(tmp_path):
         time_step = environment.step(action)
 
 
+@pytest.mark.slow
 def test_nest_map_as_the_torso_of_a_q_network():
     environment = tf_py_environment.TFPyEnvironment(Nested(ACTION))
     arguments = preprocessing()

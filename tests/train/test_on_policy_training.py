@@ -193,6 +193,7 @@ def test_the_log_shows_the_last_minibatch(plain):
     assert not make_loop().can_draw_for_log()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recurrent", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -270,6 +271,7 @@ def test_the_kl_penalty_of_whole_rollouts_is_adapted_after_the_epochs(
     np.testing.assert_allclose(agent.adaptive_kl_beta, 1 / 1.5**2, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_ratios_of_a_recurrent_agent_start_at_one():
     """So the state at a rollout's start is kept: nothing moves, but the normalizer."""
     loop = make_loop(
@@ -373,6 +375,7 @@ class MostlyInvalid(PyEnvironment):
         )
 
 
+@pytest.mark.slow
 def test_an_agent_with_a_mask_never_takes_an_invalid_action():
     environment = TFPyEnvironment(MostlyInvalid())
     specs = environment.observation_spec()["x"], environment.action_spec()

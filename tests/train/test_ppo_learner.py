@@ -189,6 +189,7 @@ def test_the_kl_penalty_is_adapted_once_a_run(setup, sequences):
         np.testing.assert_allclose(made.beta_then, 0.01 / 1.5**2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_ratios_start_at_one_although_the_normalizers_have_moved(sequences):
     for loss_info in sequences.loss_infos:
         assert abs(float(loss_info.extra.approx_kl)) < 1e-6

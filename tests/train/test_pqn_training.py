@@ -62,6 +62,7 @@ def test_it_learns_to_balance_the_pole(compiled):
     assert all(np.isfinite(list(numbers.values())))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_and_a_plain_loop_the_same_numbers(
     compiled, tmp_path
 ):

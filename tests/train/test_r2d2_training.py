@@ -90,6 +90,7 @@ def test_compiled_equals_plain_and_both_trace_once(plain):
     assert plain.trace_count() == compiled.trace_count() == 1
 
 
+@pytest.mark.slow
 def test_the_states_of_the_agents_own_steps_are_stored(plain):
     frames = frames_of(plain)
     is_zero = (frames.policy_info["policy_state"][0].numpy() == 0).all(axis=-1)

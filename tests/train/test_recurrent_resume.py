@@ -87,6 +87,7 @@ def assert_same(loop, other):
     assert loop.info() == pytest.approx(other.info(), abs=0, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make_loop", [off_policy, pytest.param(episodic, marks=pytest.mark.slow)]
 )

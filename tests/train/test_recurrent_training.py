@@ -130,6 +130,7 @@ def trained_dqn(recurrent, length, iterations, seed=0):
     return agent
 
 
+@pytest.mark.slow
 def test_recurrent_dqn_remembers_the_cue():
     agent = trained_dqn(recurrent=True, length=3, iterations=60)
     assert success(agent.policy, length=3) >= 0.95

@@ -72,6 +72,7 @@ def make_dqn_loop(path, jit_compile=False):
     return loop, buffer
 
 
+@pytest.mark.slow
 def test_off_policy_loop_goes_on_with_the_servers_contents(tmp_path):
     with pytest.warns(RuntimeWarning, match="'auto' does not .* a ReverbReplayBuffer"):
         loop, buffer = make_dqn_loop(tmp_path / "replay", jit_compile="auto")

@@ -66,6 +66,7 @@ def saved(agent, tmp_path_factory):
     return types.SimpleNamespace(folder=folder, before=before, after=actions(live))
 
 
+@pytest.mark.slow
 def test_the_directories_are_those_of_tf_agents(saved):
     assert {path.name for path in saved.folder.iterdir()} == {
         "checkpoints",

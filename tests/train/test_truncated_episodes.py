@@ -115,6 +115,7 @@ SLOW_IF_COMPILED = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @SLOW_IF_COMPILED
 @pytest.mark.parametrize(
     "length", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (37, 149))]
@@ -132,6 +133,7 @@ def test_both_episodes_of_a_row_are_bootstrapped(jit_compile, length):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.slow
 @SLOW_IF_COMPILED
 def test_every_member_is_bootstrapped_where_it_ends(jit_compile):
     """The iteration ends where the last member ends its first episode.
@@ -193,6 +195,7 @@ def test_a_buffer_without_a_limit_gets_the_last_observation_as_a_frame():
     assert loss_of(loop) == TRUNCATED
 
 
+@pytest.mark.slow
 def test_episodes_in_a_queue_are_bootstrapped():
     """The rows of this buffer are episodes, whichever member they are from."""
     servers = []
@@ -271,6 +274,7 @@ def test_a_boundary_follows_the_last_frame_of_a_truncated_episode():
     np.testing.assert_array_equal(next_step_type, [[1, 2, 1], [1, 2, 1], [2, 1, 1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make_environment", "agent"),
     [
@@ -284,6 +288,7 @@ def test_nothing_follows_it_if_nothing_is_bootstrapped(make_environment, agent):
     np.testing.assert_array_equal(step_type, [[0, 1]] * 3)
 
 
+@pytest.mark.slow
 def test_the_value_of_a_task_without_an_end_is_learned_from_short_episodes():
     """Rewards of 1 for ever are worth 1 / (1 - 0.5) = 2, in pieces of 3 steps too."""
     loop = make_loop(

@@ -85,6 +85,7 @@ def _iterate(agent, buffer, observer, environment):
     return episodes, loss_info.loss
 
 
+@pytest.mark.slow
 def test_iterations_with_a_replay_server():
     environment = suite_gym.load("CartPole-v0")
     agent = _make_agent(tf_py_environment.TFPyEnvironment(environment), seed=0)

@@ -147,6 +147,7 @@ def test_mean_return_of_a_policy_is_a_number_from_numpy():
         assert 5.0 < mean_return == mean_length <= 200.0
 
 
+@pytest.mark.slow
 def test_frames_of_an_episode_make_a_film(tmp_path):
     py_environment, environment = _load()
     policy = _make_agent().policy

@@ -253,6 +253,8 @@ class C51(_C51):
         num_atoms: int = ...,
         min_q_value: float = ...,
         max_q_value: float = ...,
+        min_probability: float = ...,
+        initial_weights: str = ...,
     ) -> None: ...
 
 class QRDQN(_QRDQN):
@@ -452,6 +454,8 @@ class Rainbow(_Rainbow):
         num_atoms: int = ...,
         min_q_value: float = ...,
         max_q_value: float = ...,
+        min_probability: float = ...,
+        initial_weights: str = ...,
     ) -> None: ...
 
 class R2D2(_R2D2):

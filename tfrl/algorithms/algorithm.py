@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from tfrl import agents, environments, train
+from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
@@ -25,6 +25,7 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
+from tfrl.compilation import trace_counts
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import quiet
@@ -113,9 +114,9 @@ class Algorithm:
             None writes no file.
           initial_run: The folder of a run, to begin with its last weights; see
             `train.load_weights`. A run that resumes in `logdir` has its own.
-          network: A network, or a function of the observation spec and the action spec
-            that makes one. For an agent with several, a dict of them by the agent's
-            arguments; the others are the algorithm's own.
+          network: A network, or a function of the specs of what it sees and of the
+            actions that makes one. For an agent with several, a dict of them by the
+            agent's arguments; the others are the algorithm's own.
           exploration: A function that turns the agent's policy into the one that
             collects, for agents that take `exploration`.
           replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and
@@ -253,6 +254,14 @@ class Algorithm:
         return self._environment
 
     @property
+    def observation_spec(self) -> Any:
+        """The specs of what the networks see: an observation, without a mask."""
+        return policies.utils.network_observation_spec(
+            self.environment.observation_spec(),
+            self.own.arguments.get("observation_and_action_constraint_splitter"),
+        )
+
+    @property
     def loop(self) -> train.TrainingLoop:
         """The training loop."""
         if self._loop is None:
@@ -282,7 +291,9 @@ class Algorithm:
 
         policies = {True: self.policy, False: self.agent.collect_policy}
         return {
-            greedy: tf.function(policy.action, autograph=False)
+            greedy: tf.function(
+                trace_counts.of_one_object(policy.action), autograph=False
+            )
             for greedy, policy in policies.items()
         }
 
@@ -295,7 +306,7 @@ class Algorithm:
         """
         quiet.take_onednn_notice()
         environment, own = self.environment, self.own
-        specs = environment.observation_spec(), environment.action_spec()
+        specs = self.observation_spec, environment.action_spec()
         spaces.check_actions(
             specs[1],
             self.action_kind,
@@ -362,7 +373,7 @@ class Algorithm:
         if num_environment_steps is not None:
             values = self.settings.to_dict()
             self.num_iterations = least_iterations(values, num_environment_steps)
-        self.world.describe(self.environment)
+        self.world.describe(self.observation_spec, self.environment.action_spec())
         with train.device_scope(self.settings.device):
             agent = self.make_agent()
             agent.initialize()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tfrl import agents, environments, networks, utils
+from tfrl import agents, networks, utils
 from tfrl.algorithms import off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
@@ -25,6 +25,7 @@ from tfrl.algorithms.settings import (
     field,
     integer,
     live,
+    number,
     one_of,
     rate,
 )
@@ -108,6 +109,14 @@ class AtomSettings(ValueBasedSettings):
     num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
     min_q_value: float = field(0.0, "Lowest atom.", FINITE)
     max_q_value: float = field(200.0, "Highest atom.", FINITE)
+    min_probability: float = field(
+        0.0,
+        "Least probability of an atom in the loss.",
+        number(low=0.0, high=0.5, excludes_high=True),
+    )
+    initial_weights: str = field(
+        "usual", "Or fan_in, as PyTorch's layers.", one_of("usual", "fan_in")
+    )
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
@@ -280,7 +289,9 @@ class ValueBased(off_policy.OffPolicy):
             "target_update_period": s.target_update_period,
             "gamma": s.gamma,
             "seed": s.seed,
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
             **self.own_arguments(),
         }
         if getattr(s, "munchausen", False):
@@ -310,7 +321,7 @@ class DQN(ValueBased):
     def make_networks(self) -> dict[str, Any]:
         """Makes the Q-network; see `Algorithm.make_networks`."""
         s = self.settings
-        return {"q_network": _make_network(networks.QNetwork, s, self.environment)}
+        return {"q_network": _make_network(networks.QNetwork, s, self)}
 
     def own_arguments(self) -> dict[str, Any]:
         """Returns the arguments that only this algorithm's agent has."""
@@ -338,8 +349,11 @@ class C51(ValueBased):
         """Makes the network of distributions; see `Algorithm.make_networks`."""
         s = self.settings
         network = _make_network(
-            networks.CategoricalQNetwork, s, self.environment, num_atoms=s.num_atoms
+            networks.CategoricalQNetwork, s, self, num_atoms=s.num_atoms
         )
+        if s.initial_weights == "fan_in":
+            network.create_variables()
+            networks.layers.initializers.draw_by_fan_in(network, s.seed)
         return {"categorical_q_network": network}
 
     def own_arguments(self) -> dict[str, Any]:
@@ -349,6 +363,7 @@ class C51(ValueBased):
             **super().own_arguments(),
             "min_q_value": s.min_q_value,
             "max_q_value": s.max_q_value,
+            "min_probability": s.min_probability,
         }
 
 
@@ -374,7 +389,7 @@ class QRDQN(ValueBased):
         network = _make_network(
             networks.QuantileQNetwork,
             s,
-            self.environment,
+            self,
             num_quantiles=s.num_quantiles,
         )
         return {"q_network": network}
@@ -394,7 +409,7 @@ class IQN(ValueBased):
         network = _make_network(
             networks.ImplicitQuantileNetwork,
             s,
-            self.environment,
+            self,
             num_quantiles=s.num_quantiles,
         )
         return {"q_network": network}
@@ -422,7 +437,7 @@ class R2D2(ValueBased):
         """Makes the Q-network, with an LSTM after the hidden layers."""
         s = self.settings
         network = networks.QRnnNetwork(
-            self.environment.observation_spec(),
+            self.observation_spec,
             self.environment.action_spec(),
             input_fc_layer_params=s.fc_layer_params,
             lstm_size=(s.lstm_size,),
@@ -430,7 +445,7 @@ class R2D2(ValueBased):
             dueling_layer_params=s.fc_layer_params[-1:] if s.dueling else None,
             noisy_stddev=s.noisy_stddev or None,
             seed=s.seed,
-            **parts.network_arguments(s, self.environment),
+            **parts.network_arguments(s, self.observation_spec),
         )
         return {"q_network": network}
 
@@ -450,7 +465,7 @@ def _loss_fn(s: Any) -> Callable[..., Any]:
 
 
 def _make_network(
-    kind: Any, s: Any, environment: environments.TFEnvironment, **numbers: int
+    kind: Any, s: Any, algorithm: ValueBased, **numbers: int
 ) -> networks.Network:
     """Makes a network without memory.
 
@@ -458,13 +473,13 @@ def _make_network(
     """
     units = s.fc_layer_params
     network: networks.Network = kind(
-        environment.observation_spec(),
-        environment.action_spec(),
+        algorithm.observation_spec,
+        algorithm.environment.action_spec(),
         fc_layer_params=units[:-1] if s.dueling else units,
         dueling_layer_params=units[-1:] if s.dueling else None,
         noisy_stddev=s.noisy_stddev or None,
         seed=s.seed,
         **numbers,
-        **parts.network_arguments(s, environment),
+        **parts.network_arguments(s, algorithm.observation_spec),
     )
     return network

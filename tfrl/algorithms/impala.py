@@ -88,7 +88,7 @@ class IMPALA(algorithm.Algorithm):
 
         s = self.settings
         actor, critic = agents.ppo.ppo_networks.create_networks(
-            self.environment.observation_spec(),
+            self.observation_spec,
             self.environment.action_spec(),
             fc_layer_params=s.fc_layer_params,
             conv_layer_params=s.conv_layer_params or None,
@@ -113,7 +113,9 @@ class IMPALA(algorithm.Algorithm):
             "max_abs_reward": s.max_abs_reward or None,
             "gradient_clipping": s.gradient_clipping,
             "collect_update_period": s.collect_update_period,
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
             "seed": s.seed,
         }
 

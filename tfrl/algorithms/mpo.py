@@ -87,7 +87,7 @@ class MPO(off_policy.OffPolicy):
         """Makes the policy, of normal distributions, and the critic."""
         s = self.settings
         encoder = spaces.observation_network(
-            self.environment.observation_spec(),
+            self.observation_spec,
             conv_layer_params=s.conv_layer_params or None,
             dtype=s.dtype,
             seed=s.seed,
@@ -113,10 +113,10 @@ class MPO(off_policy.OffPolicy):
         """Makes the critic, which predicts the mean of the return."""
         s = self.settings
         return networks.CriticNetwork(
-            (self.environment.observation_spec(), self.environment.action_spec()),
+            (self.observation_spec, self.environment.action_spec()),
             joint_fc_layer_params=s.fc_layer_params,
             seed=s.seed + 1,
-            **parts.network_arguments(s, self.environment, for_critic=True),
+            **parts.network_arguments(s, self.observation_spec, for_critic=True),
         )
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -140,7 +140,9 @@ class MPO(off_policy.OffPolicy):
             "target_update_period": s.target_update_period,
             "gamma": s.gamma,
             "n_step_update": s.n_step_update,
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
             "seed": s.seed,
         }
 

@@ -98,7 +98,9 @@ class BC(algorithm.Algorithm):
         s = self.settings
         return {
             "optimizer": keras.optimizers.Adam(s.learning_rate),
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
             "seed": s.seed,
         }
 
@@ -136,10 +138,10 @@ class IQL(BC):
         """Makes the critics, the values and the actor."""
         s = self.settings
         value_network = networks.ValueNetwork(
-            self.environment.observation_spec(),
+            self.observation_spec,
             fc_layer_params=s.fc_layer_params,
             seed=s.seed + 2,
-            **parts.network_arguments(s, self.environment),
+            **parts.network_arguments(s, self.observation_spec),
         )
         return {
             "critic_network": _make_critic(s, self.environment),
@@ -206,7 +208,9 @@ def _arguments_of_values(
         "target_update_tau": s.target_update_tau,
         "gamma": s.gamma,
         "reward_scale_factor": s.reward_scale,
-        "observation_normalizer": parts.observation_normalizer(s, environment),
+        "observation_normalizer": parts.observation_normalizer(
+            s, environment.observation_spec()
+        ),
     }
 
 
@@ -219,7 +223,7 @@ def _make_actor(
         fc_layer_params=s.fc_layer_params,
         continuous_projection_net=projection,
         seed=s.seed,
-        **parts.network_arguments(s, environment),
+        **parts.network_arguments(s, environment.observation_spec()),
     )
 
 
@@ -228,7 +232,7 @@ def _make_critic(s: Any, environment: environments.TFEnvironment) -> networks.Ne
         (environment.observation_spec(), environment.action_spec()),
         joint_fc_layer_params=s.fc_layer_params,
         seed=s.seed + 1,
-        **parts.network_arguments(s, environment, for_critic=True),
+        **parts.network_arguments(s, environment.observation_spec(), for_critic=True),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrl import environments, networks, utils
+from tfrl import networks, utils
 from tfrl.algorithms import settings
 
 # The names are Keras's.
@@ -34,7 +34,7 @@ check_activation = settings.one_of(*ACTIVATIONS)
 
 
 def network_arguments(
-    s: Any, environment: environments.TFEnvironment, *, for_critic: bool = False
+    s: Any, observation_spec: Any, *, for_critic: bool = False
 ) -> dict[str, Any]:
     """Returns the arguments that all networks of observations have.
 
@@ -43,11 +43,11 @@ def network_arguments(
 
     Args:
       s: The settings.
-      environment: The environment.
+      observation_spec: The specs of what the network sees.
       for_critic: Whether the network is a critic of observations and actions.
     """
     return networks.observation_encoder(
-        environment.observation_spec(),
+        observation_spec,
         conv_layer_params=s.conv_layer_params or None,
         for_critic=for_critic,
         dtype=s.dtype,
@@ -55,14 +55,12 @@ def network_arguments(
 
 
 def observation_normalizer(
-    s: Any, environment: environments.TFEnvironment
+    s: Any, observation_spec: Any
 ) -> utils.tensor_normalizer.TensorNormalizer | None:
     """Makes the normalizer of an agent's observations, if the settings ask for it."""
     if not s.normalize_observations:
         return None
-    return utils.tensor_normalizer.StreamingTensorNormalizer(
-        environment.observation_spec()
-    )
+    return utils.tensor_normalizer.StreamingTensorNormalizer(observation_spec)
 
 
 def decay(first: Any, num_updates: int, last: Any) -> Any:

@@ -68,7 +68,7 @@ class A2C(on_policy.OnPolicy):
 
         s = self.settings
         actor, critic = agents.ppo.ppo_networks.create_networks(
-            self.environment.observation_spec(),
+            self.observation_spec,
             self.environment.action_spec(),
             fc_layer_params=s.fc_layer_params,
             conv_layer_params=s.conv_layer_params or None,
@@ -105,7 +105,9 @@ class A2C(on_policy.OnPolicy):
             "normalize_advantages": s.normalize_advantages,
             "compute_value_and_advantage_in_train": False,
             "update_normalizers_in_train": False,
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
             "reward_normalizer": reward_normalizer,
             "seed": s.seed,
         }

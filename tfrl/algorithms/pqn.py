@@ -68,12 +68,12 @@ class PQN(on_policy.OnPolicy):
         """Makes the Q-network, which has layer normalization."""
         s = self.settings
         network = networks.QNetwork(
-            self.environment.observation_spec(),
+            self.observation_spec,
             self.environment.action_spec(),
             fc_layer_params=s.fc_layer_params,
             layer_norm=True,
             seed=s.seed,
-            **parts.network_arguments(s, self.environment),
+            **parts.network_arguments(s, self.observation_spec),
         )
         return {"q_network": network}
 
@@ -95,5 +95,7 @@ class PQN(on_policy.OnPolicy):
             "lambda_value": s.lambda_value,
             "gradient_clipping": s.gradient_clipping,
             "seed": s.seed,
-            "observation_normalizer": parts.observation_normalizer(s, self.environment),
+            "observation_normalizer": parts.observation_normalizer(
+                s, self.observation_spec
+            ),
         }

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from tfrl import environments
+from tfrl.compilation import trace_counts
 
 
 def frame_spec(environment: environments.TFEnvironment) -> Any:
@@ -42,7 +43,7 @@ def record(
     boundaries = frames = 0
     # It shows a bar on a terminal alone.
     bar = tqdm.tqdm(total=num_episodes, unit=" episodes", disable=None, leave=False)
-    action = tf.function(policy.action, autograph=False)
+    action = tf.function(trace_counts.of_one_object(policy.action), autograph=False)
     while boundaries < num_episodes:
         step = action(time_step, state, tf.constant([seed, frames], tf.int64))
         reached = environment.step(step.action)

@@ -85,10 +85,9 @@ class REINFORCE(algorithm.Algorithm):
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor, and the baseline if the settings ask for one."""
         s = self.settings
-        observation_spec = self.environment.observation_spec()
-        common = parts.network_arguments(s, self.environment)
+        common = parts.network_arguments(s, self.observation_spec)
         actor = networks.ActorDistributionNetwork(
-            observation_spec,
+            self.observation_spec,
             self.environment.action_spec(),
             fc_layer_params=s.fc_layer_params,
             seed=s.seed,
@@ -97,7 +96,7 @@ class REINFORCE(algorithm.Algorithm):
         baseline = None
         if s.use_baseline:
             baseline = networks.ValueNetwork(
-                observation_spec,
+                self.observation_spec,
                 fc_layer_params=s.fc_layer_params,
                 seed=s.seed + 1,
                 **common,

@@ -51,7 +51,7 @@ def make(
     )
 
     def evaluate(iteration: int) -> evaluation.EvaluationResult:
-        environment.seed(10_000_000 + 1_000 * iteration)
+        worlds.seed_if_possible(environment, 10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
     return {

@@ -115,8 +115,8 @@ class SAC(off_policy.OffPolicy):
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the ensemble of critics."""
         s = self.settings
-        specs = self.environment.observation_spec(), self.environment.action_spec()
-        common = parts.network_arguments(s, self.environment)
+        specs = self.observation_spec, self.environment.action_spec()
+        common = parts.network_arguments(s, self.observation_spec)
         projection: Any = functools.partial(
             agents.sac.TanhNormalProjectionNetwork,
             std_transform=agents.sac.std_clip_transform,
@@ -139,7 +139,7 @@ class SAC(off_policy.OffPolicy):
             num_quantiles=getattr(s, "num_quantiles", None),
             fc_layer_params=s.critic_fc_layer_params,
             seed=s.seed + 1,
-            **parts.network_arguments(s, self.environment, for_critic=True),
+            **parts.network_arguments(s, self.observation_spec, for_critic=True),
         )
         return {"critic_network": critics, "actor_network": actor}
 
@@ -208,8 +208,8 @@ class DiscreteSAC(off_policy.OffPolicy):
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the Q-network, which the agent copies."""
         s = self.settings
-        specs = self.environment.observation_spec(), self.environment.action_spec()
-        common = parts.network_arguments(s, self.environment)
+        specs = self.observation_spec, self.environment.action_spec()
+        common = parts.network_arguments(s, self.observation_spec)
         return {
             "critic_network": networks.QNetwork(
                 *specs,
@@ -272,7 +272,9 @@ def _shared_arguments(
         "target_update_tau": s.target_update_tau,
         "target_update_period": s.target_update_period,
         "gamma": s.gamma,
-        "observation_normalizer": parts.observation_normalizer(s, environment),
+        "observation_normalizer": parts.observation_normalizer(
+            s, environment.observation_spec()
+        ),
         "n_step_update": s.n_step_update,
         "greedy_eval": True,
         "seed": s.seed,

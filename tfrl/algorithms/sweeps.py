@@ -7,27 +7,19 @@ its policy is the last one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import registry, run_folders, worlds
-from tfrl.environments import native
+from tfrl.algorithms import one_program, registry, run_folders
 from tfrl.loggers import csv as csv_logger
-
-# Optimizers keep these in variables, unless the rates have schedules.
-_RATES = (
-    "learning_rate",
-    "final_learning_rate",
-    "actor_learning_rate",
-    "critic_learning_rate",
-)
 
 
 class Member(NamedTuple):
@@ -48,29 +40,20 @@ def why_in_processes(config: Mapping[str, Any]) -> str:
     Args:
       config: The configuration of a run.
     """
-    kind, name = registry.find(config["agent"]), config["env"]
-    if not kind.supports_sweep:
-        return f"the loop of {kind.title} trains one run"
-    if name not in native.names() and not native.bit_flipping.is_task(name):
-        return f"{name} is not written in TensorFlow"
-    if not config["jit_compile"]:
-        return "jit_compile is off"
-    return "they begin with another run's weights" if "initial_run" in config else ""
+    kind = registry.find(config["agent"])
+    settings = kind.Settings.of(config)
+    why = one_program.obstacle(kind, settings, config["env"], ())
+    if not why and "initial_run" in config:
+        return "they begin with another run's weights"
+    return why
 
 
 def programs(members: Sequence[Member]) -> list[list[Member]]:
-    """Divides runs among programs, whose runs differ in seeds and constant rates."""
+    """Divides runs among programs, whose runs differ in seeds and live settings."""
     found: dict[str, list[Member]] = {}
     for member in members:
-        config = dict(member.config)
-        first = config.get("learning_rate")
-        is_constant = (
-            config.get("final_learning_rate", first) == first
-            and not config.get("anneal_learning_rate")
-            and not config.get("anneal_learning_rates")
-        )
-        free = {"seed", *(_RATES if is_constant else ())}
-        shared = {name: x for name, x in config.items() if name not in free}
+        free = {"seed", *registry.find(member.config["agent"]).Settings.live()}
+        shared = {name: x for name, x in member.config.items() if name not in free}
         found.setdefault(json.dumps(shared, sort_keys=True), []).append(member)
     return list(found.values())
 
@@ -78,7 +61,7 @@ def programs(members: Sequence[Member]) -> list[list[Member]]:
 def train_in_one_program(
     members: Sequence[Member], checkpoints: pathlib.Path, overwrite: bool = False
 ) -> None:
-    """Trains runs that differ in seeds and constant rates as one program.
+    """Trains runs that differ in seeds and live settings as one program.
 
     Each gets its outputs at the end. A sweep that was killed goes on from its last
     checkpoint, and finished runs are left as they are.
@@ -94,9 +77,16 @@ def train_in_one_program(
       ValueError: A setting is wrong.
     """
     first = members[0].config
+    kind = registry.find(first["agent"])
+    differing = {
+        name
+        for name in kind.Settings.live()
+        if any(config[name] != first[name] for _, config in members)
+    }
+    make_loop = functools.partial(_make_loop, first, differing)
     if not (members[0].folder / "config.json").exists():
-        _make_loop(first)  # Wrong settings show here, before a folder is made.
-    defaults = registry.find(first["agent"]).Settings.default_values()
+        make_loop()  # Wrong settings show here, before a folder is made.
+    defaults = kind.Settings.default_values()
     missing = []
     for folder, config in members:
         fields = {"algorithm": config["agent"], **config}
@@ -109,15 +99,11 @@ def train_in_one_program(
     own = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
     if overwrite:
         (own / "sweep.npz").unlink(missing_ok=True)
-    swept = {
-        name: [config[name] for _, config in missing]
-        for name in _RATES
-        if any(config.get(name) != first.get(name) for _, config in missing)
-    }
+    swept = {name: [config[name] for _, config in missing] for name in differing}
     progress = Progress(first["num_iterations"], first["eval_interval"])
     with train.device_scope(first["device"]):
         result = train.sweep(
-            lambda seed, **rates: _make_loop({**first, "seed": seed, **rates}),
+            make_loop,
             [config["seed"] for _, config in missing],
             swept,
             num_iterations=first["num_iterations"],
@@ -141,13 +127,18 @@ def train_in_one_program(
         place.mark_finished(first["num_iterations"])
 
 
-def _make_loop(config: Mapping[str, Any]) -> Any:
-    """Makes one run's loop, as if it were trained alone."""
-    name, bins = config["env"], config.get("num_action_bins", 0)
-    environment = worlds.make_native_environment(
-        name, config["num_envs"], config["seed"], bins
-    )
-    return registry.algorithm_of(config, environment).build()
+def _make_loop(
+    config: Mapping[str, Any],
+    differing: Collection[str],
+    seed: int = 0,
+    **values: float,
+) -> Any:
+    """Makes one run's loop: a configuration with another seed and other values."""
+    kind = registry.find(config["agent"])
+    settings = kind.Settings.of({**config, "seed": seed, **values})
+    bins = getattr(settings, "num_action_bins", 0)
+    dynamics = one_program.find_dynamics(config["env"], bins)
+    return one_program.make_loop(kind, settings, differing, dynamics, config["env"])
 
 
 def _write_metrics(

@@ -94,8 +94,8 @@ class TD3(off_policy.OffPolicy):
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""
         s = self.settings
-        specs = self.environment.observation_spec(), self.environment.action_spec()
-        common = parts.network_arguments(s, self.environment)
+        specs = self.observation_spec, self.environment.action_spec()
+        common = parts.network_arguments(s, self.observation_spec)
         return {
             "actor_network": networks.ActorNetwork(
                 *specs, s.fc_layer_params, seed=s.seed, **common
@@ -104,7 +104,7 @@ class TD3(off_policy.OffPolicy):
                 specs,
                 joint_fc_layer_params=s.fc_layer_params,
                 seed=s.seed + 1,
-                **parts.network_arguments(s, self.environment, for_critic=True),
+                **parts.network_arguments(s, self.observation_spec, for_critic=True),
             ),
         }
 
@@ -158,11 +158,11 @@ class D4PG(off_policy.OffPolicy):
         s = self.settings
         return {
             "actor_network": networks.ActorNetwork(
-                self.environment.observation_spec(),
+                self.observation_spec,
                 self.environment.action_spec(),
                 s.fc_layer_params,
                 seed=s.seed,
-                **parts.network_arguments(s, self.environment),
+                **parts.network_arguments(s, self.observation_spec),
             ),
             "critic_network": distributional_critic(s, self.environment),
         }
@@ -210,6 +210,8 @@ def _shared_arguments(
         "gamma": s.gamma,
         "n_step_update": s.n_step_update,
         "noise_scaled_to_spec": True,
-        "observation_normalizer": parts.observation_normalizer(s, environment),
+        "observation_normalizer": parts.observation_normalizer(
+            s, environment.observation_spec()
+        ),
         "seed": s.seed,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -381,13 +382,12 @@ class World:
         modes = getattr(environment, "render_mode", None)
         return environment if modes == "rgb_array" else None
 
-    def describe(self, environment: environments.TFEnvironment) -> None:
+    def describe(self, observation_spec: Any, action_spec: Any) -> None:
         """Prints how networks take images, or several parts of an observation."""
-        spec = environment.observation_spec()
-        leaves = tree.flatten(spec)
+        leaves = tree.flatten(observation_spec)
         if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
             convolutions = self._settings.conv_layer_params or None
-            text = spaces.describe(spec, environment.action_spec(), convolutions)
+            text = spaces.describe(observation_spec, action_spec, convolutions)
             print(f"Networks: {text}.", file=sys.stderr)
 
     def _of_program(
@@ -406,8 +406,16 @@ class World:
                 environment = environments.BatchedPyEnvironment(members)
         # Other environments than the registered ones may refuse actions out of bounds.
         environment = self.fit(environment, self.name, clip=self.fit.kind == "any")
-        environment.seed(seed)
+        seed_if_possible(environment, seed)
         return environments.TFPyEnvironment(environment)
+
+
+def seed_if_possible(
+    environment: environments.PyEnvironment | environments.TFEnvironment, seed: int
+) -> None:
+    """Seeds an environment, unless it has no seed."""
+    with contextlib.suppress(NotImplementedError):
+        environment.seed(seed)
 
 
 def _kinds() -> dict[type, Callable[[Any], Any]]:

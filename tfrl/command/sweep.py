@@ -164,7 +164,7 @@ def _train_in_programs(
     few, why = "one program", ""
     if len(parts) > 1:
         few = f"{len(parts)} programs, one after another"
-        why = "; runs of a program differ in seeds and constant learning rates only"
+        why = "; runs of a program differ in seeds and in numbers that it can read"
     print(
         f"{len(members)} runs in {few}, since {members[0].config['env']} is written in "
         f"TensorFlow{why}.",

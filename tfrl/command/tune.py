@@ -9,7 +9,7 @@ from absl import flags
 
 from tfrl.algorithms import registry
 from tfrl.algorithms.settings import Settings
-from tfrl.algorithms.tuning import search, study, tune
+from tfrl.algorithms.tuning import plan, search, study, tune
 from tfrl.command import cli
 from tfrl.system import quiet
 
@@ -80,7 +80,7 @@ def main(config: cli.Config) -> None:
     searched = _searched(kind.Settings)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()
-    tune.Plan(kind, config.env, settings, steps, given.num_evaluations, searched)
+    plan.Plan(kind, config.env, settings, steps, given.num_evaluations, searched)
     study.find_class("sampler", given.sampler)
     study.find_class("pruner", given.pruner)
     # Each processor trains its share of the slots in a thread of TensorFlow's; 0 makes

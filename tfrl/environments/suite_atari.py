@@ -250,12 +250,15 @@ def load_batch(
 
 
 def check_game(environment_name: str) -> None:
-    """Checks the name of a game, without TensorFlow, if ale-py is installed.
+    """Checks the name of a game, without TensorFlow.
+
+    EnvPool, which may be installed alone, says itself which games it has.
 
     Raises:
+      ImportError: If no emulator is installed.
       ValueError: If there is no such game.
     """
-    if extras.is_installed(*_MODULES):
+    if extras.is_installed(*_MODULES) or not extras.is_installed("envpool"):
         _find_spec(environment_name)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing import pool
 from typing import Any
@@ -113,6 +114,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         )
         self._latest = time_step_arrays.TimeStepArrays(checker, self._layout)
         self._num_steps = 0
+        self._seconds = 0.0
         self._lock = threading.Lock()
         self._channel = host_calls.CallChannel()
         running_steps.register(self)
@@ -121,6 +123,11 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
     def calls_python(self) -> bool:
         """Whether its calls run Python code: always."""
         return True
+
+    @property
+    def python_seconds(self) -> float:
+        """The seconds that steps and resets of the Python environment have taken."""
+        return self._seconds
 
     @property
     def pyenv(self) -> py_environment.PyEnvironment:
@@ -305,6 +312,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
             arguments = (
                 () if flat_action is None else (self._unflatten_action(flat_action),)
             )
+            started = time.perf_counter()
             try:
                 time_step = self._call(function, *arguments)
             except Exception as error:
@@ -312,6 +320,7 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
                     f"This is from step {self._num_steps + 1:,} of {self._name}."
                 )
                 raise
+            self._seconds += time.perf_counter() - started
             self._num_steps += 1
             return self._latest.update(time_step, self._num_steps)
         finally:

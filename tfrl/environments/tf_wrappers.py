@@ -79,6 +79,11 @@ class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment
         """Whether the environment inside calls Python."""
         return self._env.calls_python
 
+    @property
+    def python_seconds(self) -> float:
+        """The seconds that the environment inside has spent in Python code."""
+        return self._env.python_seconds
+
     def render(self, mode: str = "rgb_array") -> Any:
         """Renders the wrapped environment."""
         return self._env.render(mode)

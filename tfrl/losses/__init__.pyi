@@ -32,6 +32,7 @@ from .discounting import discounted_future_sum_masked as discounted_future_sum_m
 from .discounting import shift_values as shift_values
 from .distributional import categorical as categorical
 from .distributional import categorical_target as categorical_target
+from .distributional import clipped_cross_entropy as clipped_cross_entropy
 from .distributional import l2_project as l2_project
 from .distributional import multiaxis_categorical as multiaxis_categorical
 from .elementwise import half_squared_difference as half_squared_difference

@@ -128,6 +128,33 @@ def _target(r_t: Any, d_t: Any, q_t: DiscreteValued, z_q: tf.Tensor) -> tf.Tenso
     return tf.stop_gradient(l2_project(z_t, tf.nn.softmax(logits), z_q))
 
 
+def clipped_cross_entropy(
+    target: types.TensorLike, logits: types.TensorLike, least: float
+) -> tf.Tensor:
+    """Returns the cross entropy with clipped probabilities.
+
+        -sum_i target_i log clip(softmax(logits)_i, least, 1 - least)
+
+    No gradient flows through a probability that is clipped, so an atom that has become
+    unlikely stays so until the others move it. CleanRL's C51 has a `least` of 1e-5.
+
+    Args:
+      target: Probabilities, `[..., N]`.
+      logits: The prediction's logits, `[..., N]`.
+      least: The least probability, in (0, 0.5).
+
+    Returns:
+      The losses, `[...]`.
+
+    Raises:
+      ValueError: The shapes differ.
+    """
+    target, logits = tf.convert_to_tensor(target), tf.convert_to_tensor(logits)
+    check_same_shape(target=target, logits=logits)
+    probabilities = tf.clip_by_value(tf.nn.softmax(logits), least, 1 - least)
+    return -tf.reduce_sum(target * tf.math.log(probabilities), axis=-1)
+
+
 def categorical(
     q_tm1: DiscreteValued,
     r_t: types.TensorLike,

@@ -122,6 +122,7 @@ def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
     found: dict[int, tf.Variable] = {}
     for part in internals.flatten_layers(layer):
         for value in vars(part).values():
-            entries = value if isinstance(value, list | tuple) else [value]
-            found.update((id(v), v) for v in entries if isinstance(v, tf.Variable))
+            for entry in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(entry, tf.Variable):
+                    found[id(entry)] = entry
     return list(found.values())

@@ -447,14 +447,26 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
     if len(late) < 2 or spread == 0:
         return None
     behind = float(np.median(late[:, 0] - late[:, 1])) / spread
-    if behind <= 0.5:
+    if behind > 0.5:
+        return (
+            "the evaluated policy is far worse than the one that collects",
+            "difference / range of returns",
+            behind,
+            0.5,
+            "compare both environments and their wrappers, and evaluate with "
+            "greedy=False.",
+        )
+    *before, last = evidence.values("evaluation_return")
+    lost = float(np.median(before[-max(3, len(before) // 4) :]) - last) / spread
+    if len(before) < 6 or lost <= 0.4:
         return None
     return (
-        "the evaluated policy is far worse than the one that collects",
+        "the last policy is far worse than the policies before it",
         "difference / range of returns",
-        behind,
-        0.5,
-        "compare both environments and their wrappers, and evaluate with greedy=False.",
+        lost,
+        0.4,
+        "use the best policy, which a run keeps beside its last one, and let the "
+        "learning rate fall to 0.",
     )
 
 

@@ -41,9 +41,10 @@ td, th { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px soli
 video { width: 100%; max-width: 36rem; border-radius: .5rem; }
 .bar { display: flex; height: 1.1rem; border-radius: .3rem; overflow: hidden; }
 """
-_COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c")
+_COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd")
+_TRAINING = "collecting and training"
 _PARTS = {
-    "training_seconds": "collecting and training",
+    "training_seconds": _TRAINING,
     "starting_seconds": "compiling and first steps",
     "evaluating_seconds": "evaluating",
 }
@@ -168,14 +169,22 @@ def _film(folder: pathlib.Path) -> str:
 def _seconds(label: str, run: Evidence) -> str:
     last = run.rows[-1] if run.rows else {}
     seconds = {words: last.get(name, 0.0) for name, words in _PARTS.items()}
+    # Compiled programs do not say how long the rest of collecting takes.
+    if in_python := min(last.get("environment_seconds", 0.0), seconds[_TRAINING]):
+        rest = seconds.pop(_TRAINING) - in_python
+        seconds = {
+            "steps of the environment in Python": in_python,
+            "the rest of collecting and training": rest,
+            **seconds,
+        }
     total = sum(seconds.values()) or 1.0
     bars = "".join(
         f'<div style="width:{100 * x / total:.2f}%;background:{color}"></div>'
-        for x, color in zip(seconds.values(), _COLORS, strict=True)
+        for x, color in zip(seconds.values(), _COLORS, strict=False)
     )
     words = ", ".join(
         f'<span style="color:{color}">&#9632;</span> {name} {x:,.1f}'
-        for (name, x), color in zip(seconds.items(), _COLORS, strict=True)
+        for (name, x), color in zip(seconds.items(), _COLORS, strict=False)
     )
     return (
         f'<div class="card"><p>{html.escape(label)}: {words} seconds</p>'

@@ -90,6 +90,7 @@ def test_pictures_have_the_size_and_dtype_of_the_paper():
     np.testing.assert_allclose(small.mean(), whole.mean(), rtol=0.03)
 
 
+@pytest.mark.slow
 def test_lost_lives_end_in_discount_zero_while_the_game_goes_on():
     arguments = {"expose_lives_observation": True, "max_abs_reward": 1.0}
     soft = wrappers.AtariWrapper(

@@ -37,6 +37,7 @@ def test_every_second_episode_is_filmed_and_written_at_its_end(tmp_path):
     np.testing.assert_allclose(brightness, [0, 60, 120, 180], atol=8)
 
 
+@pytest.mark.slow
 def test_an_episode_that_is_left_is_written(tmp_path):
     environment = wrappers.VideoWrapper(pictures(), path=tmp_path, record_every=1)
     play(environment, 1)

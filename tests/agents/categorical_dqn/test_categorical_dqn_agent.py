@@ -171,6 +171,13 @@ def test_weights_count():
     np.testing.assert_allclose(loss, (2 * of_each[0] + 0.5 * of_each[1]) / 2, rtol=1e-6)
 
 
+def test_unlikely_atoms_count_as_the_least_probability():
+    # Of action 1 all 51 atoms are as likely, which is less than the least.
+    agent = make(gamma=0.9, min_probability=0.05)
+    losses = agent.loss(transition(FIRST, SECOND)).extra.td_loss
+    np.testing.assert_allclose(losses[1], -np.log(0.05), rtol=1e-5)
+
+
 def test_with_double_q_the_online_network_chooses():
     shape = [1, 2, 5]
     # The online network prefers action 1, the target network action 0.
@@ -212,6 +219,8 @@ def test_wrong_arguments():
         ValueError, match="max_q_value: expected a finite number above 3"
     ):
         make(min_q_value=3.0, max_q_value=3.0)
+    with pytest.raises(ValueError, match=r"min_probability: expected .* got 0.5"):
+        make(min_probability=0.5)
     wrong = networks.QuantileQNetwork(OBSERVATION, ACTION, 4)
     wrong.num_atoms = 5
     with pytest.raises(ValueError, match=r"\(2, 4\).* expected.*\(2, 5\)|\(2, 5\)"):

@@ -195,6 +195,7 @@ def test_the_multiplier_stays_in_its_bounds():
     np.testing.assert_allclose(agent.diagnose()["cql_alpha"], np.exp(1.2), rtol=1e-5)
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_the_actor_clones_at_first():
     """The action at the bounds is moved inside by a millionth, so all is finite."""
@@ -215,6 +216,7 @@ def test_the_actor_clones_at_first():
     assert abs(critic_values - loss) > 10
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_targets_without_entropy_and_with_noise_in_the_rewards():
     """Noise of variance 4 is 2 * 0.5 here, and alpha is 1."""
@@ -372,6 +374,7 @@ def penalties_over_time(actor, critics):
     return np.mean(each, axis=0), SEQUENCES[:, :3] != LAST
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_the_penalty_of_sequences_is_summed_over_their_steps():
     agent = recurrent_cql()

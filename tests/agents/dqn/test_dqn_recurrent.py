@@ -123,6 +123,7 @@ def test_a_transition_is_taken_as_its_frames_are():
     )
 
 
+@pytest.mark.slow
 def test_train_descends_the_gradient_and_traces_once():
     agent = make(target_update_period=2)
     agent.initialize()

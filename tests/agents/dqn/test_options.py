@@ -181,6 +181,7 @@ def test_double_q_changes_the_next_action_alone(agent):
     assert not np.array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", some_slow(AGENTS, fast=["dqn", "iqn"]))
 def test_noise_changes_training_and_collecting_alone(agent):
     noisy = make(agent, "noisy")

@@ -140,6 +140,7 @@ def recurrent():
     return moved(agent), frames
 
 
+@pytest.mark.slow
 def test_recurrent_networks_go_on_from_the_recorded_state(recurrent):
     agent, frames = recurrent
     part = tf.nest.map_structure(lambda leaf: leaf[:, 2:], frames)

@@ -378,6 +378,7 @@ def test_padding_and_boundaries_change_no_weight():
     check_equal(agent, other)
 
 
+@pytest.mark.slow
 def test_squashed_distributions_have_no_entropy_bonus():
     def squashed():
         return actor(
@@ -556,6 +557,7 @@ def recurrent(**kwargs):
     )
 
 
+@pytest.mark.slow
 def test_recurrent_networks_start_from_the_state_of_the_rollout():
     agent = recurrent()
     _, state = collect(agent, "fmmm", "fmmm")

@@ -239,7 +239,9 @@ def test_equal_returns_normalise_to_zero():
         (["bfMb"], ["0110"]),
     ],
 )
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    "normalize", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_frames_of_incomplete_episodes_and_boundaries_do_not_count(
     rows, valid, normalize
 ):
@@ -714,6 +716,7 @@ def test_train_traces_once_for_a_shape(compiled):
     assert agent.train_step_counter == 3
 
 
+@pytest.mark.slow
 def test_episodes_of_any_length_need_two_traces_at_most():
     agent, eager = make(value_network=Value()), make(value_network=Value())
     train = tf.function(agent.train, reduce_retracing=True, autograph=False)
@@ -776,7 +779,9 @@ def test_collect_policy_samples_and_policy_takes_the_mode():
     )
 
 
-@pytest.mark.parametrize("baseline", [False, True])
+@pytest.mark.parametrize(
+    "baseline", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_learns_which_arm_pays(baseline):
     # Two contexts; the arm of the other one's number pays 1, the own nothing. The
     # policy starts with the wrong preferences.

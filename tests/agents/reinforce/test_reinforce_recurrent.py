@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl.agents.reinforce import reinforce_agent
@@ -114,6 +115,7 @@ def test_the_value_after_a_time_limit_remembers_the_episode():
     )
 
 
+@pytest.mark.slow
 def test_training_traces_once_for_every_length():
     agent = make_agent(value_network=ValueRnnNetwork(OBSERVATION, **SMALL))
     frames = make_frames()

@@ -436,6 +436,7 @@ def test_diagnose():
     }
 
 
+@pytest.mark.slow
 @processors.multiplies_in_half_precision
 def test_nested_observations_and_actions_and_mixed_precision():
     observation = {"a": OBSERVATION, "b": tf.TensorSpec([2, 2], tf.float32)}
@@ -552,6 +553,7 @@ def recurrent():
     )
 
 
+@pytest.mark.slow
 @fixed_noise
 def test_recurrent_losses_of_two_episodes_are_those_of_each_alone():
     """The boundary between them resets the states and does not count."""

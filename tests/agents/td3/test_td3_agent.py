@@ -218,6 +218,7 @@ def test_policies():
     np.testing.assert_allclose(actions.std(), 0.5, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_recurrent_networks_and_nests():
     observation = {"a": OBSERVATION, "b": tf.TensorSpec([2], tf.float32)}
     action = {"u": ACTION, "v": BoundedTensorSpec([2], tf.float32, 0, 1)}

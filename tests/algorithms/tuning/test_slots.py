@@ -7,8 +7,8 @@ import pytest
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.algorithms.tuning import plan as plan_lib
 from tfrl.algorithms.tuning import slots as slots_lib
-from tfrl.algorithms.tuning import tune
 from tfrl.environments import native
 from tfrl.utils import variables
 
@@ -59,7 +59,7 @@ def dynamics_of(name):
 
 def slots_of(name, number=1, **values):
     settings = settings_of(name, **values)
-    plan = tune.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
+    plan = plan_lib.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
     return slots_lib.Slots(plan, dynamics_of(name), number)
 
 
@@ -96,41 +96,7 @@ def test_a_loop_reads_all_live_settings_from_variables(name):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "environment", "searched", "values", "reason"),
-    [
-        ("dqn", "CartPole-v1", {"gamma"}, {}, None),
-        ("dqn", "BitFlipping4-v0", {"gamma"}, {}, None),
-        ("dqn", dynamics_of("dqn"), {"gamma"}, {}, None),
-        ("dqn", "Pendulum-v1", {"gamma"}, {"num_action_bins": 3}, None),
-        (
-            "dqn",
-            "CartPole-v1",
-            {"gamma", "batch_size", "loss"},
-            {},
-            "batch_size, loss would change the program",
-        ),
-        ("reinforce", "CartPole-v0", {"gamma"}, {}, "gamma would change the program"),
-        ("dqn", "LunarLander-v3", {"gamma"}, {}, "LunarLander-v3 is not written in"),
-        ("dqn", lambda: None, {"gamma"}, {}, "the environment is not written in"),
-        ("dqn", "CartPole-v1", {"gamma"}, {"jit_compile": False}, "jit_compile is"),
-        (
-            "dqn",
-            dataclasses.replace(dynamics_of("dqn"), max_episode_steps=None),
-            {"gamma"},
-            {},
-            "the environment has no time limit",
-        ),
-    ],
-)
-def test_the_reason_why_runs_cannot_be_one_program(
-    name, environment, searched, values, reason
-):
-    s = settings_of(name, **{"jit_compile": True, **values})
-    why = slots_lib.obstacle(registry.find(name), s, environment, searched)
-    assert why is reason is None or why.startswith(reason)
-
-
+@pytest.mark.slow
 def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     traced, seen = [], []
     iterate = train.OffPolicyLoop.iterate
@@ -143,8 +109,7 @@ def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
     slots = slots_of("dqn", 3, jit_compile=True, n_step_update=1, **quick)
     gammas = [0.5, 0.6, 0.7, 0.8, 0.5]
     runs = [
-        slots_lib.TunedRun(str(i), 3, {"gamma": gamma})
-        for i, gamma in enumerate(gammas)
+        plan_lib.TunedRun(str(i), 3, {"gamma": gamma}) for i, gamma in enumerate(gammas)
     ]
     waiting = iter(runs)
 

@@ -165,6 +165,7 @@ def test_a_role_is_asked_to_stop(coordinator):
         member.leave(result=None)
 
 
+@pytest.mark.slow
 def test_a_coordinator_whose_server_was_started_again_tells_the_workers_the_same():
     made = coordinators.Coordinator(RUN)
     server = made.member.start(0)

@@ -226,6 +226,7 @@ def launched(tmp_path_factory):
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
 
+@pytest.mark.slow
 @on_linux
 def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
     launched,
@@ -236,6 +237,7 @@ def test_processes_of_this_host_have_a_temporary_folder_that_ends_with_the_run(
     assert not os.path.exists(folder)
 
 
+@pytest.mark.slow
 @on_linux
 def test_servers_of_this_host_ask_strangers_for_a_token_that_only_children_have(
     launched,

@@ -249,6 +249,7 @@ def test_rows_come_in_the_order_of_actors_environments_and_steps(numbered):
         np.testing.assert_array_equal(observations, expected)
 
 
+@pytest.mark.slow
 def test_a_round_is_collected_with_the_weights_of_the_one_before(numbered):
     moved = [float(approx_kl) for _, approx_kl in numbered]
     # Exact up to the rounding of differently batched products.

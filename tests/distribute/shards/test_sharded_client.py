@@ -227,6 +227,7 @@ def write(client, number):
             writer.create_item("t", 1.0, {"x": writer.history["x"][-1:]})
 
 
+@pytest.mark.slow
 def test_a_killed_shard_stops_nothing_and_is_used_again_at_its_new_address():
     table = make_table("t", replay_service.selectors.Uniform())
     servers = [replay_service.Server([table]) for _ in range(2)]

@@ -69,6 +69,7 @@ class Stepping:
         return self.step
 
 
+@pytest.mark.slow
 def test_only_what_lives_and_steps_is_described():
     held = [Stepping("step 1 of A"), Stepping(None), Stepping("step 3 of B")]
     for stepping in (*held, Stepping("step 4 of C")):

@@ -27,6 +27,7 @@ def test_a_game_continues_bit_for_bit(check_resuming):
     check_resuming(make, 0, 1, 25, more=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stickiness", [0.25, pytest.param(0.6, marks=pytest.mark.slow)]
 )

@@ -116,6 +116,7 @@ def test_an_adapter_goes_before_the_methods_of_a_class():
     assert len(state["states"]) > 1
 
 
+@pytest.mark.slow
 def test_adapters_are_known_in_the_processes_of_environments():
     describe()
     environment = parallel_py_environment.ParallelPyEnvironment(

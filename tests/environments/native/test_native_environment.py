@@ -301,6 +301,7 @@ def test_compiled_and_plain_agree(name):
         np.testing.assert_allclose(one, two, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_compiled_runs_draw_the_same_numbers():
     def run():
         environment.reset()
@@ -314,6 +315,7 @@ def test_compiled_runs_draw_the_same_numbers():
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", native.names())
 def test_dynamics_can_be_vectorized_once_more(name):
     dynamics = native.load(name).dynamics

@@ -115,6 +115,7 @@ def test_a_script_may_come_from_stdin():
     assert (result.stdout.splitlines(), result.stderr) == (EXPECTED, "")
 
 
+@pytest.mark.slow
 def test_cells_of_a_notebook_may_define_environments(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["notebook"])
     namespace = {"__name__": "__main__"}

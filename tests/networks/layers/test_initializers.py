@@ -1,8 +1,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from tfrl import networks
 from tfrl.networks.layers import initializers
+from tfrl.specs import tensor_spec
 
 SHAPE = (50, 200)
 
@@ -39,3 +42,22 @@ def test_only_copies_of_seeded_initialisers_have_seeds():
     seeded = keras.initializers.GlorotUniform(seed=3)
     assert seeds(seeded) == seeds(seeded)
     assert seeds(seeded) != seeds(keras.initializers.GlorotUniform(seed=4))
+
+
+def test_weights_are_uniform_within_one_over_the_root_of_the_inputs():
+    network = networks.QNetwork(
+        tf.TensorSpec([4], tf.float32),
+        tensor_spec.BoundedTensorSpec([], tf.int32, 0, 99),
+        fc_layer_params=(400,),
+    )
+    network.create_variables()
+    initializers.draw_by_fan_in(network, seed=1)
+    hidden, _, last, bias = network.variables
+    # A uniform number within 1 has a standard deviation of 1 / sqrt(3).
+    for variable, fan_in in ((hidden, 4), (last, 400), (bias, 400)):
+        bound = 1 / np.sqrt(fan_in)
+        assert np.abs(variable).max() <= bound
+        np.testing.assert_allclose(np.std(variable), bound / np.sqrt(3), rtol=0.15)
+    before = bias.numpy()
+    initializers.draw_by_fan_in(network, seed=1)
+    np.testing.assert_array_equal(bias, before)

@@ -192,6 +192,7 @@ def test_what_does_not_fit_is_refused(client):
         observer(good)
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_items(client):
     found = []
     for name in ("rows", "rollouts"):

@@ -226,6 +226,7 @@ def test_frames_are_those_of_envpool_after_a_lost_life():
     assert np.sum(held.step_type == ts.StepType.FIRST) > 4
 
 
+@pytest.mark.slow
 def test_every_way_of_reading_gives_the_stacks():
     buffer = make_buffer(TFUniformReplayBuffer, First, max_length=6)
     stream = streams(First)

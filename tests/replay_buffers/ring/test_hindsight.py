@@ -159,7 +159,9 @@ def as_arrays(items):
         pytest.param(TFPrioritizedReplayBuffer, "host", False, marks=pytest.mark.slow),
         pytest.param(TFUniformReplayBuffer, "host", True, marks=pytest.mark.slow),
         pytest.param(TFUniformReplayBuffer, "wrapper", False, marks=pytest.mark.slow),
-        (TFPrioritizedReplayBuffer, "wrapper", True),
+        pytest.param(
+            TFPrioritizedReplayBuffer, "wrapper", True, marks=pytest.mark.slow
+        ),
         pytest.param(
             TFUniformReplayBuffer, "wrapper of one", False, marks=pytest.mark.slow
         ),
@@ -218,6 +220,7 @@ def test_goals_are_uniform_over_the_rest_of_the_episode():
         assert np.abs(later - mean).max() < 5 * np.sqrt(mean)
 
 
+@pytest.mark.slow
 def test_single_frames_and_single_windows_are_relabelled():
     buffer, logs = filled(TFUniformReplayBuffer, tensor_reward)
     for arguments in ((), (None, 3), (32,)):
@@ -251,6 +254,7 @@ def test_what_is_listed_is_what_was_written():
             )
 
 
+@pytest.mark.slow
 def test_the_datasets_relabel():
     buffer, logs = filled(TFUniformReplayBuffer, HOST_REWARD)
     items, info = next(iter(buffer.as_dataset(32, 3)))
@@ -263,7 +267,9 @@ def test_the_datasets_relabel():
     assert any(sources)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_an_error_of_the_users_function_is_raised_as_it_is(jit_compile):
     def compute_reward(achieved_goal, desired_goal, info):
         raise KeyError("is_success")

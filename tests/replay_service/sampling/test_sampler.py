@@ -335,6 +335,7 @@ def test_where_nothing_listens_the_stream_says_so():
         wait_for_batch(stream)
 
 
+@pytest.mark.slow
 def test_streams_go_on_with_a_server_that_comes_back(start_server):
     server = start_server([Table.queue("queue", 10)])
     port = server.port

@@ -100,6 +100,7 @@ def test_a_dataset_tells_it_in_one_error():
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_writer_goes_on_with_another_server_at_the_port():
     server = Server([Table.queue("t", 100)])
     client = server.localhost_client()

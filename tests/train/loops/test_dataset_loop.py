@@ -75,7 +75,11 @@ def weights(agent):
     return [v.numpy() for v in agent.variables()]
 
 
-@pytest.fixture(scope="module", params=[None, 3], ids=["plain", "compiled"])
+@pytest.fixture(
+    scope="module",
+    params=[None, pytest.param(3, marks=pytest.mark.slow)],
+    ids=["plain", "compiled"],
+)
 def trained(request):
     agent = make_agent(observation_normalizer=StreamingTensorNormalizer(OBSERVATION))
     agent.initialize()

@@ -112,6 +112,7 @@ def test_every_member_gives_its_first_episodes_and_no_more():
     np.testing.assert_array_equal(ends, [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
 
 
+@pytest.mark.slow
 def test_padding_is_no_episode():
     padded = wrappers.FixedLength(testing.RecallEnvironment(length=2), 4)
     SEEN.clear()
@@ -130,6 +131,7 @@ def assert_same_agents(first, second, **tolerance):
         np.testing.assert_allclose(ours, theirs, **(tolerance or {"rtol": 0}))
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights():
     first, second = take_loop(), take_loop()
     first.run(4)

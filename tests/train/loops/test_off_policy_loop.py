@@ -212,6 +212,7 @@ def test_a_restored_loop_goes_on_bit_for_bit(source, tmp_path):
     assert_equal_weights(expected, weights(after))
 
 
+@pytest.mark.slow
 def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp_path):
     before, _ = make_loop(Stateless())
     before.run(7)
@@ -226,6 +227,7 @@ def test_without_the_environments_state_a_restored_loop_begins_a_new_episode(tmp
     assert frames.next_step_type[0, 26] != frames.step_type[0, 27]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_with_a_pickled_position_begins_a_new_episode(
     tmp_path, monkeypatch
 ):
@@ -396,6 +398,7 @@ def test_an_agent_that_gives_no_errors_is_refused_a_prioritized_buffer():
         loop.run(1)
 
 
+@pytest.mark.slow
 @UNIFORM
 def test_it_learns_to_walk_to_the_goal(replay):
     loop, _ = make_loop(sample_batch_size=32, replay=replay)

@@ -132,6 +132,7 @@ def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain, compiled):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_restored_compiled_loop_goes_on_bit_for_bit(compiled, tmp_path):
     loop, *_ = compiled
     checkpoint = tf.train.Checkpoint(**loop.checkpoint_items())

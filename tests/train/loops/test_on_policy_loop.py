@@ -223,6 +223,7 @@ def test_the_loss_is_the_mean_over_the_updates(shuffled):
     assert shuffled.info_after.loss == 9.5
 
 
+@pytest.mark.slow
 def test_calls_of_all_sizes_share_one_trace():
     loop = make_loop(num_epochs=3, minibatch_size=4)
     loop.run(2)

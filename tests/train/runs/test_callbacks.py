@@ -202,6 +202,7 @@ def test_a_callback_stops_the_run_which_says_who_and_stays_stopped_until_continu
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_to_another_length_and_a_continued_one_resumes(
     tmp_path, capsys
 ):

@@ -212,6 +212,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(
             assert ours[name] == theirs[name]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_the_last_checkpoint_after_an_error(whole, broken, tmp_path):
     """A row then has the mean loss of its whole interval."""
     path = shutil.copytree(broken[0], tmp_path / "broken")
@@ -314,6 +315,7 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     assert (tmp_path / "finished.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "limit"),
     [
@@ -368,6 +370,7 @@ def test_training_seconds_are_those_of_the_iterations(tmp_path, monkeypatch):
     assert measured == [0, 5, 10, 15, 20]
 
 
+@pytest.mark.slow
 def test_the_best_return_survives_a_restart(stopped):
     second, _ = make_run(stopped, evaluate=lambda i: result(5.0))
     assert second.run().best_return == 10.0
@@ -607,6 +610,7 @@ def remove_at(iteration, path):
     return evaluate_and_remove
 
 
+@pytest.mark.slow
 def test_a_directory_removed_during_the_run_is_an_error(tmp_path, capsys):
     path = tmp_path / "run"
     this, _ = make_run(path, evaluate=remove_at(10, path))
@@ -669,6 +673,7 @@ def damage_policy(path):
     cut.write_bytes(cut.read_bytes()[:10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "harm"),
     [

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import json
 import sys
 
 import keras
@@ -181,6 +182,7 @@ def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
     assert scalars(tmp_path)["replay/size"] == {0: 1234570.0}
 
 
+@pytest.mark.slow
 def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr("tfrl.train.runs.run.time.monotonic", lambda: next(clock))
@@ -195,6 +197,19 @@ def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
         6.0, rel=1e-5
     )
     assert "steps_per_second" not in memory.data[0]
+
+
+def test_seconds_in_python_are_those_of_training(tmp_path, monkeypatch):
+    clock = iter(range(10**6))
+    monkeypatch.setattr(
+        "tfrl.environments.tf_py_environment.time.perf_counter", lambda: next(clock)
+    )
+    loop = make_loop(own=True)
+    make_run(tmp_path, loop, log_interval=8)[0].run()
+    lines = (tmp_path / "diagnostics.jsonl").read_text().splitlines()
+    seconds = [json.loads(line)["environment_seconds"] for line in lines]
+    # Of 16 frames, 8 are initial experience. Evaluations do not count, either.
+    assert seconds == [0, 8]
 
 
 def test_tensorboard_shows_the_configuration(logged):

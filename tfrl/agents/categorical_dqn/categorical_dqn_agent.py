@@ -69,6 +69,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
         name: str | None = None,
         *,
         double_q: bool = False,
+        min_probability: float = 0.0,
         emit_log_probability: bool = False,
         training_data_spec: types.NestedTensorSpec | None = None,
         seed: int | None = None,
@@ -98,6 +99,8 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
           td_errors_loss_fn: Not used; it is accepted because TF-Agents' programs give
             it.
           double_q: Whether the online network chooses the next action.
+          min_probability: The least probability of an atom in the loss, see
+            `losses.clipped_cross_entropy`; 0 clips none.
           emit_log_probability: See `DqnAgent`.
           training_data_spec: See `TFAgent`.
           exploration: See `DqnAgent`.
@@ -123,7 +126,16 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
             excludes_low=True,
             remedy="give the least return as min_q_value and the greatest here",
         )
+        number_checks.check_number(
+            "min_probability",
+            min_probability,
+            0,
+            0.5,
+            excludes_high=True,
+            remedy="give 0 to clip none, or 1e-5",
+        )
         self._double_q = double_q
+        self._min_probability = min_probability
         self._num_atoms = num_atoms[0]
         self._atoms = np.linspace(min_q_value, max_q_value, num_atoms[0], dtype="f4")
         super().__init__(
@@ -172,7 +184,12 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
             transitions.discount,
             _Returns(tf.constant(self._atoms), following),
         )
-        loss = tf.nn.softmax_cross_entropy_with_logits(target, predictions)
+        if self._min_probability:
+            loss = losses.clipped_cross_entropy(
+                target, predictions, self._min_probability
+            )
+        else:
+            loss = tf.nn.softmax_cross_entropy_with_logits(target, predictions)
         entropy = -tf.reduce_sum(tf.math.xlogy(target, target), axis=-1)
         return loss, tf.stop_gradient(loss) - entropy
 

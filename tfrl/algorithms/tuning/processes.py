@@ -10,14 +10,11 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfrl.algorithms import child_runs
-from tfrl.algorithms.tuning.slots import NextRun, Report, TunedRun
+from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
 from tfrl.loggers import csv as csv_logger
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.tuning import tune
 
 _FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
 
@@ -26,7 +23,7 @@ class Processes:
     """Processes that train runs, at most so many at a time."""
 
     def __init__(
-        self, plan: tune.Plan, environment: Any, folder: pathlib.Path, number: int
+        self, plan: Plan, environment: Any, folder: pathlib.Path, number: int
     ) -> None:
         """Keeps what makes the runs.
 

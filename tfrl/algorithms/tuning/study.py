@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms.tuning import search
-from tfrl.algorithms.tuning.slots import NextRun, Report, TunedRun
+from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
 
 if TYPE_CHECKING:
     import optuna
 
-    from tfrl.algorithms.tuning import tune
 
 # The key of the returns of the best trials' settings with other seeds.
 _RETURNS = "returns_of_other_seeds"
@@ -85,7 +84,7 @@ class TuningStudy:
         self,
         study: optuna.Study,
         sampler: Any,
-        plan: tune.Plan,
+        plan: Plan,
         folder: pathlib.Path,
         say: Callable[[str], None],
         storage: optuna.storages.BaseStorage | None = None,

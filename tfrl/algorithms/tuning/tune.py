@@ -13,13 +13,12 @@ import pathlib
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
-from tfrl.algorithms import child_runs, registry, worlds
-from tfrl.algorithms.algorithm import least_iterations
+from tfrl.algorithms import child_runs, one_program, registry, worlds
 from tfrl.algorithms.settings import COUNT, integer
+from tfrl.algorithms.tuning import plan as plan_lib
 from tfrl.algorithms.tuning import processes as processes_lib
 from tfrl.algorithms.tuning import report
 from tfrl.algorithms.tuning import search as search_lib
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
     from tfrl.algorithms.algorithm import Algorithm
 
-_REPORT = str(pathlib.Path("report").with_suffix(".md"))
-_OUTPUTS = ("study.log", "best.json", _REPORT)
+_OUTPUTS = ("study.log", "best.json", "report.md")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +144,9 @@ def tune(
     for each, number in {**numbers, "seeds": seeds}.items():
         COUNT(each, number, remedy="raise it")
     integer(0)("best", best, remedy="raise it")
-    plan = Plan(kind, name, settings, num_environment_steps, num_evaluations, search)
+    plan = plan_lib.Plan(
+        kind, name, settings, num_environment_steps, num_evaluations, search
+    )
     with contextlib.ExitStack() as stack:
         if logdir is None:
             logdir = stack.enter_context(tempfile.TemporaryDirectory())
@@ -170,8 +170,8 @@ def tune(
             sampler = sampler or "TPESampler"
         say = _say if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
-        why = slots_lib.obstacle(kind, settings, environment, plan.searched)
-        if why is None:
+        why = one_program.obstacle(kind, settings, environment, plan.searched)
+        if not why:
             number = min(slots, trials)
             runner: Any = slots_lib.Slots(plan, environment, number)
             how = "in one program, compiled once"
@@ -183,126 +183,39 @@ def tune(
         say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
         studied.search(runner.run, trials)
         returns = studied.repeat(runner.run, best, seeds)
-        result = plan.result(study, returns)
+        result = _result(plan, study, returns)
         for path, text in (
             ("best.json", json.dumps(result.row, indent=2) + "\n"),
-            (_REPORT, report.text(study, result.row, plan.searched, returns)),
+            ("report.md", report.text(study, result.row, plan.searched, returns)),
         ):
             (folder / path).write_text(text, encoding="utf-8")
     return result
 
 
-class Plan:
-    """What all runs of a tuning have in common, and what each has of its own.
+def _result(
+    plan: plan_lib.Plan, study: optuna.Study, returns: dict[int, dict[int, float]]
+) -> TuningResult:
+    """Returns the settings whose mean return over the other seeds is largest."""
 
-    Attributes:
-      kind: The algorithm's class.
-      name: The environment's name.
-      seed: The seed of the trials.
-      num_evaluations: The number of evaluations of a run.
-      searched: The range of each field.
-    """
+    def mean(number: int) -> float:
+        return statistics.mean(returns[number].values())
 
-    def __init__(
-        self,
-        kind: type[Algorithm],
-        environment_name: str,
-        settings: Any,
-        num_environment_steps: int | None,
-        num_evaluations: int,
-        search: search_lib.Given,
-    ) -> None:
-        """Checks the arguments, which are those of `tune`; imports no TensorFlow."""
-        fields = kind.Settings.texts()
-        if kind.is_offline:
-            raise ValueError(
-                f"algorithm: got {kind.name!r}, which learns from recorded data, "
-                "expected one that learns in an environment; write a loop over trials "
-                "of Optuna."
-            )
-        if num_environment_steps is not None:
-            COUNT("num_environment_steps", num_environment_steps, remedy="raise it")
-            if not {"collect_steps_per_iteration", "sequence_length"} & {*fields}:
-                raise ValueError(
-                    f"num_environment_steps: got {num_environment_steps}, but an "
-                    f"iteration of {kind.title} has no fixed number of steps; set "
-                    "num_iterations."
-                )
-        self.kind, self.name, self._settings = kind, environment_name, settings
-        self._steps, self.num_evaluations = num_environment_steps, num_evaluations
-        self.seed = settings.seed
-        self.searched = search_lib.fields(kind.Settings, search)
-
-    def fields(self) -> dict[str, Any]:
-        """Returns what must be the same to go on with a tuning, valid in JSON."""
-        return {
-            "algorithm": "tune",
-            "agent": self.kind.name,
-            "env": self.name,
-            **self._settings.to_dict(),
-            "num_environment_steps": self._steps,
-            "num_evaluations": self.num_evaluations,
-            "search": {k: search_lib.text(v) for k, v in self.searched.items()},
-        }
-
-    def settings_of(self, values: Mapping[str, Any], seed: int = 0) -> Any:
-        """Returns the settings of a run.
-
-        Args:
-          values: The values of the fields that are searched.
-          seed: The seed.
-
-        Raises:
-          ValueError: The values do not go together.
-        """
-        s = dataclasses.replace(self._settings, **values, seed=seed)
-        iterations = s.num_iterations
-        if self._steps is not None:
-            iterations = least_iterations(s.to_dict(), self._steps)
-        interval = -(-iterations // self.num_evaluations)
-        return dataclasses.replace(
-            s,
-            num_iterations=interval * self.num_evaluations,
-            eval_interval=interval,
-            log_interval=interval,
-        )
-
-    def row(self, settings: Mapping[str, Any], source: str) -> dict[str, Any]:
-        """Returns settings as a row of `presets`, with their source."""
-        return {
-            "name": f"{self.kind.name}_{self.name}_tuned",
-            "algorithm": self.kind.name,
-            "environment": self.name,
-            "source": source,
-            "settings": settings,
-        }
-
-    def result(
-        self, study: optuna.Study, returns: dict[int, dict[int, float]]
-    ) -> TuningResult:
-        """Returns the settings whose mean return over the other seeds is largest."""
-
-        def mean(number: int) -> float:
-            return statistics.mean(returns[number].values())
-
-        # A mean that is no number is the least.
-        number = max(
-            returns,
-            key=lambda n: (mean(n) == mean(n), mean(n)),
-            default=study.best_trial.number,
-        )
-        values = search_lib.values(self.searched, study.trials[number].params)
-        iterations = self.settings_of(values).num_iterations
-        settings = dataclasses.replace(
-            self._settings, **values, num_iterations=iterations
-        )
-        source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
-        if returns:
-            source += f"{mean(number):.1f} over {len(returns[number])} seeds"
-        else:
-            source += f"{study.best_value:.1f}"
-        changed = {k: v for k, v in settings.changed().items() if k != "seed"}
-        return TuningResult(study, self.row(changed, source), settings, values, returns)
+    # A mean that is no number is the least.
+    number = max(
+        returns,
+        key=lambda n: (mean(n) == mean(n), mean(n)),
+        default=study.best_trial.number,
+    )
+    values = search_lib.values(plan.searched, study.trials[number].params)
+    iterations = plan.settings_of(values).num_iterations
+    settings = dataclasses.replace(plan.settings, **values, num_iterations=iterations)
+    source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
+    if returns:
+        source += f"{mean(number):.1f} over {len(returns[number])} seeds"
+    else:
+        source += f"{study.best_value:.1f}"
+    changed = {k: v for k, v in settings.changed().items() if k != "seed"}
+    return TuningResult(study, plan.row(changed, source), settings, values, returns)
 
 
 def _say(text: str) -> None:

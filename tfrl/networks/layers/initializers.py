@@ -5,10 +5,12 @@ Every function makes new objects, so that no two layers draw the same numbers.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
 
+from tfrl.compilation import internals
 from tfrl.networks.construction import seeding
 
 # The standard deviation of a standard normal number truncated at two deviations.
@@ -39,6 +41,28 @@ def near_zero(scale: float) -> keras.initializers.Initializer:
     return keras.initializers.VarianceScaling(
         scale=scale, mode="fan_in", distribution="truncated_normal"
     )
+
+
+def draw_by_fan_in(network: keras.layers.Layer, seed: int | None = None) -> None:
+    """Draws new kernels and biases of a network, as PyTorch's layers do.
+
+    Both are uniform within `1 / sqrt(fan_in)` of the layer, so the layers' kinks lie
+    apart from the start. Keras' layers begin with biases of 0.
+
+    Args:
+      network: A network with variables.
+      seed: The seed; None draws one.
+    """
+    seeds = seeding.SeedStream(seed)
+    for layer in internals.flatten_layers(network):
+        weights = [getattr(layer, name, None) for name in ("kernel", "bias")]
+        if weights[0] is None:
+            continue
+        bound = 1 / math.sqrt(math.prod(weights[0].shape[:-1]))
+        for variable in weights:
+            if variable is not None:
+                draw = keras.initializers.RandomUniform(-bound, bound, seed=seeds())
+                variable.assign(draw(variable.shape))
 
 
 def copies(initializer: Any, num: int) -> list[Any]:

@@ -121,6 +121,10 @@ class CollectingLoop(training_loop.TrainingLoop):
         """The environment in which the loop collects experience."""
         return self._environment
 
+    def python_seconds(self) -> float:
+        """Returns the seconds in the environment's Python code; see `TFEnvironment`."""
+        return self._environment.python_seconds
+
     @property
     def calls_python(self) -> bool:
         """Whether the environment, an observer or a sample calls Python."""

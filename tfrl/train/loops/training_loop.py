@@ -219,6 +219,10 @@ class TrainingLoop(tf.Module, abc.ABC):
         """
         return None
 
+    def python_seconds(self) -> float:
+        """Returns the seconds in the environment's Python code; see `TFEnvironment`."""
+        return 0.0
+
     def priority_evenness(self) -> float | None:
         """Returns the share of the frames that priorities let count.
 

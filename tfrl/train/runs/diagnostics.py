@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import trace_counts
 from tfrl.train.loops import training_loop
 
 
@@ -27,7 +28,9 @@ class Diagnostics:
         """
         self._loop = loop
         self._names: dict[bool, list[str]] = {}
-        self._graph = tf.function(self._measured, autograph=False)
+        self._graph = tf.function(
+            trace_counts.of_one_object(self._measured), autograph=False
+        )
         self._before: dict[str, np.ndarray] = {}
         self._updates_before = 0
 

@@ -40,8 +40,8 @@ _TAGS = {
     "realized_return": "eval/realized_return",
 }
 
-# The seconds of a run beside those of training.
-_PARTS = ("starting_seconds", "evaluating_seconds")
+# The seconds of a run beside its training, and those of training in Python's steps.
+_PARTS = ("starting_seconds", "evaluating_seconds", "environment_seconds")
 
 
 class RunLog:
@@ -104,9 +104,10 @@ class RunLog:
         self.history = history.History(
             None if directory is None else directory.diagnostics
         )
-        # The seconds of all that is not training, by its name.
+        # The seconds of each of _PARTS.
         self._spent = dict.fromkeys(_PARTS, 0.0)
         self._known_steps = 0
+        self._known_python_seconds = 0.0
         # Steps of the environment and seconds of training since the last row.
         self._interval = (0, 0.0)
         # What the next row holds once.
@@ -119,6 +120,7 @@ class RunLog:
         """Opens metrics.csv and TensorBoard's files in this context."""
         info = self._loop.info()
         self._known_steps = info.environment_steps
+        self._known_python_seconds = self._loop.python_seconds()
         self._interval = (0, 0.0)
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
@@ -153,7 +155,10 @@ class RunLog:
             self.spent("starting_seconds", seconds)
         new_steps = info.environment_steps - self._known_steps
         self._known_steps = info.environment_steps
+        known, python_seconds = self._known_python_seconds, self._loop.python_seconds()
+        self._known_python_seconds = python_seconds
         if num_iterations:
+            self.spent("environment_seconds", python_seconds - known)
             # TensorFlow keeps each Python number that becomes a tensor, but no arrays.
             self.seconds.assign_add(np.asarray(seconds, np.float64))
             self.loss.add(info.loss, num_iterations)
@@ -161,10 +166,10 @@ class RunLog:
             self._interval = steps + new_steps, interval + seconds
 
     def spent(self, part: str, seconds: float) -> None:
-        """Adds seconds to a part of the run beside training.
+        """Adds seconds to a part of the run.
 
         Args:
-          part: "starting_seconds" or "evaluating_seconds".
+          part: "starting_seconds", "evaluating_seconds" or "environment_seconds".
           seconds: The seconds.
         """
         self._spent[part] += seconds

@@ -195,6 +195,7 @@ def test_without_a_server_an_episode_does_not_start():
         adder.add_first(dm_env.restart(np.float32(0)))
 
 
+@pytest.mark.slow
 def test_without_its_server_an_actor_gets_an_error_and_can_go_on_later():
     server = reverb.Server([reverb.Table.queue("priority_table", 100)])
     port = server.port

@@ -139,6 +139,7 @@ def trained(request):
     return request.param, agent, rows(memory)
 
 
+@pytest.mark.slow
 def test_each_observation_is_sampled_as_often_as_asked(trained):
     _, agent, log = trained
     # An update for 2 observations, from the twelfth on: ceil((40 - 12 + 1) / 2).
@@ -147,6 +148,7 @@ def test_each_observation_is_sampled_as_often_as_asked(trained):
     assert all(np.isfinite(list(row.values())).all() for row in log)
 
 
+@pytest.mark.slow
 def test_same_seed_same_run(trained):
     kind, agent, log = trained
     memory = loggers.InMemoryLogger()
@@ -162,6 +164,7 @@ def test_same_seed_same_run(trained):
             np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.slow
 def test_nothing_is_traced_again(trained):
     _, agent, _ = trained
     critic = agent.learner.agent._critic_networks[0]

@@ -29,6 +29,7 @@ def test_calls_and_leaves_differ_but_not_runs():
             assert not np.array_equal(first[i], first[j])
 
 
+@pytest.mark.slow
 def test_plain_and_compiled_graphs_draw_the_same_numbers():
     def two_calls(jit_compile):
         network = sequential.Sequential([noise.ClippedGaussian(0.1)], seed=5)

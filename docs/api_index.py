@@ -13,7 +13,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGE = pathlib.Path(__file__).with_name("api.md")
 _HEAD = """\
 # Index of the API
@@ -36,39 +36,45 @@ print(inspect.getdoc(default_preprocessing).splitlines()[0])
 
 def index() -> str:
     """Returns the page: a table for each package, in the order of their names."""
-    stubs = sorted((_ROOT / "tfrl").rglob("__init__.pyi"), key=lambda path: path.parts)
-    return "\n".join([_HEAD, *map(_section, stubs)])
+    return "\n".join([_HEAD, *map(_section, stubs())])
+
+
+def stubs() -> list[pathlib.Path]:
+    """Returns the stubs of the public packages, in the order of their names."""
+    return sorted((ROOT / "tfrl").rglob("__init__.pyi"), key=lambda path: path.parts)
+
+
+def package_of(stub: pathlib.Path) -> str:
+    """Returns the name of a stub's package."""
+    return ".".join(stub.relative_to(ROOT).parent.parts)
 
 
 def _section(stub: pathlib.Path) -> str:
-    package = ".".join(stub.relative_to(_ROOT).parent.parts)
-    modules, names = _exports(stub)
-    exported = {name for _, name in names}
+    names = exports(stub)[1]
     rows = [
-        f"| `{name}` | {_summary(_definition(source, name))} |"
+        f"| `{name}` | {summary(origin(source, name)[1])} |"
         for source, name in sorted(names, key=lambda pair: pair[1].lower())
     ]
-    for module in sorted(modules):
-        source = stub.parent / f"{module}.py"
-        if source.exists():
-            inside = [name for name in _public(source) if name not in exported]
-            if inside:
-                listed = ", ".join(f"`{name}`" for name in inside)
-                rows.append(f"| `{module}`: {listed} | {_summary(_tree(source))} |")
-    lines = [f"## `{package}`\n", f"{_summary(_tree(stub.with_suffix('.py')))}\n"]
+    for source, inside in further_modules(stub):
+        listed = ", ".join(f"`{name}`" for name in inside)
+        rows.append(f"| `{source.stem}`: {listed} | {summary(tree(source))} |")
+    lines = [
+        f"## `{package_of(stub)}`\n",
+        f"{summary(tree(stub.with_suffix('.py')))}\n",
+    ]
     if rows:
         lines += ["| | |", "|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
-def _exports(stub: pathlib.Path) -> tuple[list[str], list[tuple[pathlib.Path, str]]]:
+def exports(stub: pathlib.Path) -> tuple[list[str], list[tuple[pathlib.Path, str]]]:
     """Returns the modules of a stub, and its other names with their sources."""
     modules, names = [], []
-    for node in _tree(stub).body:
+    for node in tree(stub).body:
         if isinstance(node, ast.ImportFrom) and node.module is None:
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            source = _source(stub.parent.joinpath(*node.module.split(".")))
+            source = module_file(stub.parent.joinpath(*node.module.split(".")))
             # Private ones are the bases of the classes in a stub.
             names += [
                 (source, alias.name)
@@ -78,36 +84,50 @@ def _exports(stub: pathlib.Path) -> tuple[list[str], list[tuple[pathlib.Path, st
     return modules, names
 
 
-def _definition(source: pathlib.Path, name: str) -> ast.AST | None:
-    """Returns the class or function, which `source` defines or imports."""
-    for node in _tree(source).body:
+def further_modules(stub: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
+    """Yields the public modules with names that their package does not export."""
+    modules, names = exports(stub)
+    exported = {name for _, name in names}
+    for module in sorted(modules):
+        source = stub.parent / f"{module}.py"
+        if source.exists():
+            inside = [name for name in public(source) if name not in exported]
+            if inside:
+                yield source, inside
+
+
+@functools.cache
+def origin(source: pathlib.Path, name: str) -> tuple[pathlib.Path, ast.AST | None]:
+    """Returns where a name of `source` is defined, and its class or function."""
+    for node in tree(source).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return node
+            return source, node
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 if (alias.asname or alias.name) == name and node.module:
                     parts = node.module.split(".")
-                    base = source.parent if node.level else _ROOT
-                    origin = _source(base.joinpath(*parts))
-                    return _definition(origin, alias.name) if origin.exists() else None
-    return None
+                    base = source.parent if node.level else ROOT
+                    imported = module_file(base.joinpath(*parts))
+                    if imported.exists():
+                        return origin(imported, alias.name)
+    return source, None
 
 
-def _public(source: pathlib.Path) -> Iterator[str]:
+def public(source: pathlib.Path) -> Iterator[str]:
     """Yields the public classes and functions that a module defines."""
-    for node in _tree(source).body:
+    for node in tree(source).body:
         if isinstance(
             node, ast.ClassDef | ast.FunctionDef
         ) and not node.name.startswith("_"):
             yield node.name
 
 
-def _source(path: pathlib.Path) -> pathlib.Path:
+def module_file(path: pathlib.Path) -> pathlib.Path:
     """Returns the file of a module, or the stub of a package."""
     return path / "__init__.pyi" if path.is_dir() else path.with_suffix(".py")
 
 
-def _summary(node: Any) -> str:
+def summary(node: Any) -> str:
     """Returns the first paragraph of a docstring."""
     if node is None:
         return "An alias."
@@ -116,7 +136,8 @@ def _summary(node: Any) -> str:
 
 
 @functools.cache
-def _tree(path: pathlib.Path) -> ast.Module:
+def tree(path: pathlib.Path) -> ast.Module:
+    """Returns the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

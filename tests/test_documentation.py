@@ -1,8 +1,12 @@
-"""The examples in the packages' docstrings and on the pages of `docs/` run."""
+"""The examples in the packages' docstrings and on the pages of `docs/` run.
+
+The inputs of the site are checked, too; Sphinx makes it by a command of its own.
+"""
 
 import ast
 import doctest
 import importlib
+import json
 import os
 import pathlib
 import pkgutil
@@ -10,6 +14,7 @@ import re
 import runpy
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -20,7 +25,9 @@ from tests import listings
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 MODULES = pkgutil.walk_packages(tfrl.__path__, "tfrl.")
 PACKAGES = ["tfrl", *sorted(module.name for module in MODULES if module.ispkg)]
-PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
+DOCS = REPOSITORY / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+WITH_PROGRAMS = [page for page in PAGES if "```python\n" in page.read_text()]
 SMALL_PPO = (
     '"CartPole-v1", seed=0, num_envs=2, collect_steps_per_iteration=64, '
     "minibatch_size=64, jit_compile=False"
@@ -39,6 +46,8 @@ LEARNED = {
     "from_acme": {
         "[env_loop.run_episode()['episode_return'] for _ in range(10)]": -400,
     },
+    "from_cleanrl": {"cleanrl_return": 80},
+    "from_rllib": {"rllib_return": 80},
     "from_stable_baselines3": {
         "info.average_return": 80,
         "sac_return": -250,
@@ -48,7 +57,9 @@ LEARNED = {
         "tuned_return": 400,
     },
     "from_tf_agents": {"average_return.result()": 80},
+    "goals": {"flipped": -6},  # About half of ten bits are wrong; a failure has -10.
     "gpu": {"info.average_return": 80},
+    "images": {"lamp_return": 8},
     # Five seeds of another half-trained SAC got -234 to -184.
     "offline": {"iql.evaluate(10).mean": -700},
     "on_policy": {"info.average_return": 80},
@@ -61,6 +72,7 @@ LEARNED = {
         "result.returns": 80,
     },
     # Other trials come out by the processor: this says only that one has learned.
+    "start": {"dqn.evaluate(10).mean": 200, "total": 200},
     "tuning": {"found.study.best_value": 50, "study.best_value": -1500},
 }
 
@@ -77,6 +89,11 @@ def test_the_packages_docstring_shows_its_use(name):
     assert not output, "".join(output)
 
 
+def name_of(page):
+    """A page's path in `docs/`, without its suffix."""
+    return page.relative_to(DOCS).with_suffix("").as_posix()
+
+
 def code_of(page, number=None):
     """The code of a page's first listings as one script, each line at its number there.
 
@@ -84,7 +101,6 @@ def code_of(page, number=None):
     """
     text = page.read_text()
     blocks = list(re.finditer(r"```python\n(.*?)```", text, re.DOTALL))[:number]
-    assert blocks
     lines = [""] * (text.count("\n") + 1)
     for block in blocks:
         start = text.count("\n", 0, block.start(1))
@@ -93,7 +109,7 @@ def code_of(page, number=None):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_the_pages_code_has_names_and_arguments_that_exist(page):
     # One page puts a module of its own in the place of this one.
     assert listings.faults(code_of(page), page, without=["wandb"]) == []
@@ -109,7 +125,7 @@ def test_the_pages_code_has_names_and_arguments_that_exist(page):
 def test_the_first_listings_run(name, number, shorter, tmp_path, monkeypatch):
     """Of the pages that a newcomer reads first, beside README, with fewer steps."""
     monkeypatch.chdir(tmp_path)
-    page = REPOSITORY / "docs" / f"{name}.md"
+    page = DOCS / f"{name}.md"
     code = code_of(page, number)
     for old, new in shorter.items():
         assert old in code
@@ -119,7 +135,7 @@ def test_the_first_listings_run(name, number, shorter, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
 def test_the_pages_programs_run_and_learn(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}
@@ -129,7 +145,7 @@ def test_the_pages_programs_run_and_learn(page, tmp_path, monkeypatch):
 
 
 def test_the_page_on_tf_agents_lists_every_refused_override():
-    page = (REPOSITORY / "docs" / "from_tf_agents.md").read_text()
+    page = (DOCS / "from_tf_agents.md").read_text()
     classes = (
         tfrl.agents.TFAgent,
         tfrl.agents.DqnAgent,
@@ -143,16 +159,112 @@ def test_the_page_on_tf_agents_lists_every_refused_override():
             assert f"`{name}`" in page, (owner, name)
 
 
-def test_the_index_of_the_api_is_that_of_the_package():
-    index = runpy.run_path(str(REPOSITORY / "docs" / "api_index.py"))["index"]()
-    page = (REPOSITORY / "docs" / "api.md").read_text()
-    assert page == index, "run python docs/api_index.py"
+@pytest.fixture(scope="module")
+def site():
+    """The modules that turn the repository's pages into the site's."""
+    names = ("api_index", "api_pages", "docstrings", "site_pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        yield types.SimpleNamespace(**{x: importlib.import_module(x) for x in names})
+        for name in names:
+            patch.delitem(sys.modules, name)
+
+
+def test_the_index_of_the_api_is_that_of_the_package(site):
+    page = (DOCS / "api.md").read_text()
+    assert page == site.api_index.index(), "run python docs/api_index.py"
     for name in ("default_preprocessing", "OffPolicyLoop", "`suite_gym`: `load`"):
         assert name in page
 
 
+def test_every_page_is_in_the_list_of_one_part_of_the_site(site):
+    listed = [DOCS / "index.md"]
+    for index in DOCS.rglob("index.md"):
+        for _, pages in site.site_pages.contents(index):
+            listed += [next(index.parent.glob(f"{page}.[mi]*")) for page in pages]
+    every = [*PAGES, *DOCS.rglob("*.ipynb")]
+    assert sorted(listed) == sorted(every), "link to it from the list of an index.md"
+
+
+def test_every_public_name_has_one_place_in_the_pages_of_the_api(site, tmp_path):
+    site.api_pages.write(tmp_path)
+    described = [
+        f"{page.stem}.{name}"
+        for page in tmp_path.glob("*.rst")
+        for name in re.findall(
+            r"^\.\. (?:autoclass|autofunction|py:data):: (.*)$", page.read_text(), re.M
+        )
+    ]
+    assert len(described) == len(set(described)) > 1_000
+    for stub in site.api_index.stubs():
+        for source, name in site.api_index.exports(stub)[1]:
+            assert site.api_pages.home(source, name) in described
+    assert "tfrl.agents.dqn.DqnAgent" in described
+    assert "tfrl.PPO" in described
+    agents = (tmp_path / "tfrl.agents.rst").read_text()
+    assert ":py:obj:`DqnAgent <tfrl.agents.dqn.DqnAgent>`" in agents
+    assert "   tfrl.agents.dqn\n" in agents
+
+
+@pytest.mark.parametrize(
+    ("repository", "script", "folder"),
+    [
+        ("", "`examples/play.py`", "the files (`configs`)"),
+        (
+            "https://example.org/tfrl",
+            "[`play`](https://example.org/tfrl/blob/main/examples/play.py)",
+            "[the files](https://example.org/tfrl/tree/main/configs)",
+        ),
+    ],
+    ids=["without an address", "with one"],
+)
+def test_links_to_files_lead_to_the_projects_address(site, repository, script, folder):
+    page = (
+        "[`play`](../examples/play.py), [the files](../configs), [a page](speed.md#x), "
+        "![a picture](pictures/flow.svg), [elsewhere](https://example.org)"
+    )
+    adapted = site.site_pages.adapted(page, DOCS / "runs.md", repository)
+    assert adapted == page.replace("[`play`](../examples/play.py)", script).replace(
+        "[the files](../configs)", folder
+    )
+
+
+def test_a_notebook_has_a_link_to_colab_where_the_project_has_an_address(site):
+    notebook = '{"cells": [{"cell_type": "markdown", "source": ["# A title"]}]}'
+    path = DOCS / "tutorials" / "first.ipynb"
+    assert site.site_pages.adapted(notebook, path, "") == notebook
+    adapted = site.site_pages.adapted(notebook, path, "https://github.com/user/tfrl")
+    assert json.loads(adapted)["cells"][0]["source"] == [
+        "# A title",
+        "\n\n[Run it in Colab](https://colab.research.google.com/github/user/tfrl/"
+        "blob/main/docs/tutorials/first.ipynb)",
+    ]
+
+
+def test_docstrings_become_what_sphinx_reads(site):
+    markdown = [
+        "Returns `x` of `[B, T]`s, with `Tensor`s and lambda_.",
+        "- an item",
+        "",
+        "    y = r + g",
+        "",
+        "```python",
+        "f()",
+        "```",
+    ]
+    places = {"Tensor": "tfrl.Tensor"}
+    assert [x for x in site.docstrings.as_rst(markdown, places) if x] == [
+        "Returns `x` of ``[B, T]``\\ s, with `Tensor <tfrl.Tensor>`\\ s and lambda\\_.",
+        "- an item",
+        ".. code-block:: none",
+        "        y = r + g",
+        ".. code-block:: python",
+        "    f()",
+    ]
+
+
 def test_the_stub_of_the_algorithms_has_the_settings_as_keywords():
-    script = runpy.run_path(str(REPOSITORY / "docs" / "algorithms_stub.py"))
+    script = runpy.run_path(str(DOCS / "algorithms_stub.py"))
     stub = (REPOSITORY / "tfrl" / "algorithms" / "__init__.pyi").read_text()
     assert stub == script["stub"](), "run python docs/algorithms_stub.py"
     (ppo,) = [
@@ -216,5 +328,5 @@ def test_links_between_pages_lead_to_a_file_and_a_heading():
             target, _, anchor = link.partition("#")
             path = (page.parent / target) if target else page
             if not path.exists() or (anchor and anchor not in anchors(path)):
-                broken.append(f"{page.name}: {link}")
+                broken.append(f"{page.relative_to(REPOSITORY)}: {link}")
     assert broken == []

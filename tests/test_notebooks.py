@@ -120,10 +120,8 @@ def test_links_of_a_notebook_lead_to_a_file_and_a_heading(path):
 
 def test_the_index_lists_every_notebook_once_with_a_line():
     index = (TUTORIALS / "index.md").read_text()
-    (tree,) = re.findall(r"```\{toctree\}\n(?::.*\n)*\n(.*?)```", index, re.DOTALL)
-    assert sorted(tree.split()) == [path.stem for path in NOTEBOOKS]
     links = re.findall(r"^\| \[.*?\]\((\w+)\.ipynb\) \| \S.*\|$", index, re.MULTILINE)
-    assert links == tree.split()
+    assert sorted(links) == [path.stem for path in NOTEBOOKS]
 
 
 @pytest.mark.slow

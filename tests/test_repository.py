@@ -70,7 +70,8 @@ def test_the_readmes_listings_run():
 
 
 @pytest.mark.parametrize(
-    ("page", "name"), [("README.md", "test"), ("BUILD.md", "lint")]
+    ("page", "name"),
+    [("README.md", "test"), ("BUILD.md", "lint"), ("BUILD.md", "docs")],
 )
 def test_the_workflow_runs_the_pages_commands(page, name):
     workflow = (REPOSITORY / ".github" / "workflows" / "tests.yml").read_text()
@@ -81,8 +82,8 @@ def test_the_workflow_runs_the_pages_commands(page, name):
     assert "\n".join(f"          {step}" for step in steps) in workflow
 
 
-def test_the_readme_names_every_script():
-    text = (REPOSITORY / "README.md").read_text()
+def test_the_page_on_the_examples_names_every_script():
+    text = (REPOSITORY / "docs" / "examples.md").read_text()
     scripts = [
         path
         for path in (REPOSITORY / "examples").glob("*.py")
@@ -90,7 +91,7 @@ def test_the_readme_names_every_script():
     ]
     assert len(scripts) > 10
     for path in scripts:
-        assert f"[`{path.stem}`](examples/{path.name})" in text
+        assert f"[`{path.stem}`](../examples/{path.name})" in text
 
 
 def test_no_string_of_the_package_cites_a_file_that_is_not_installed():

@@ -260,7 +260,7 @@ def test_an_interrupted_run_saves_itself_and_exits_with_130(forks, tmp_path):
     assert "Traceback" not in errors
 
 
-# An environment and settings of one's own, as README shows them.
+# An environment and settings of one's own, as a page of the guide shows them.
 OWN_CONFIG = """
 import runpy
 

@@ -154,7 +154,7 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
     def _log_values(self) -> dict[str, tf.Tensor]:
         return {
             "alpha": self._temperature.value(),
-            "entropy_target": tf.constant(self._temperature.target, tf.float32),
+            "entropy_target": tf.cast(self._temperature.target, tf.float32),
         }
 
     def _measure_losses(self, batch: updates.Batch, extra: Any) -> dict[str, tf.Tensor]:

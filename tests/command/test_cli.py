@@ -11,6 +11,7 @@ import pytest
 
 from tests.forks import REPOSITORY, Forks
 from tfrl.algorithms import registry
+from tfrl.environments import extras
 
 CONFIGS = {
     "play": None,
@@ -20,6 +21,9 @@ CONFIGS = {
     "train_reinforce": "reinforce",
     "train_reinforce_service": "reinforce",
 }
+NEEDS_DM_CONTROL = pytest.mark.skipif(
+    not extras.is_installed("dm_control"), reason="needs tfrl[dm-control]"
+)
 # Runs an example and then prints whether it has imported TensorFlow.
 RUN = """
 import runpy, sys
@@ -356,15 +360,17 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
         ),
         ("train_pqn", "--env=ALE/Pongg-v5", "got 'ALE/Pongg-v5', expected a name that"),
         ("train_dqn", "--env=Pongg-v4", "got 'Pongg-v4', expected a name that is"),
-        (
+        pytest.param(
             "train_sac",
             "--env=dm_control/cartpole-balanse",
             "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
+            marks=NEEDS_DM_CONTROL,
         ),
-        (
+        pytest.param(
             "train_sac",
             "--env=dm_control/cartpol-balance",
             "domain_name: got ('cartpol'",
+            marks=NEEDS_DM_CONTROL,
         ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
         ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),

@@ -115,7 +115,7 @@ class AtomSettings(ValueBasedSettings):
         number(low=0.0, high=0.5, excludes_high=True),
     )
     initial_weights: str = field(
-        "usual", "Or fan_in, as PyTorch's layers.", one_of("usual", "fan_in")
+        "usual", "Or fan_in, as in PyTorch.", one_of("usual", "fan_in")
     )
 
     @classmethod

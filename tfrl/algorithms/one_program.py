@@ -6,32 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tfrl import environments, train
+from tfrl.algorithms import worlds
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
-
-
-def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
-    """Returns the dynamics of an environment in TensorFlow; None for another one.
-
-    Args:
-      environment: The name of an environment, `Dynamics`, a `NativeEnvironment`, or
-        anything else.
-      num_action_bins: The values of a continuous action; 0 leaves it.
-    """
-    native = environments.native
-    if isinstance(environment, str):
-        is_native = environment in native.names() or (
-            native.bit_flipping.is_task(environment)
-        )
-        dynamics = native.load(environment).dynamics if is_native else None
-    else:
-        dynamics = getattr(environment, "dynamics", environment)
-    if not isinstance(dynamics, native.Dynamics):
-        return None
-    if num_action_bins:
-        return native.discretize_actions(dynamics, num_action_bins)
-    return dynamics
 
 
 def obstacle(
@@ -42,7 +20,7 @@ def obstacle(
     Args:
       kind: The algorithm's class.
       settings: The settings that all runs have.
-      environment: See `find_dynamics`.
+      environment: See `worlds.find_dynamics`.
       differing: The names of the fields in which the runs differ.
     """
     if not kind.supports_sweep:
@@ -51,7 +29,7 @@ def obstacle(
     if others:
         return f"{', '.join(others)} would change the program"
     bins = getattr(settings, "num_action_bins", 0)
-    dynamics = find_dynamics(environment, bins)
+    dynamics = worlds.find_dynamics(environment, bins)
     if dynamics is None:
         name = environment if isinstance(environment, str) else "the environment"
         return f"{name} is not written in TensorFlow"
@@ -74,7 +52,7 @@ def make_loop(
       settings: The settings of the run.
       differing: The names of the live fields in which runs of the program differ, for
         which the loop has variables.
-      dynamics: See `find_dynamics`.
+      dynamics: See `worlds.find_dynamics`.
       environment_name: The environment's name.
     """
     import tensorflow as tf

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program, registry, run_folders
+from tfrl.algorithms import one_program, registry, run_folders, worlds
 from tfrl.loggers import csv as csv_logger
 
 
@@ -137,7 +137,7 @@ def _make_loop(
     kind = registry.find(config["agent"])
     settings = kind.Settings.of({**config, "seed": seed, **values})
     bins = getattr(settings, "num_action_bins", 0)
-    dynamics = one_program.find_dynamics(config["env"], bins)
+    dynamics = worlds.find_dynamics(config["env"], bins)
     return one_program.make_loop(kind, settings, differing, dynamics, config["env"])
 
 

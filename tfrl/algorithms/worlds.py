@@ -235,12 +235,31 @@ def make_native_environment(
     name: str, num_envs: int, seed: int, num_action_bins: int = 0
 ) -> environments.native.NativeEnvironment:
     """Makes an environment that is written in TensorFlow; see `make_environment`."""
+    dynamics = find_dynamics(name, num_action_bins)
+    return environments.native.NativeEnvironment(dynamics, num_envs, seed)
+
+
+def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
+    """Returns the dynamics of an environment in TensorFlow; None for another one.
+
+    Args:
+      environment: The name of an environment, `Dynamics`, a `NativeEnvironment`, or
+        anything else.
+      num_action_bins: The values of a continuous action; 0 leaves it.
+    """
     native = environments.native
-    environment = native.load(name, num_envs, seed)
-    if not num_action_bins:
-        return environment
-    dynamics = native.discretize_actions(environment.dynamics, num_action_bins)
-    return native.NativeEnvironment(dynamics, num_envs, seed)
+    if isinstance(environment, str):
+        is_native = environment in native.names() or (
+            native.bit_flipping.is_task(environment)
+        )
+        dynamics = native.load(environment).dynamics if is_native else None
+    else:
+        dynamics = getattr(environment, "dynamics", environment)
+    if not isinstance(dynamics, native.Dynamics):
+        return None
+    if num_action_bins:
+        return native.discretize_actions(dynamics, num_action_bins)
+    return dynamics
 
 
 def make_video_environment(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program
+from tfrl.algorithms import one_program, worlds
 
 if TYPE_CHECKING:
     from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
@@ -26,13 +26,13 @@ class Slots:
 
         Args:
           plan: What the runs have in common.
-          environment: See `one_program.find_dynamics`.
+          environment: See `worlds.find_dynamics`.
           number: The number of slots.
         """
         self._plan, self._number = plan, number
         self._settings = plan.settings_of({})
         bins = getattr(self._settings, "num_action_bins", 0)
-        self._dynamics = one_program.find_dynamics(environment, bins)
+        self._dynamics = worlds.find_dynamics(environment, bins)
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:

@@ -46,8 +46,8 @@ def near_zero(scale: float) -> keras.initializers.Initializer:
 def draw_by_fan_in(network: keras.layers.Layer, seed: int | None = None) -> None:
     """Draws new kernels and biases of a network, as PyTorch's layers do.
 
-    Both are uniform within `1 / sqrt(fan_in)` of the layer, so the layers' kinks lie
-    apart from the start. Keras' layers begin with biases of 0.
+    Both are uniform within `1 / sqrt(fan_in)` of the layer. Keras' layers begin with
+    biases of 0, so the bends of all ReLU units of the first layer meet at the origin.
 
     Args:
       network: A network with variables.

@@ -40,7 +40,7 @@ _TAGS = {
     "realized_return": "eval/realized_return",
 }
 
-# The seconds of a run beside its training, and those of training in Python's steps.
+# The seconds of parts of a run; environment_seconds is a part of its training.
 _PARTS = ("starting_seconds", "evaluating_seconds", "environment_seconds")
 
 

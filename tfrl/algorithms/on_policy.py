@@ -75,6 +75,9 @@ class ActorCriticSettings(RolloutSettings):
     initial_log_stddev: float = live(
         0.0, "Logarithm of a continuous action's deviation.", number()
     )
+    gsde_sample_freq: int = field(
+        0, "Steps of a matrix of state-dependent noise; 0: none.", SIZE_OR_0
+    )
     normalize_rewards: bool = field(False, "By the running deviation of their returns.")
     gae_lambda: float = live(
         0.95, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS

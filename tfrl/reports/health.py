@@ -236,8 +236,8 @@ def _units(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
                 name,
                 share,
                 most,
-                f"a smaller learning rate{_rates(evidence)}, scaled observations, layer "
-                "normalization, or tanh instead of relu.",
+                f"a smaller learning rate{_rates(evidence)}, scaled observations, "
+                "layer normalization, or tanh instead of relu.",
             )
     return None
 

@@ -19,7 +19,7 @@ that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 st
 50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
 interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
 precipice", 2021); `worst` and the dots of the pictures show the seeds that it hides. A
-reference is a published return, most often the return of a single run. `beside it` says
+reference is a published return, most often the return of a single run. `comparison` says
 whether the whole interval lies above the reference (ahead) or below it (behind) by more
 than 1 %; else it is level. Seconds are the processor time of one run
 with one thread, with its start and evaluations; in older rows the time of its
@@ -37,7 +37,7 @@ _COLUMNS = (
     "IQM (95 % interval)",
     "worst",
     "reference",
-    "beside it",
+    "comparison",
     "seconds",
     "commit",
     "processor",

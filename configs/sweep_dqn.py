@@ -14,12 +14,12 @@ def get_config() -> ConfigDict:
 
     config.num_iterations = 30_000  # A step of each environment and an update each.
     config.initial_collect_steps = 1_000  # Random steps before the first iteration.
-    config.replay_capacity = 30_000  # Frames in the buffer.
+    config.replay_capacity = 30_000  # Size of the buffer, in frames.
 
     config.fc_layer_params = (100,)  # Units of the hidden layers.
     config.dtype = "float32"  # mixed_bfloat16 for large networks on GPUs.
-    config.batch_size = 64  # Frames in an update.
-    config.gamma = 0.99  # Discount of a step.
+    config.batch_size = 64  # Frames in each update.
+    config.gamma = 0.99  # Discount per step.
     config.target_update_tau = 0.02  # Step of the target network to the Q-network.
     config.initial_epsilon = 1.0  # First probability of a random action.
     config.final_epsilon = 0.05  # Last probability of a random action.

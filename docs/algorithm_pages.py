@@ -8,7 +8,7 @@ The first of two comments on a page says which lines belong between them:
     <!-- code: end -->
 
 `code` shows functions of the package, `settings` the settings of algorithms, `common`
-the settings of all of them, `presets` the rows of settings for environments, `scores`
+the settings of all of them, `presets` the settings for environments, `scores`
 the agents' rows of the score table with a picture of each agent, and `health` the rows
 of the agents in docs/health.md. A test compares the pages with what is written here.
 """
@@ -27,7 +27,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _DOCS = _ROOT / "docs"
 PAGES = sorted((_DOCS / "algorithms").glob("*.md"))
 _BLOCK = re.compile(r"<!-- (\w+): begin ?(.*?) -->\n.*?<!-- \1: end -->", re.DOTALL)
-# How often a run evaluates, logs and saves says nothing of how it learns.
+# How often a run evaluates, logs and saves says nothing about how it learns.
 _INTERVALS = (
     "eval_interval",
     "num_eval_episodes",
@@ -118,10 +118,10 @@ def _common(_: str) -> Iterator[str]:
 
 
 def _presets(arguments: str) -> Iterator[str]:
-    """Yields the table of the rows of settings that algorithms have."""
+    """Yields the table of the presets that algorithms have."""
     from tfrl.algorithms import presets
 
-    yield _row("row", "made for", "source", "settings that are not the defaults")
+    yield _row("preset", "made for", "source", "settings that differ from the defaults")
     yield "|---|---|---|---|"
     for preset in presets.every():
         if preset.algorithm in arguments.split():
@@ -132,11 +132,11 @@ def _presets(arguments: str) -> Iterator[str]:
             )
             made_for = [preset.environment]
             if preset.variant:
-                made_for.append(f'by `preset="{preset.name}"` alone')
+                made_for.append(f'only with `preset="{preset.name}"`')
             if preset.family:
                 made_for.append("and others like it")
             if preset.kind:
-                made_for.append(f"every environment of {preset.kind} without a row")
+                made_for.append(f"every other environment of {preset.kind}")
             cells = ", ".join(made_for), preset.source, ", ".join(changes) or "none"
             yield _row(f"`{preset.name}`", *cells)
 

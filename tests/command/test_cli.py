@@ -302,7 +302,7 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
     listed = output.partition(f"\nFields of the settings, {mine}:\n")[2]
     assert re.search(r"  --config.gamma=0.5  +Half.\n", listed)
     assert re.search(r"  --config.tau=a # b  +A new one\.$", listed)
-    assert re.search(r"  --config.batch_size=64  +Frames in an update.\n", listed)
+    assert re.search(r"  --config.batch_size=64  +Frames in each update.\n", listed)
 
 
 @pytest.mark.parametrize(

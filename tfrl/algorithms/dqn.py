@@ -49,24 +49,28 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
     proportional: ClassVar = {"final_learning_rate": "learning_rate"}
 
     num_action_bins: int = field(
-        0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
+        0, "Evenly spaced values of a continuous action to choose from.", SIZE_OR_0
     )
     fc_layer_params: tuple[int, ...] = field(
         (100, 100), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = rate(2e-3, "First rate of Adam; falls linearly.")
+    learning_rate: float = rate(2e-3, "First learning rate of Adam; falls linearly.")
     final_learning_rate: float = live(
-        1e-5, "Last rate; another learning_rate changes it in proportion.", FROM_0
+        1e-5, "Last learning rate; scales with the first one.", FROM_0
     )
-    adam_epsilon: float = field(1e-7, "In the denominator of Adam's step.", ABOVE_0)
+    adam_epsilon: float = field(
+        1e-7, "Epsilon in the denominator of Adam's step.", ABOVE_0
+    )
     max_gradient_norm: float = field(
-        0.0, "Of all gradients together; 0: unlimited.", FROM_0
+        0.0, "Largest norm of all gradients together; 0: unlimited.", FROM_0
     )
-    target_update_period: int = field(1, "Updates between such steps.", COUNT)
+    target_update_period: int = field(
+        1, "Updates between steps of the target networks.", COUNT
+    )
     double_q: bool = field(True, "The online network chooses the next action.")
-    dueling: bool = field(False, "Stacks of their own for values and advantages.")
+    dueling: bool = field(False, "Separate layers for values and advantages.")
     noisy_stddev: float = field(
-        0.0, "First noise of the last layers; 0.5 is usual.", FROM_0
+        0.0, "Initial noise of the last layers; 0.5 is usual, 0: none.", FROM_0
     )
     initial_epsilon: float = live(
         1.0, "First probability of a random action.", FRACTION
@@ -75,14 +79,16 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
         0.05, "Last probability of a random action.", FRACTION, EPSILONS
     )
     epsilon_decay_iterations: int = field(
-        2_000, "Iterations from the first to the last.", COUNT
+        2_000, "Iterations from the first to the last epsilon.", COUNT
     )
 
 
 class MunchausenSettings(ValueBasedSettings):
     """Settings of algorithms that Munchausen's reward may be added to."""
 
-    munchausen: bool = field(False, "Munchausen; not with double_q or n steps.")
+    munchausen: bool = field(
+        False, "Munchausen targets; not with double_q or n-step returns."
+    )
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
@@ -100,22 +106,28 @@ class MunchausenSettings(ValueBasedSettings):
 class DQNSettings(MunchausenSettings):
     """The settings of DQN and DDQN."""
 
-    loss: str = field("squared", "Or huber, of the errors.", one_of("squared", "huber"))
+    loss: str = field(
+        "squared",
+        "Loss of the TD errors: squared or huber.",
+        one_of("squared", "huber"),
+    )
 
 
 class AtomSettings(ValueBasedSettings):
     """The settings of algorithms whose returns have a distribution on fixed atoms."""
 
     num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
-    min_q_value: float = field(0.0, "Lowest atom.", FINITE)
-    max_q_value: float = field(200.0, "Highest atom.", FINITE)
+    min_q_value: float = field(0.0, "Return of the lowest atom.", FINITE)
+    max_q_value: float = field(200.0, "Return of the highest atom.", FINITE)
     min_probability: float = field(
         0.0,
-        "Least probability of an atom in the loss.",
+        "Smallest probability of an atom in the loss.",
         number(low=0.0, high=0.5, excludes_high=True),
     )
     initial_weights: str = field(
-        "usual", "Or fan_in, as in PyTorch.", one_of("usual", "fan_in")
+        "usual",
+        "Initial weights: usual, or fan_in as in PyTorch.",
+        one_of("usual", "fan_in"),
     )
 
     @classmethod
@@ -243,9 +255,9 @@ class R2D2Settings(DQNSettings):
     burn_in_length: int = field(
         10, "Steps that bring the LSTM's state up to date.", SIZE_OR_0
     )
-    trace_length: int = field(20, "Steps after these to learn from.", SIZE)
+    trace_length: int = field(20, "Steps after the burn-in to learn from.", SIZE)
     priority_eta: float = field(
-        0.9, "Share of a sequence's largest error; the rest: mean.", FRACTION
+        0.9, "Weight of the largest error in a sequence's priority.", FRACTION
     )
 
     @classmethod

@@ -39,25 +39,31 @@ class IMPALASettings(Settings):
     num_envs: int = field(
         16, "Environments stepped together, by each actor.", ENVIRONMENTS
     )
-    sequence_length: int = field(5, "Steps of an environment in an update.", SIZE)
+    sequence_length: int = field(5, "Steps of each environment in an update.", SIZE)
     collect_update_period: int = field(
-        4, "Updates until collecting takes new weights.", SIZE
+        4, "Updates between two copies of the weights for collection.", SIZE
     )
     batch_size: int = field(16, "Sequences in an update, with --num_actors.", SIZE)
     max_queue_size: int = field(
-        32, "Sequences that wait for it, with --num_actors.", SIZE
+        32, "Sequences that wait for the learner, with --num_actors.", SIZE
     )
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of the hidden layers of each network.", check_layers
     )
     activation: str = field(
-        "tanh", "Of the hidden layers, such as relu.", parts.check_activation
+        "tanh", "Activation of the hidden layers, such as relu.", parts.check_activation
     )
-    normalize_observations: bool = field(False, "By their running mean and variance.")
+    normalize_observations: bool = field(
+        False, "Normalize observations by their running statistics."
+    )
     learning_rate: float = rate(7e-4)
-    anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
-    lambda_value: float = live(1.0, "Of V-trace; 0 takes one-step targets.", FRACTION)
+    anneal_learning_rate: bool = field(
+        True, "Whether the learning rate falls linearly to 0."
+    )
+    gamma: float = live(0.99, "Discount per step.", FRACTION, DISCOUNTS)
+    lambda_value: float = live(
+        1.0, "Lambda of V-trace; 0 uses one-step targets.", FRACTION
+    )
     entropy_regularization: float = live(
         0.01, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
     )

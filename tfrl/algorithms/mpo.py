@@ -42,23 +42,29 @@ class MPOSettings(off_policy.OffPolicySettings):
     policy_learning_rate: float = rate(1e-3)
     critic_learning_rate: float = rate(1e-3)
     dual_learning_rate: float = rate(
-        1e-2, "Of Adam, for temperatures and KL penalties."
+        1e-2, "Learning rate of Adam for temperatures and KL penalties."
     )
-    target_update_period: int = field(100, "Updates between such steps.", COUNT)
+    target_update_period: int = field(
+        100, "Updates between steps of the target networks.", COUNT
+    )
     epsilon: float = field(
-        0.1, "Of the weights of the actions from uniform ones.", FROM_0
+        0.1, "Bound on the KL of the actions' weights from uniform.", FROM_0
     )
-    epsilon_mean: float = live(1e-2, "Of the policy, by its mean.", FROM_0)
+    epsilon_mean: float = live(
+        1e-2, "Bound on the policy's KL through its mean.", FROM_0
+    )
     epsilon_stddev: float = live(
-        1e-5, "Of the policy, by its standard deviation.", FROM_0
+        1e-5, "Bound on the policy's KL through its deviation.", FROM_0
     )
     epsilon_penalty: float = field(
-        1e-3, "Of the weights by the penalty of large actions.", FROM_0
+        1e-3, "Bound on the KL of the weights that penalize large actions.", FROM_0
     )
-    init_log_temperature: float = field(1.0, "Of both temperatures.", FINITE)
-    init_log_alpha_mean: float = field(1.0, "Of the penalty of the mean.", FINITE)
+    init_log_temperature: float = field(1.0, "First log of both temperatures.", FINITE)
+    init_log_alpha_mean: float = field(
+        1.0, "First log weight of the penalty on the mean.", FINITE
+    )
     init_log_alpha_stddev: float = field(
-        10.0, "Of the penalty of the standard deviation.", FINITE
+        10.0, "First log weight of the penalty on the deviation.", FINITE
     )
 
 
@@ -66,10 +72,12 @@ class DMPOSettings(MPOSettings):
     """The settings of DMPO."""
 
     # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
-    vmin: float = field(-814.0, "The least return.", FINITE)
-    vmax: float = field(0.0, "The greatest return.", FINITE)
+    vmin: float = field(-814.0, "The smallest return.", FINITE)
+    vmax: float = field(0.0, "The largest return.", FINITE)
     num_atoms: int = field(
-        51, "Values between them that have probabilities.", integer(2, 2**31 - 1)
+        51,
+        "Atoms of the critic's distribution, from vmin to vmax.",
+        integer(2, 2**31 - 1),
     )
 
 

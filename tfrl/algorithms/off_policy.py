@@ -34,27 +34,36 @@ class OffPolicySettings(Settings):
     initial_collect_steps: int = field(
         1_000, "Random steps before the first iteration.", SIZE
     )
-    collect_steps_per_iteration: int = field(1, "Steps of each environment.", SIZE)
-    train_steps_per_iteration: int = field(1, "Updates of the weights.", SIZE)
-    replay: str = field("uniform", "Or prioritized, with its exponents.")
-    replay_capacity: int = field(200_000, "Frames in the buffer.", SIZE)
+    collect_steps_per_iteration: int = field(
+        1, "Steps of each environment in an iteration.", SIZE
+    )
+    train_steps_per_iteration: int = field(1, "Updates in each iteration.", SIZE)
+    replay: str = field("uniform", "How frames are drawn: uniform or prioritized.")
+    replay_capacity: int = field(200_000, "Size of the buffer, in frames.", SIZE)
     frame_stack: int = field(
-        0, "Frames of an observation, to store each once; 0: whole.", SIZE_OR_0
+        0, "Frames stacked by the environment, to store once; 0: off.", SIZE_OR_0
     )
-    priority_exponent: float = field(0.6, "0 samples uniformly.", FROM_0)
+    priority_exponent: float = field(
+        0.6, "Exponent of the priorities; 0 samples uniformly.", FROM_0
+    )
     importance_exponent: float = field(
-        0.4, "First one; changes linearly over the run.", FROM_0
+        0.4, "First importance exponent; changes linearly over the run.", FROM_0
     )
-    final_importance_exponent: float = field(1.0, "Last exponent.", FROM_0)
+    final_importance_exponent: float = field(1.0, "Last importance exponent.", FROM_0)
     goals_per_step: int = field(
         0, "Goals in hindsight for each step; 0: none.", SIZE_OR_0
     )
-    normalize_observations: bool = field(False, "By their running mean and variance.")
-    batch_size: int = field(64, "Frames in an update.", SIZE, search=BATCHES)
-    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
-    n_step_update: int = field(1, "Steps in a return.", SIZE)
+    normalize_observations: bool = field(
+        False, "Normalize observations by their running statistics."
+    )
+    batch_size: int = field(64, "Frames in each update.", SIZE, search=BATCHES)
+    gamma: float = live(0.99, "Discount per step.", FRACTION, DISCOUNTS)
+    n_step_update: int = field(1, "Steps in an n-step return.", SIZE)
     target_update_tau: float = live(
-        0.005, "Step of the targets to the networks; 1 copies.", FRACTION, TARGET_STEPS
+        0.005,
+        "Step size of target networks towards the networks; 1 copies.",
+        FRACTION,
+        TARGET_STEPS,
     )
 
     @classmethod

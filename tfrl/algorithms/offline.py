@@ -32,23 +32,28 @@ class BCSettings(Settings):
 
     defaults: ClassVar = {"num_iterations": 20_000, "eval_interval": 2_000}
 
-    data: str = field("logs/recordings/*.tfrecord", "Files, or a folder of Minari's.")
-    train_steps_per_iteration: int = field(1, "Updates of the weights.", SIZE)
-    batch_size: int = field(64, "Frames in an update.", SIZE)
+    data: str = field(
+        "logs/recordings/*.tfrecord",
+        "Files of recordings, or the folder of a Minari dataset.",
+    )
+    train_steps_per_iteration: int = field(1, "Updates in each iteration.", SIZE)
+    batch_size: int = field(64, "Frames in each update.", SIZE)
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of each network's hidden layers.", check_layers
     )
-    normalize_observations: bool = field(False, "By the data's mean and variance.")
-    learning_rate: float = field(1e-3, "Of Adam.", FROM_0)
+    normalize_observations: bool = field(
+        False, "Normalize observations by the data's mean and variance."
+    )
+    learning_rate: float = field(1e-3, "Learning rate of Adam.", FROM_0)
 
 
 class OfflineSettings(BCSettings):
     """The settings of algorithms that learn values from data."""
 
-    gamma: float = field(0.99, "Discount of a step.", FRACTION)
-    reward_scale: float = field(0.1, "Factor of the rewards.", FINITE)
+    gamma: float = field(0.99, "Discount per step.", FRACTION)
+    reward_scale: float = field(0.1, "Factor by which rewards are multiplied.", FINITE)
     target_update_tau: float = field(
-        0.005, "Step of the targets to the critics.", FRACTION
+        0.005, "Step size of the target critics towards the critics.", FRACTION
     )
 
 
@@ -57,11 +62,11 @@ class IQLSettings(OfflineSettings):
 
     expectile: float = field(
         0.7,
-        "Of the values of recorded actions.",
+        "Expectile of the values of recorded actions.",
         number(low=0.0, high=1.0, excludes_low=True, excludes_high=True),
     )
     inverse_temperature: float = field(
-        10.0, "Of the advantages; 0 clones all actions.", FROM_0
+        10.0, "Inverse temperature of advantages; 0 clones all actions.", FROM_0
     )
 
 
@@ -69,7 +74,9 @@ class CQLSettings(OfflineSettings):
     """The settings of CQL."""
 
     cql_alpha: float = field(0.1, "Weight of the penalty.", FROM_0)
-    num_cql_samples: int = field(4, "Actions of each kind in the penalty.", SIZE)
+    num_cql_samples: int = field(
+        4, "Sampled actions of each kind in the penalty.", SIZE
+    )
 
 
 class BC(algorithm.Algorithm):

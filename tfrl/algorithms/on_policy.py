@@ -29,20 +29,26 @@ class RolloutSettings(Settings):
     """The settings of an algorithm that learns from rollouts."""
 
     num_envs: int = field(8, "Environments stepped together.", ENVIRONMENTS)
-    collect_steps_per_iteration: int = field(128, "Steps of each environment.", SIZE)
+    collect_steps_per_iteration: int = field(
+        128, "Steps of each environment in an iteration.", SIZE
+    )
     num_epochs: int = field(
-        1, "How often a rollout is trained on.", SIZE, search=(1, 5, 10, 20)
+        1, "Epochs of training on each rollout.", SIZE, search=(1, 5, 10, 20)
     )
     minibatch_size: int = field(
-        0, "Frames in an update; 0 takes a whole rollout.", SIZE_OR_0
+        0, "Frames in each update; 0 uses the whole rollout.", SIZE_OR_0
     )
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of the hidden layers of each network.", check_layers
     )
-    normalize_observations: bool = field(False, "By their running mean and variance.")
+    normalize_observations: bool = field(
+        False, "Normalize observations by their running statistics."
+    )
     learning_rate: float = rate(1e-3)
-    anneal_learning_rate: bool = field(True, "Whether it falls linearly to 0.")
-    gamma: float = live(0.99, "Discount of a step.", FRACTION, DISCOUNTS)
+    anneal_learning_rate: bool = field(
+        True, "Whether the learning rate falls linearly to 0."
+    )
+    gamma: float = live(0.99, "Discount per step.", FRACTION, DISCOUNTS)
     gradient_clipping: float | None = field(
         0.5,
         "Largest norm of all gradients together.",
@@ -61,26 +67,28 @@ class ActorCriticSettings(RolloutSettings):
     """The settings of PPO and A2C."""
 
     target_kl: float = field(
-        0.0, "KL divergence that ends a rollout's updates; 0: none.", FROM_0
+        0.0, "KL divergence that ends a rollout's updates; 0: no limit.", FROM_0
     )
     lstm_size: int = field(
-        0, "Units of an LSTM after these layers; 0: none.", SIZE_OR_0
+        0, "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0
     )
     output_fc_layer_params: tuple[int, ...] = field(
         (), "Units of the hidden layers after the LSTM.", check_layers
     )
     activation: str = field(
-        "tanh", "Of the hidden layers, such as relu.", parts.check_activation
+        "tanh", "Activation of the hidden layers, such as relu.", parts.check_activation
     )
     initial_log_stddev: float = live(
-        0.0, "Logarithm of a continuous action's deviation.", number()
+        0.0, "First log standard deviation of continuous actions.", number()
     )
     gsde_sample_freq: int = field(
-        0, "Steps of a matrix of state-dependent noise; 0: none.", SIZE_OR_0
+        0, "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0
     )
-    normalize_rewards: bool = field(False, "By the running deviation of their returns.")
+    normalize_rewards: bool = field(
+        False, "Divide rewards by the running deviation of returns."
+    )
     gae_lambda: float = live(
-        0.95, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
+        0.95, "Lambda: 1 uses full returns, 0 one-step targets.", FRACTION, LAMBDAS
     )
     entropy_regularization: float = live(
         0.0, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
@@ -88,7 +96,9 @@ class ActorCriticSettings(RolloutSettings):
     value_loss_weight: float = live(
         0.5, "Weight of the squared error of the values.", FROM_0
     )
-    normalize_advantages: bool = field(True, "In each minibatch.")
+    normalize_advantages: bool = field(
+        True, "Normalize the advantages in each minibatch."
+    )
 
 
 class OnPolicy(algorithm.Algorithm):

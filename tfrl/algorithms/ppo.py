@@ -29,11 +29,14 @@ class PPOSettings(on_policy.ActorCriticSettings):
     }
 
     clip_range: float = live(
-        0.2, "Of the ratio of new and old probabilities.", FROM_0, (0.1, 0.2, 0.3, 0.4)
+        0.2,
+        "Clip range of the ratio of new to old probabilities.",
+        FROM_0,
+        (0.1, 0.2, 0.3, 0.4),
     )
-    anneal_clip_range: bool = field(True, "Whether it falls linearly to 0.")
+    anneal_clip_range: bool = field(True, "Whether the clip range falls linearly to 0.")
     value_clip_range: float = field(
-        0.0, "Of the change of values; 0: unlimited.", FROM_0
+        0.0, "Clip range of the change of values; 0: unlimited.", FROM_0
     )
 
 

@@ -39,10 +39,10 @@ class PQNSettings(on_policy.RolloutSettings):
     }
 
     num_action_bins: int = field(
-        0, "Values of a continuous action, evenly spaced.", SIZE_OR_0
+        0, "Evenly spaced values of a continuous action to choose from.", SIZE_OR_0
     )
     lambda_value: float = live(
-        0.65, "1 takes returns, 0 one-step targets.", FRACTION, LAMBDAS
+        0.65, "Lambda: 1 uses full returns, 0 one-step targets.", FRACTION, LAMBDAS
     )
     initial_epsilon: float = live(
         1.0, "First probability of a random action.", FRACTION
@@ -51,7 +51,7 @@ class PQNSettings(on_policy.RolloutSettings):
         0.05, "Last probability of a random action.", FRACTION, EPSILONS
     )
     epsilon_decay_iterations: int = field(
-        488, "Iterations from the first to the last.", COUNT
+        488, "Iterations from the first to the last epsilon.", COUNT
     )
 
 

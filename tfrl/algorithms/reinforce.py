@@ -38,14 +38,18 @@ class REINFORCESettings(Settings):
 
     num_envs: int = field(1, "Environments stepped together.", ENVIRONMENTS)
     collect_episodes_per_iteration: int = field(2, "Episodes in an update.", SIZE)
-    replay: str = field("uniform", "Only uniform; see train_reinforce_service.")
-    replay_capacity: int = field(2_000, "Frames in the buffer.", SIZE)
+    replay: str = field(
+        "uniform", "Only uniform; for others see train_reinforce_service."
+    )
+    replay_capacity: int = field(2_000, "Size of the buffer, in frames.", SIZE)
     fc_layer_params: tuple[int, ...] = field(
         (100,), "Units of the hidden layers.", check_layers
     )
-    learning_rate: float = field(1e-3, "Of Adam.", FROM_0, search=RATES)
-    gamma: float = field(1.0, "Discount of a step.", FRACTION, search=DISCOUNTS)
-    normalize_returns: bool = field(True, "To mean 0 and standard deviation 1.")
+    learning_rate: float = field(1e-3, "Learning rate of Adam.", FROM_0, search=RATES)
+    gamma: float = field(1.0, "Discount per step.", FRACTION, search=DISCOUNTS)
+    normalize_returns: bool = field(
+        True, "Normalize returns to mean 0 and standard deviation 1."
+    )
     use_baseline: bool = field(False, "Train a state-value baseline.")
     entropy_regularization: float = field(
         0.0, "Weight of the policy's entropy in the loss.", FROM_0, search=ENTROPIES

@@ -44,10 +44,16 @@ class EntropySettings(off_policy.OffPolicySettings):
     )
     actor_learning_rate: float = rate(1e-3)
     critic_learning_rate: float = rate(1e-3)
-    alpha_learning_rate: float = rate(1e-3, "Of Adam; 0 keeps the temperature.")
-    anneal_learning_rates: bool = field(False, "Whether they fall linearly to 0.")
+    alpha_learning_rate: float = rate(
+        1e-3, "Learning rate of Adam; 0 fixes the temperature."
+    )
+    anneal_learning_rates: bool = field(
+        False, "Whether the learning rates fall linearly to 0."
+    )
     initial_alpha: float = live(1.0, "First temperature.", ABOVE_0)
-    target_update_period: int = field(1, "Updates between such steps.", COUNT)
+    target_update_period: int = field(
+        1, "Updates between steps of the target networks.", COUNT
+    )
 
 
 class SACSettings(EntropySettings):
@@ -55,19 +61,23 @@ class SACSettings(EntropySettings):
 
     num_critics: int = field(2, "Critics in the ensemble; 10 in REDQ.", SIZE)
     num_min: int = field(
-        0, "Critics in a target's minimum: 2 in REDQ; 0 takes all.", SIZE_OR_0
+        0, "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
-    target_entropy_per_dimension: float = live(-1.0, "Entropy of the policy.", FINITE)
-    ou_stddev: float = field(
-        0.0, "Of the Ornstein-Uhlenbeck noise on actions in [-1, 1].", FROM_0
+    target_entropy_per_dimension: float = live(
+        -1.0, "Target entropy for each dimension of the actions.", FINITE
     )
-    ou_damping: float = field(0.15, "1 is uncorrelated noise.", FRACTION)
+    ou_stddev: float = field(
+        0.0, "Deviation of Ornstein-Uhlenbeck noise, for actions in [-1, 1].", FROM_0
+    )
+    ou_damping: float = field(
+        0.15, "Damping of that noise; 1 makes it uncorrelated.", FRACTION
+    )
     gsde_sample_freq: int = field(
-        0, "Steps of a matrix of state-dependent noise; 0: none.", SIZE_OR_0
+        0, "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0
     )
     gsde_initial_log_std: float = field(
-        -3.0, "First logarithm of that noise's deviations.", FINITE
+        -3.0, "First log standard deviation of that noise.", FINITE
     )
 
 
@@ -76,7 +86,7 @@ class TQCSettings(SACSettings):
 
     num_quantiles: int = field(25, "Quantiles that a critic predicts.", SIZE)
     num_dropped_quantiles: int = field(
-        2, "Largest ones dropped for each critic.", SIZE_OR_0
+        2, "Largest quantiles dropped for each critic.", SIZE_OR_0
     )
 
 
@@ -98,7 +108,7 @@ class DiscreteSACSettings(EntropySettings):
     }
 
     target_entropy_fraction: float = live(
-        0.2, "Share of the largest entropy.", FRACTION
+        0.2, "Target entropy, as a share of the largest entropy.", FRACTION
     )
 
 

@@ -83,7 +83,7 @@ def live(default: float, text: str, check: Check, search: Search | None = None) 
     return field(default, text, check, search=search, live=True)
 
 
-def rate(default: float, text: str = "Of Adam.") -> Any:
+def rate(default: float, text: str = "Learning rate of Adam.") -> Any:
     """Declares a learning rate; see `live`."""
     return live(default, text, FROM_0, RATES)
 
@@ -181,23 +181,27 @@ class Settings:
     defaults: ClassVar[Mapping[str, Any]] = {}
     proportional: ClassVar[Mapping[str, str]] = {}
 
-    seed: int = field(0, "Seed of everything random.", SEED)
+    seed: int = field(0, "Seed of all random numbers.", SEED)
     device: str = field("", "Where to train, such as GPU:0.")
-    jit_compile: bool = field(True, "Compile the loop by XLA, where possible.")
-    num_iterations: int = field(10_000, "Length of the run.", COUNT)
+    jit_compile: bool = field(True, "Whether XLA compiles the loop, where possible.")
+    num_iterations: int = field(10_000, "Iterations of the run.", COUNT)
     dtype: str = field(
         "float32",
-        "mixed_bfloat16 for large networks on GPUs.",
+        "Dtype of networks; mixed_bfloat16 for large ones on GPUs.",
         one_of("float32", "mixed_bfloat16", "mixed_float16"),
     )
     conv_layer_params: tuple[tuple[int, int, int], ...] = field(
-        (), "Of images; () chooses by their size.", check_convolutions
+        (), "Convolutions for images; () chooses by their size.", check_convolutions
     )
     emulator: str = field(
-        "ale-py", "Of Atari games; or envpool.", one_of("ale-py", "envpool")
+        "ale-py",
+        "Emulator of Atari games: ale-py or envpool.",
+        one_of("ale-py", "envpool"),
     )
     grid_observations: str = field(
-        "flat", "Of MiniGrid; or image, without the text.", one_of("flat", "image")
+        "flat",
+        "MiniGrid's observations: flat, or image without the text.",
+        one_of("flat", "image"),
     )
     eval_interval: int = field(1_000, "Iterations between evaluations.", COUNT)
     num_eval_episodes: int = field(10, "Episodes in an evaluation.", ENVIRONMENTS)

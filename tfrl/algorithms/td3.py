@@ -39,20 +39,32 @@ class DeterministicSettings(off_policy.OffPolicySettings):
 class TD3Settings(DeterministicSettings):
     """The settings of TD3. Noise is in units of half of the range of each action."""
 
-    target_update_period: int = field(2, "Updates between such steps.", COUNT)
-    actor_update_period: int = field(2, "Critic updates for one of the actor.", COUNT)
-    exploration_noise: float = live(0.1, "Gaussian noise of actions.", FROM_0, NOISES)
-    target_policy_noise: float = live(0.2, "Noise of the targets' actions.", FROM_0)
-    target_policy_noise_clip: float = live(0.5, "Largest such noise.", FROM_0)
+    target_update_period: int = field(
+        2, "Updates between steps of the target networks.", COUNT
+    )
+    actor_update_period: int = field(
+        2, "Critic updates for each update of the actor.", COUNT
+    )
+    exploration_noise: float = live(
+        0.1, "Standard deviation of Gaussian noise on actions.", FROM_0, NOISES
+    )
+    target_policy_noise: float = live(
+        0.2, "Standard deviation of noise on the targets' actions.", FROM_0
+    )
+    target_policy_noise_clip: float = live(
+        0.5, "Largest noise on the targets' actions.", FROM_0
+    )
 
 
 class DDPGSettings(DeterministicSettings):
     """The settings of DDPG. Noise is in units of half of the range of each action."""
 
     ou_stddev: float = live(
-        0.2, "Ornstein-Uhlenbeck noise: each step's deviation.", FROM_0, NOISES
+        0.2, "Deviation of Ornstein-Uhlenbeck noise in each step.", FROM_0, NOISES
     )
-    ou_damping: float = field(0.15, "The rate at which it returns to zero.", FRACTION)
+    ou_damping: float = field(
+        0.15, "Rate at which the noise returns to zero.", FRACTION
+    )
 
 
 class D4PGSettings(DeterministicSettings):
@@ -64,18 +76,20 @@ class D4PGSettings(DeterministicSettings):
         "target_update_tau": 1.0,
     }
 
-    target_update_period: int = field(100, "Updates between such steps.", COUNT)
+    target_update_period: int = field(
+        100, "Updates between steps of the target networks.", COUNT
+    )
     # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
-    vmin: float = field(-814.0, "The least return.", FINITE)
-    vmax: float = field(0.0, "The greatest return.", FINITE)
+    vmin: float = field(-814.0, "The smallest return.", FINITE)
+    vmax: float = field(0.0, "The largest return.", FINITE)
     num_atoms: int = field(
         51,
-        "Values between them that the critic has probabilities for.",
+        "Atoms of the critic's distribution, from vmin to vmax.",
         integer(2, 2**31 - 1),
     )
     sigma: float = live(
         0.3,
-        "Gaussian noise, in units of half of the range of each action.",
+        "Gaussian noise, in units of half of each action's range.",
         FROM_0,
         NOISES,
     )

@@ -85,7 +85,7 @@ def define_config(name: str, folder: str | None = None) -> Any:
         path = f"{folder}{agent if found else name}.py"
     define_flags()
     flags.DEFINE_string("preset", None, "Row of settings; see tfrl list settings.")
-    flags.DEFINE_integer("num_iterations", None, "Length of the run.")
+    flags.DEFINE_integer("num_iterations", None, "Iterations of the run.")
     if "replay" in _read(path):
         flags.DEFINE_string("replay", None, "Kind of replay; see the field below.")
     flags.DEFINE_bool(

@@ -30,7 +30,7 @@ def define_config(
         flags.DEFINE_integer(
             "num_environment_steps",
             None,
-            "Length of the run, instead of its iterations.",
+            "Environment steps of the run, instead of num_iterations.",
         )
     if not only_with_actors:
         flags.DEFINE_string(

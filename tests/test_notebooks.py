@@ -23,6 +23,7 @@ LEARNED = {
         "[finding.rule for finding in broken.health()] == ['targets']",
         "mended.evaluate(20).mean >= 200",
     ],
+    "dqn": ["max(returns) >= 150", "dqn.evaluate(20).mean >= 200"],
     "hundred_seeds": ["np.median(final) >= 150", "final.size == 100"],
     "kill_and_resume": ["process.returncode == -9", "all(same)"],
     "lockstep": ["all(same)", "column('second', 'average_return')[1][-1] >= 80"],

@@ -331,7 +331,7 @@ NAMES = {
 
 
 def install() -> None:
-    """Makes imports of absent names explain the absence; a second call does nothing."""
+    """Makes failed imports of absent names say why; a second call does nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
@@ -343,7 +343,7 @@ def attach_stub(
 
     Args:
       package: The package, its `__name__`.
-      filename: The package's `__file__`; the stub lies beside this file.
+      filename: The package's `__file__`; the stub is next to this file.
     """
     load, names, public = lazy_loader.attach_stub(package, filename)
 
@@ -380,8 +380,8 @@ def _refuse_absent(module: str, name: str) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Raises for names that no other finder knows.
 
-    The import system also asks for the module `tfrl.agents.PPOAgent` if
-    `from tfrl.agents import DQN` finds no such attribute.
+    The import system also looks for the module `tfrl.agents.PPOAgent` if `from
+    tfrl.agents import DQN` finds no such attribute.
     """
 
     def find_spec(

@@ -1,8 +1,8 @@
 """Acme's own tree: a program for Acme runs after the one rename `acme` to `tfrl.acme`.
 
-Names, arguments and meanings are those of Acme 0.4's TensorFlow half, on Keras 3 and on
-`tfrl.replay_service`. What the rest of tfrl uses too, such as specs, loggers and
-savers, are the same objects here. Nothing outside imports this tree.
+Names, arguments and meanings are the same as in the TensorFlow half of Acme 0.4, on
+Keras 3 and on `tfrl.replay_service`. Parts that the rest of tfrl uses too, such as
+specs, loggers and savers, are the same objects here. Nothing outside imports this tree.
 
 >>> import numpy as np
 >>> from tfrl import acme

@@ -56,7 +56,7 @@ class Actor(abc.ABC):
 
 
 class VariableSource(abc.ABC):
-    """Gives the variables of networks, such as to an actor's `VariableClient`."""
+    """Provides the variables of networks, such as to an actor's `VariableClient`."""
 
     @abc.abstractmethod
     def get_variables(self, names: Sequence[str]) -> list[Any]:
@@ -68,7 +68,7 @@ class VariableSource(abc.ABC):
 
 
 class Worker(abc.ABC):
-    """Runs by itself, such as in a process of its own."""
+    """Runs independently, for example in its own process."""
 
     @abc.abstractmethod
     def run(self) -> Any:
@@ -88,14 +88,14 @@ class Learner(VariableSource, Worker, Saveable):
             self.step()
 
     def save(self) -> Any:
-        """Returns the learner's state; a subclass may have it."""
+        """Returns the learner's state; optional for subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__}.save: this learner does not give its state; write "
             "save and restore, or save its networks by a Checkpointer."
         )
 
     def restore(self, state: Any) -> None:
-        """Takes a state that `save` returned; a subclass may have it."""
+        """Restores a state that `save` returned; optional for subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__}.restore: this learner does not take a state; write "
             "save and restore, or restore its networks by a Checkpointer."

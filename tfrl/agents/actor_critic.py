@@ -190,7 +190,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
 
 
 class DistributionalCritics(ActorCriticAgent):
-    """Critics whose values are `DiscreteValuedDistribution`s; a mixin of agents."""
+    """A mixin for agents whose critics return `DiscreteValuedDistribution`s."""
 
     def _check_critic(self, critic: Any) -> None:
         checks.check_gives_discrete_values(critic)

@@ -327,7 +327,7 @@ def warn_of_unbounded_distributions(agent: type, actor_network: types.Network) -
             f"{agent.__name__}: actor_network {actor_network.name!r} predicts a "
             f"{spec.parameters.type_.__name__}, whose samples leave the bounds of the "
             "actions. The policy clips its samples, but the losses do not: the "
-            "critics are asked for values of actions that are never taken, and the "
+            "critics compute the values of actions that are never taken, and the "
             "log-probabilities do not belong to the actions that are taken. Squash "
             "the samples: ActorDistributionNetwork(..., "
             "continuous_projection_net=tfrl.agents.sac.TanhNormalProjectionNetwork)."

@@ -37,7 +37,7 @@ class Units:
     def recorded(self, modules: Sequence[Any]) -> Iterator[None]:
         """Records the hidden units of networks that are applied in this context.
 
-        Layers with an activation record what it returns.
+        Layers with an activation record its output.
         """
         changed = [
             (layer, layer.activation)

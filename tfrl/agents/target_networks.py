@@ -52,7 +52,7 @@ def twin(
     name: str,
     input_spec: types.NestedTensorSpec,
 ) -> network_lib.Network:
-    """Returns a second network with initial weights of its own.
+    """Returns a second network with different initial weights.
 
     Args:
       network: A `Network` with variables.
@@ -139,7 +139,7 @@ def critics_with_targets(
     ensemble has several numbers for each pair.
 
     Raises:
-      ValueError: There is a second network beside an ensemble.
+      ValueError: There is another network in addition to an ensemble.
     """
     first = with_target(
         critic_network, target_critic_network, "TargetCriticNetwork1", input_spec

@@ -248,9 +248,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         """Adds collected frames to the statistics of the agent's normalizers.
 
         Training loops call it once with each frame that they collect; a `Learner` and a
-        `DatasetLoop` call it with the frames on which they train. In a loop of your
-        own, give it to the driver: `observers=[buffer.add_batch,
-        agent.update_normalizers]`. Nothing else changes the statistics.
+        `DatasetLoop` call it with the frames on which they train. In your own loop,
+        give it to the driver: `observers=[buffer.add_batch, agent.update_normalizers]`.
+        Nothing else changes the statistics.
 
         Args:
           frames: Frames `[B, ...]`, or sequences `[B, T, ...]` of them in order of
@@ -306,7 +306,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return numbers | units.dormant()
 
     def _prefix_of(self, part: updates.Part) -> str:
-        """Returns what the log writes before a part's numbers."""
+        """Returns the prefix of a part's numbers in the log."""
         is_main = part.label == "critic" or len(self._parts) == 1
         return "" if is_main else f"{part.label}_"
 
@@ -644,7 +644,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def _in_turn(
         self, batch: updates.Batch
     ) -> list[tuple[updates.Part, updates.Batch]]:
-        """Returns the parts, each with a seed of its own in its batch."""
+        """Returns the parts, each with its own seed in its batch."""
         if not self._parts:
             raise NotImplementedError(
                 f"{type(self).__name__}: got no parts of an update, expected some in "

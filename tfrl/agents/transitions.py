@@ -99,7 +99,7 @@ class Transitions(NamedTuple):
 
 
 class Reader(tf.Module):
-    """Turns an agent's experience into transitions, by the agent's settings.
+    """Turns an agent's experience into transitions, according to the agent's settings.
 
     Attributes:
       convert: Turns experience into a `Transition`. For networks with a state the time

@@ -112,7 +112,7 @@ class Part(tf.Module):
         return [v for m in self.trained for v in m.non_trainable_variables]
 
     def held(self) -> list[types.Variable]:
-        """Returns all variables of the networks and all that an update changes."""
+        """Returns the networks' variables, and all others that an update changes."""
         return [
             *(v for module in self.trained for v in module.variables),
             *self.optimizer.variables(),

@@ -56,7 +56,7 @@ from .td3 import TD3Settings as _TD3Settings
 class DQN(_DQN):
     """DQN: Q-learning with replay and a target network (Mnih et al., 2015).
 
-    Its settings allow the parts of Rainbow beside it, each alone.
+    Each part of Rainbow except the distribution is a setting.
     """
 
     Settings: typing.ClassVar[type[_DQNSettings]] = ...
@@ -633,7 +633,7 @@ class PPO(_PPO):
     ) -> None: ...
 
 class A2C(_A2C):
-    """A2C: an actor and a critic, one update a rollout (Mnih et al., 2016)."""
+    """A2C: an actor and a critic, with one update per rollout (Mnih et al., 2016)."""
 
     Settings: typing.ClassVar[type[_A2CSettings]] = ...
     settings: _A2CSettings
@@ -1030,7 +1030,7 @@ class SAC(_SAC):
     ) -> None: ...
 
 class REDQ(_REDQ):
-    """REDQ: SAC with ten critics, two of them in a target (Chen et al., 2021)."""
+    """REDQ: SAC with ten critics, of which a target uses two (Chen et al., 2021)."""
 
     Settings: typing.ClassVar[type[_SACSettings]] = ...
     settings: _SACSettings
@@ -1096,7 +1096,7 @@ class REDQ(_REDQ):
     ) -> None: ...
 
 class TQC(_TQC):
-    """TQC: critics of quantiles, without the largest ones (Kuznetsov et al., 2020)."""
+    """TQC: targets drop the critics' largest quantiles (Kuznetsov et al., 2020)."""
 
     Settings: typing.ClassVar[type[_TQCSettings]] = ...
     settings: _TQCSettings
@@ -1403,7 +1403,7 @@ class IQL(_IQL):
     ) -> None: ...
 
 class CQL(_CQL):
-    """CQL on SAC: a penalty of actions that no data holds (Kumar et al., 2020)."""
+    """CQL on SAC: a penalty on actions outside of the data (Kumar et al., 2020)."""
 
     Settings: typing.ClassVar[type[_CQLSettings]] = ...
     settings: _CQLSettings

@@ -114,20 +114,21 @@ class Algorithm:
             None writes no file.
           initial_run: The folder of a run, to begin with its last weights; see
             `train.load_weights`. A run that resumes in `logdir` has its own.
-          network: A network, or a function of the specs of what it sees and of the
-            actions that makes one. For an agent with several, a dict of them by the
-            agent's arguments; the others are the algorithm's own.
-          exploration: A function that turns the agent's policy into the one that
-            collects, for agents that take `exploration`.
+          network: A network, or a function that makes one from the spec of its input
+            and the spec of the actions. For an agent with several networks, a dict of
+            some of them, by the names of the agent's arguments; the algorithm makes the
+            others.
+          exploration: A function that makes the collect policy from the agent's policy,
+            for agents that take `exploration`.
           replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and
             the number of environments that makes one.
           agent: A subclass of the algorithm's agent, or a function with its arguments.
           agent_arguments: Further arguments of the agent.
           environment_name: The environment's name, if `environment` is not a name.
-          preset: The name of a row of settings; empty for the one that is made for the
-            environment, if there is one. `tfrl list settings` lists them.
-          settings: All settings; None for those of the row, with `values` in their
-            places.
+          preset: The name of a preset; empty for the environment's preset, if there is
+            one. `tfrl list settings` lists the presets.
+          settings: All settings; None takes the preset's settings, with `values` in
+            their places.
           **values: Settings, see `Settings`.
 
         Raises:
@@ -163,7 +164,7 @@ class Algorithm:
         self.num_iterations: int = settings.num_iterations
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
-        # What the calls of `learn` without files have measured; see `health`.
+        # Measurements by calls of `learn` without files; see `health`.
         self.rows: list[dict[str, Any]] = []
         # The length that the calls of `learn` so far have together.
         self.reached: run_length.RunLength | None = None
@@ -227,7 +228,7 @@ class Algorithm:
         raise NotImplementedError
 
     def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments beside its specs and networks."""
+        """Returns the agent's arguments except for its specs and networks."""
         raise NotImplementedError
 
     def make_loop(self, agent: Any) -> train.TrainingLoop:
@@ -236,7 +237,7 @@ class Algorithm:
 
     @property
     def action_kind(self) -> spaces.Kind:
-        """The kind of actions that it chooses with its settings."""
+        """The kind of actions that the algorithm chooses with its settings."""
         return self.actions
 
     def agent_class(self) -> Callable[..., agents.TFAgent]:
@@ -255,7 +256,7 @@ class Algorithm:
 
     @property
     def observation_spec(self) -> Any:
-        """The specs of what the networks see: an observation, without a mask."""
+        """The spec of the networks' input: an observation, without a mask."""
         return policies.utils.network_observation_spec(
             self.environment.observation_spec(),
             self.own.arguments.get("observation_and_action_constraint_splitter"),
@@ -286,7 +287,7 @@ class Algorithm:
 
     @functools.cached_property
     def action_functions(self) -> dict[bool, Any]:
-        """The traced `action` of the policy that collects, and of the greedy one."""
+        """The traced `action` of the collect policy, and of the greedy policy."""
         import tensorflow as tf
 
         policies = {True: self.policy, False: self.agent.collect_policy}
@@ -352,7 +353,7 @@ class Algorithm:
     ) -> train.TrainingLoop:
         """Makes the agent, with its weights, and the loop that trains it.
 
-        The first `learn` does this. A program calls it to use the parts before.
+        The first `learn` does this. Call it to use the parts before `learn`.
 
         Args:
           num_environment_steps: The steps in all, which schedules span; None for the
@@ -393,7 +394,7 @@ class Algorithm:
             )
 
     def own_buffer(self, agent: agents.TFAgent) -> Any:
-        """Returns the buffer that the program has made itself, if it has."""
+        """Returns the buffer that the user's program has made, if any."""
         buffer = self.own.replay_buffer
         if buffer is not None and not hasattr(buffer, "add_batch"):
             return buffer(agent.collect_data_spec, self.environment.batch_size)
@@ -411,14 +412,14 @@ class Algorithm:
         continue_stopped: bool = False,
         overwrite: bool = False,
     ) -> Self:
-        """Trains for so many more steps; a second call goes on.
+        """Trains for more steps; a second call continues the training.
 
         Schedules, such as a learning rate that falls, span the first call, or `total`;
         later calls keep their last values. `learn(a, total=a + b)` and then `learn(b)`
         does the same as `learn(a + b)`.
 
-        A training that a callback has stopped goes on with the next call. With a
-        `logdir`, the same program leaves it stopped when it is started again.
+        If a callback has stopped the training, the next call continues it. With a
+        `logdir`, the training stays stopped when the same program is started again.
 
         Args:
           num_environment_steps: Steps of the environments, summed over all; updates for
@@ -428,14 +429,14 @@ class Algorithm:
           callbacks: `train.Callback`s. They see evaluations, too.
           progress: Whether to show the progress; warnings are shown in any case.
           continue_stopped: Whether a run in `logdir` that a callback has stopped in
-            this call, in an earlier program, goes on.
+            this call, in an earlier program, continues.
           overwrite: Whether to remove the outputs of an earlier run in `logdir` first.
 
         Raises:
           ValueError: A length is not positive, or there is no `logdir` to overwrite.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
             checkpoint.
-          Exception: What the environment or a callback raises.
+          Exception: An exception of the environment or of a callback.
         """
         if overwrite:
             self._remove_outputs()
@@ -520,7 +521,7 @@ class Algorithm:
         return learning.predict(self, observation, state, greedy=greedy)
 
     def evidence(self) -> evidence_lib.Evidence:
-        """Returns what the run has measured so far, for `health` and reports."""
+        """Returns the measurements of the run so far, for `health` and reports."""
         rows = self.rows
         if self.logdir is not None:
             rows = evidence_lib.read_rows(self.logdir / "diagnostics.jsonl")
@@ -528,7 +529,7 @@ class Algorithm:
         return evidence_lib.Evidence(rows, learning.config_of(self, length))
 
     def health(self) -> list[health_lib.Finding]:
-        """Returns what probably keeps the run from learning; nothing if it is healthy.
+        """Returns findings about why the run may not learn; none if it is healthy.
 
         A rule finds something if a number that the run has measured is far out; see
         `reports.health`. Rules of evaluations need a `logdir`, or callbacks.
@@ -545,7 +546,8 @@ class Algorithm:
     ) -> int:
         """Writes the frames of whole episodes to a file, to learn from offline.
 
-        `tfrl.IQL(data=path)` and its relatives take it; see `datasets.load_recordings`.
+        Give the file to `tfrl.IQL(data=path)`, for example; see
+        `datasets.load_recordings`.
 
         Args:
           path: The TFRecord file.
@@ -582,7 +584,7 @@ def _is_function(network: Any) -> bool:
 
 
 def least_iterations(values: Mapping[str, Any], num_environment_steps: int) -> int:
-    """Returns the least number of iterations that take the steps of a run.
+    """Returns the smallest number of iterations that reach a run's number of steps.
 
     A learning rate that decays until the end depends on this number.
 

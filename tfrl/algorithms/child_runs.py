@@ -1,7 +1,7 @@
-"""Trains runs in processes of their own, as many at a time as there are processors.
+"""Trains runs in separate processes, as many at a time as there are processors.
 
 Each is a command with a folder: an ordinary run, which resumes by itself, so that the
-same program may be killed and started again. What it prints is in output.txt there.
+same program may be killed and started again. Its output is in output.txt there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ num_processors = jobs.num_processors
 
 
 class ChildRun(NamedTuple):
-    """A run in a process of its own.
+    """A run in its own process.
 
     Attributes:
       folder: Its folder.
@@ -33,7 +33,7 @@ class ChildRun(NamedTuple):
 
     @property
     def output(self) -> pathlib.Path:
-        """The file of what it prints."""
+        """The file with its output."""
         return self.folder / "output.txt"
 
     def job(self) -> jobs.Job:
@@ -62,7 +62,7 @@ def train_all(
     on_end: Callable[[int, int], None] = lambda *_: None,
     ends_early: Callable[[int], bool] = lambda _: False,
 ) -> list[int | None]:
-    """Trains all runs, at most so many at a time; they end with this process.
+    """Trains all runs, a limited number at a time; they end with this process.
 
     Args:
       runs: The runs. A generator is asked for the next one when a process is free, so

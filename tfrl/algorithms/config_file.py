@@ -1,6 +1,6 @@
 """The settings of an algorithm for an environment, as the file of a `--config` flag.
 
-`--config=.../config_file.py:c51,Acrobot-v1` is what the scripts take by default.
+The default of the scripts is like `--config=.../config_file.py:c51,Acrobot-v1`.
 """
 
 import json

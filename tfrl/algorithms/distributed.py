@@ -21,7 +21,7 @@ ALGORITHMS = ("dqn", "r2d2", "sac", "ppo", "impala")
 
 
 class ActorSettings(Settings):
-    """The further settings of runs with actors and replay servers."""
+    """The additional settings of runs with actors and replay servers."""
 
     samples_per_insert: float = field(32.0, "How often each item is sampled.", ABOVE_0)
     push_period: int = field(1, "Updates between pushes of the weights.", SIZE)
@@ -36,7 +36,7 @@ def make_experiment(config: Any, **flag_values: bool) -> distribute.Experiment:
 
     Args:
       config: The fields of the configuration, valid in JSON.
-      **flag_values: What `run_settings.make` takes beside the algorithm's parts.
+      **flag_values: Arguments of `run_settings.make` other than the algorithm's parts.
 
     Raises:
       ValueError: The configuration names another agent, or a setting is wrong.
@@ -58,7 +58,7 @@ def of_queue(config: Any, **settings: Any) -> distribute.Experiment:
 
     Args:
       config: The configuration.
-      **settings: What `run_settings.make` takes beside the algorithm's parts, and
+      **settings: Arguments of `run_settings.make` other than the algorithm's parts, and
         further arguments of `distribute.Experiment`.
     """
 
@@ -103,8 +103,8 @@ def of_replay(
       **settings: See `of_queue`.
 
     Raises:
-      ValueError: The configuration asks for another kind of replay, or for more first
-        steps than the buffer holds.
+      ValueError: The configuration has another kind of replay, or more initial steps
+        than the buffer holds.
     """
     is_prioritized = config.replay == "prioritized"
     if not is_prioritized and config.replay != "uniform":
@@ -155,7 +155,7 @@ def of_replay(
 
 
 def _settings_of(config: Any) -> Any:
-    """Returns the settings of the algorithm itself, without those of the actors."""
+    """Returns the settings of the algorithm itself, without the actors' settings."""
     values = dict(config.items())
     # A learner takes whole batches.
     values.setdefault("minibatch_size", 0)

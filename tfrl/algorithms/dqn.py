@@ -32,7 +32,7 @@ from tfrl.algorithms.settings import (
 
 
 class ValueBasedSettings(off_policy.OffPolicySettings):
-    """The settings of all algorithms of this module."""
+    """The settings that all algorithms of this module share."""
 
     defaults: ClassVar = {
         "num_iterations": 12_250,
@@ -84,7 +84,7 @@ class ValueBasedSettings(off_policy.OffPolicySettings):
 
 
 class MunchausenSettings(ValueBasedSettings):
-    """Settings of algorithms that Munchausen's reward may be added to."""
+    """The settings of algorithms that can use Munchausen's reward."""
 
     munchausen: bool = field(
         False, "Munchausen targets; not with double_q or n-step returns."
@@ -92,7 +92,7 @@ class MunchausenSettings(ValueBasedSettings):
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
-        """Checks that the options go with Munchausen's reward."""
+        """Checks that the options can be combined with Munchausen's reward."""
         super().check_together(values, remedy_for)
         wanted = {"double_q": False, "n_step_update": 1}
         given = {name: values[name] for name in wanted}
@@ -114,7 +114,7 @@ class DQNSettings(MunchausenSettings):
 
 
 class AtomSettings(ValueBasedSettings):
-    """The settings of algorithms whose returns have a distribution on fixed atoms."""
+    """The settings of algorithms that predict distributions on fixed atoms."""
 
     num_atoms: int = field(51, "Atoms of the distribution.", integer(2, 2**31 - 1))
     min_q_value: float = field(0.0, "Return of the lowest atom.", FINITE)
@@ -262,7 +262,7 @@ class R2D2Settings(DQNSettings):
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
-        """Checks that the online network chooses the next actions."""
+        """Checks that double Q-learning is on."""
         super().check_together(values, remedy_for)
         if not values["double_q"]:
             raise ValueError(
@@ -318,7 +318,7 @@ class ValueBased(off_policy.OffPolicy):
 class DQN(ValueBased):
     """DQN: Q-learning with replay and a target network (Mnih et al., 2015).
 
-    Its settings allow the parts of Rainbow beside it, each alone.
+    Each part of Rainbow except the distribution is a setting.
     """
 
     Settings = DQNSettings

@@ -25,8 +25,8 @@ from tfrl.algorithms.settings import (
 class IMPALASettings(Settings):
     """The settings of IMPALA.
 
-    With actors in processes, an update takes 16 sequences of any environments of the
-    actors, which are as many steps.
+    With actors in processes, an update takes 16 sequences from any of their
+    environments, which are just as many steps.
     """
 
     defaults: ClassVar = {

@@ -42,7 +42,7 @@ def in_folder(
     shows_progress: bool,
     continue_stopped: bool,
 ) -> run_length.RunLength:
-    """Trains to a length by a run in a folder, unless an earlier program has done so.
+    """Trains up to a length with a run in a folder, unless that is done already.
 
     Args:
       algorithm: The algorithm, with its parts.
@@ -50,7 +50,7 @@ def in_folder(
       length: The length of the run.
       callbacks: The callbacks.
       shows_progress: Whether to show the progress.
-      continue_stopped: Whether the run goes on where a callback has stopped it.
+      continue_stopped: Whether the run continues where a callback has stopped it.
 
     Returns:
       The length of the run; the part that was done if it stays stopped.
@@ -109,7 +109,7 @@ def with_files(
       films: Whether to film the best policy at the end.
       overwrite: Whether to remove the outputs of an earlier run first.
       shows_progress: Whether to show the progress.
-      continue_stopped: Whether the run goes on where a callback has stopped it.
+      continue_stopped: Whether the run continues where a callback has stopped it.
     """
     s = algorithm.settings
     fields = config_of(algorithm, length)
@@ -170,7 +170,7 @@ def without_files(
     *,
     shows_progress: bool,
 ) -> None:
-    """Trains to a length and writes no file.
+    """Trains up to a length without writing files.
 
     The policy is evaluated at the usual intervals if there are callbacks to see it.
 
@@ -292,7 +292,7 @@ def predict(
 
 
 def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:
-    """Loads an algorithm from the folder of a run, or from one that it was saved to.
+    """Loads an algorithm from the folder of a run, or from a folder written by `save`.
 
     Args:
       folder: The folder.

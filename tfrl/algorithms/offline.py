@@ -28,7 +28,7 @@ from tfrl.algorithms.settings import (
 
 
 class BCSettings(Settings):
-    """The settings of behavioural cloning; seeds from 100 up served to choose them."""
+    """The settings of behavioural cloning, which were chosen on seeds from 100 up."""
 
     defaults: ClassVar = {"num_iterations": 20_000, "eval_interval": 2_000}
 
@@ -168,7 +168,7 @@ class IQL(BC):
 
 
 class CQL(BC):
-    """CQL on SAC: a penalty of actions that no data holds (Kumar et al., 2020)."""
+    """CQL on SAC: a penalty on actions outside of the data (Kumar et al., 2020)."""
 
     Settings = CQLSettings
     name = "cql"
@@ -280,7 +280,7 @@ def make_replay_buffer(
 
 
 def load(path: str, spec: Any) -> Any:
-    """Returns the frames of recordings, or of a folder of Minari's.
+    """Returns the frames of recordings, or of a Minari dataset's folder.
 
     Raises:
       ValueError: There is nothing at the path.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def obstacle(
     kind: type[Algorithm], settings: Any, environment: Any, differing: Iterable[str]
 ) -> str:
-    """Returns why one program cannot train runs; empty if it can.
+    """Returns the reason why one program cannot train the runs; empty if it can.
 
     Args:
       kind: The algorithm's class.

@@ -36,14 +36,14 @@ check_activation = settings.one_of(*ACTIVATIONS)
 def network_arguments(
     s: Any, observation_spec: Any, *, for_critic: bool = False
 ) -> dict[str, Any]:
-    """Returns the arguments that all networks of observations have.
+    """Returns the arguments shared by all networks that take observations.
 
-    They say how observations become vectors, and in which precision layers compute; see
+    They define how observations become vectors, and the precision of layers; see
     `networks.observation_encoder`.
 
     Args:
       s: The settings.
-      observation_spec: The specs of what the network sees.
+      observation_spec: The spec of the network's input.
       for_critic: Whether the network is a critic of observations and actions.
     """
     return networks.observation_encoder(
@@ -57,14 +57,14 @@ def network_arguments(
 def observation_normalizer(
     s: Any, observation_spec: Any
 ) -> utils.tensor_normalizer.TensorNormalizer | None:
-    """Makes the normalizer of an agent's observations, if the settings ask for it."""
+    """Makes the normalizer of an agent's observations, if the settings have one."""
     if not s.normalize_observations:
         return None
     return utils.tensor_normalizer.StreamingTensorNormalizer(observation_spec)
 
 
 def decay(first: Any, num_updates: int, last: Any) -> Any:
-    """Returns the schedule of a number that changes linearly in so many updates."""
+    """Returns the schedule of a number that changes linearly over some updates."""
     import keras
 
     return keras.optimizers.schedules.PolynomialDecay(first, num_updates, last)
@@ -81,7 +81,7 @@ def rate(first: Any, num_updates: int, last: Any) -> Any:
 
 
 def adam(rate: Any, **arguments: Any) -> Any:
-    """Returns Adam with a rate, a number or a schedule; Adam keeps a number itself."""
+    """Returns Adam with a learning rate, which is a number or a schedule."""
     import keras
 
     return keras.optimizers.Adam(
@@ -90,7 +90,7 @@ def adam(rate: Any, **arguments: Any) -> Any:
 
 
 def product(value: Any, number: float) -> Any:
-    """Returns a setting times a number, a variable if the setting is one."""
+    """Returns a setting times a number; a variable if the setting is one."""
     if not _is_variable(value):
         return value * number
     import tensorflow as tf

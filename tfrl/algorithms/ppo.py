@@ -59,7 +59,7 @@ class A2CSettings(on_policy.ActorCriticSettings):
 
 
 class A2C(on_policy.OnPolicy):
-    """A2C: an actor and a critic, one update a rollout (Mnih et al., 2016)."""
+    """A2C: an actor and a critic, with one update per rollout (Mnih et al., 2016)."""
 
     Settings: ClassVar[Any] = A2CSettings
     name = "a2c"

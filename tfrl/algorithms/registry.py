@@ -43,7 +43,7 @@ CLASSES = {
 
 
 def find(name: str) -> type[Algorithm]:
-    """Returns the algorithm of a name, such as "qr_dqn".
+    """Returns the algorithm with a name, such as "qr_dqn".
 
     Raises:
       ValueError: There is none.
@@ -69,10 +69,10 @@ def find_preset(
     environment: str,
     find_kind: Callable[[], str | None] | None = None,
 ) -> presets.Preset | None:
-    """Returns the row of settings that an algorithm takes for an environment, or None.
+    """Returns the preset that an algorithm uses for an environment, or None.
 
-    An algorithm without a row of its own takes that of `algorithm.relative`. If there
-    is none for the environment or its family, one for its kind serves.
+    If the algorithm has no preset, the preset of `algorithm.relative` is used. If there
+    is none for the environment or its family, a preset for its kind is used.
 
     Args:
       algorithm: The algorithm.
@@ -110,7 +110,7 @@ def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
 
 
 def config_of(preset_name: str) -> ml_collections.ConfigDict:
-    """Returns the settings of a row as fields; see `config_of_row`.
+    """Returns the settings of a preset as fields; see `config_of_row`.
 
     Args:
       preset_name: The name of the row.
@@ -119,14 +119,14 @@ def config_of(preset_name: str) -> ml_collections.ConfigDict:
 
 
 def config_of_row(preset: presets.Preset) -> ml_collections.ConfigDict:
-    """Returns the settings of a row as fields that flags of the scripts override."""
+    """Returns a preset's settings as fields that the scripts' flags can override."""
     return make_config(preset.algorithm, preset.environment, preset.settings)
 
 
 def make_config(
     name: str, environment: str, values: Mapping[str, Any]
 ) -> ml_collections.ConfigDict:
-    """Returns settings of an algorithm as fields that flags of the scripts override.
+    """Returns an algorithm's settings as fields that the scripts' flags can override.
 
     Args:
       name: The algorithm's name.
@@ -145,7 +145,7 @@ def algorithm_of(
 
     Args:
       config: Its fields; `agent` is the algorithm's name, and `env` the environment's.
-      environment: The environment to train in; None for the one that `env` names.
+      environment: The environment to train in; None makes the environment `env`.
       **arguments: Further arguments of the algorithm.
 
     Raises:

@@ -57,7 +57,7 @@ class REINFORCESettings(Settings):
 
     @classmethod
     def check_together(cls, values: Any, remedy_for: Callable[[str], str]) -> None:
-        """Checks that all environments give as many episodes."""
+        """Checks that each environment gives the same number of episodes."""
         episodes, num_envs = (
             values["collect_episodes_per_iteration"],
             values["num_envs"],
@@ -87,7 +87,7 @@ class REINFORCE(algorithm.Algorithm):
     supports_sweep = False
 
     def make_networks(self) -> dict[str, Any]:
-        """Makes the actor, and the baseline if the settings ask for one."""
+        """Makes the actor, and the baseline if the settings have one."""
         s = self.settings
         common = parts.network_arguments(s, self.observation_spec)
         actor = networks.ActorDistributionNetwork(

@@ -55,12 +55,12 @@ def open_folder(
 
 
 def is_same(folder: pathlib.Path, other: str | None) -> bool:
-    """Whether two paths are of one folder; None is of none."""
+    """Whether two paths lead to the same folder; None leads to none."""
     return other is not None and pathlib.Path(other).resolve() == folder.resolve()
 
 
 def has_checkpoint(folder: pathlib.Path | None) -> bool:
-    """Whether there is a checkpoint in the folder of a run; None has none."""
+    """Whether there is a checkpoint in the folder of a run; False for None."""
     checkpoints = None if folder is None else folder / "checkpoints"
     return (
         checkpoints is not None

@@ -25,7 +25,7 @@ def make(
     reports: bool = True,
     continue_stopped: bool = False,
 ) -> dict[str, Any]:
-    """Returns the arguments of `train.Run` beside its loop, directory and length.
+    """Returns the arguments of `train.Run`, except for loop, directory and length.
 
     Args:
       world: Where the policy is evaluated and filmed.
@@ -35,8 +35,8 @@ def make(
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
       shows_progress: Whether the run shows its progress.
-      reports: Whether to write report.html, and to show what it finds.
-      continue_stopped: Whether a run that a callback has stopped goes on.
+      reports: Whether to write report.html, and to show its findings.
+      continue_stopped: Whether a run that a callback has stopped continues.
     """
     from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
 
@@ -69,7 +69,7 @@ def make(
 
 
 def write_report(s: settings_lib.Settings, folder: pathlib.Path) -> list[str]:
-    """Writes report.html to the folder of a run; returns what it has found.
+    """Writes report.html to the folder of a run; returns its findings.
 
     Args:
       s: The settings, whose defaults the report compares with.

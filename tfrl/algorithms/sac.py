@@ -155,7 +155,7 @@ class SAC(off_policy.OffPolicy):
 
     @property
     def action_kind(self) -> spaces.Kind:
-        """The kind of its actions; state-dependent noise is of a vector."""
+        """The kind of its actions; with state-dependent noise they form one vector."""
         return "vector" if self.settings.gsde_sample_freq else "continuous"
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class SAC(off_policy.OffPolicy):
 
 
 class REDQ(SAC):
-    """REDQ: SAC with ten critics, two of them in a target (Chen et al., 2021)."""
+    """REDQ: SAC with ten critics, of which a target uses two (Chen et al., 2021)."""
 
     name = "redq"
     relative = "sac"
@@ -191,7 +191,7 @@ class REDQ(SAC):
 
 
 class TQC(SAC):
-    """TQC: critics of quantiles, without the largest ones (Kuznetsov et al., 2020)."""
+    """TQC: targets drop the critics' largest quantiles (Kuznetsov et al., 2020)."""
 
     Settings = TQCSettings
     name = "tqc"

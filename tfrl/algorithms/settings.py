@@ -26,7 +26,7 @@ Check = Callable[..., None]
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The values of a field among which tuning searches.
+    """The range of values of a field that tuning searches.
 
     Attributes:
       low: The least number.
@@ -40,12 +40,12 @@ class Range:
 
 
 def uniform(low: float, high: float) -> Range:
-    """Returns the range of numbers of which each is as likely."""
+    """Returns a range to search uniformly."""
     return Range(low, high)
 
 
 def log(low: float, high: float) -> Range:
-    """Returns the range of numbers of which each order of magnitude is as likely."""
+    """Returns a range to search uniformly on a logarithmic scale."""
     return Range(low, high, is_log=True)
 
 
@@ -117,7 +117,7 @@ def _are_sizes(value: Any) -> bool:
 
 
 def one_of(*choices: str) -> Check:
-    """Returns the check of a field that is one of some words."""
+    """Returns the check of a field that must be one of some words."""
     return functools.partial(_check_choice, choices=choices)
 
 
@@ -173,9 +173,9 @@ class Settings:
     """The settings of a run that all algorithms have.
 
     A subclass is a frozen dataclass of its annotations, without a decorator. Its
-    `defaults` change the defaults of fields that it inherits. A field of `proportional`
-    changes in proportion to the one that is named there if a user gives that one alone:
-    a rate that a row keeps constant stays constant.
+    `defaults` change the defaults of inherited fields. `proportional` maps fields to
+    other fields: if a user gives only the other field, the field changes in proportion.
+    So a learning rate that a preset keeps constant stays constant.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -238,7 +238,7 @@ class Settings:
 
     @classmethod
     def search_ranges(cls) -> dict[str, Search]:
-        """Returns where tuning usually searches, for the fields that have a range."""
+        """Returns the ranges that tuning searches by default, by field."""
         return {
             each.name: each.metadata["search"]
             for each in dataclasses.fields(cls)  # type: ignore[arg-type]
@@ -330,11 +330,11 @@ class Settings:
         return made
 
     def fitted(self, num_envs: int) -> dict[str, Any]:
-        """Returns the settings to change for another number of environments."""
+        """Returns the settings that change with the number of environments."""
         return {"num_envs": num_envs}
 
     def changed(self) -> dict[str, Any]:
-        """Returns the values of the fields that are not at their defaults."""
+        """Returns the values of the fields that differ from their defaults."""
         defaults = self.default_values()
         return {
             name: value

@@ -1,6 +1,6 @@
 """Fits observations and actions to an algorithm's networks, or says why they do not.
 
-Algorithms choose actions of a kind:
+There are four kinds of algorithms, by the actions that they choose:
 
 - "any": discrete or continuous actions, in any nest.
 - "discrete": one choice. `fit_actions` numbers the combinations of several.
@@ -36,7 +36,7 @@ def observation_network(
     dtype: Any = "float32",
     seed: int | None = None,
 ) -> networks.Network | None:
-    """Makes a network in front of networks that take vectors of floats alone.
+    """Makes an encoder for networks that take only vectors of floats.
 
     It is for `networks.Sequential` and for `networks.CriticMultiplexer`.
 
@@ -67,7 +67,7 @@ def observation_network(
 def describe(
     observation_spec: Any, action_spec: Any, conv_layer_params: Any = None
 ) -> str:
-    """Returns a line that says how networks take observations and give actions.
+    """Returns a line about how networks encode observations and choose actions.
 
     Args:
       observation_spec: The nest of specs of one observation.
@@ -148,11 +148,11 @@ def _too_many(number: int, title: str, name: str) -> ValueError:
 def original_action(
     fitted: Any, environment: environments.PyEnvironment, action: Any
 ) -> Any:
-    """Returns the action of an environment for an action of the fitted one.
+    """Returns the original action for an action of the fitted environment.
 
     Args:
-      fitted: What `fit_actions` returned.
-      environment: What it was given.
+      fitted: The result of `fit_actions`.
+      environment: The environment that was given to it.
       action: An action of `fitted`, or a batch of any size.
 
     Raises:

@@ -35,7 +35,7 @@ class Member(NamedTuple):
 
 
 def why_in_processes(config: Mapping[str, Any]) -> str:
-    """Returns why runs need a process each; empty if one program can train them all.
+    """Returns why runs need separate processes; empty if one program suffices.
 
     Args:
       config: The configuration of a run.
@@ -63,7 +63,7 @@ def train_in_one_program(
 ) -> None:
     """Trains runs that differ in seeds and live settings as one program.
 
-    Each gets its outputs at the end. A sweep that was killed goes on from its last
+    Each gets its outputs at the end. A sweep that was killed continues from its last
     checkpoint, and finished runs are left as they are.
 
     Args:

@@ -38,11 +38,11 @@ class ActionFit:
 
     @property
     def has_changed_actions(self) -> bool:
-        """Whether the last environment has got other actions."""
+        """Whether the actions of the last environment were changed."""
         return self._pair[0] is not self._pair[1]
 
     def original(self, action: Any) -> Any:
-        """Returns the action of the last environment for one of the fitted one."""
+        """Returns the last environment's action for an action of the fitted one."""
         return spaces.original_action(*self._pair, action)
 
 
@@ -121,7 +121,7 @@ def _kind_of_made(made: Any) -> str | None:
 
 
 class Probe:
-    """An environment of a program, whose kind can be asked before it is used.
+    """A user's environment, whose kind can be found before it is used.
 
     Attributes:
       environment: The environment, or a function that makes one.
@@ -148,7 +148,7 @@ class Probe:
 
 
 def _has_suite(name: str) -> bool:
-    """Whether an environment is of a suite beside Gymnasium's registry."""
+    """Whether an environment belongs to a suite outside Gymnasium's registry."""
     return (
         name.startswith("BitFlipping")  # The suite of these needs TensorFlow.
         or environments.suite_atari.is_game(name)
@@ -267,7 +267,7 @@ def make_video_environment(
 ) -> environments.TFEnvironment | None:
     """Makes an environment to film; None if it cannot be rendered as pictures.
 
-    The settings are further ones of `make_environment`.
+    The settings are further arguments of `make_environment`.
     """
     if environments.suite_atari.is_game(
         name
@@ -283,7 +283,7 @@ def make_video_environment(
 
 
 def own_settings(values: Any) -> dict[str, Any]:
-    """Returns the settings among a run's that `make_environment` takes.
+    """Returns those settings of a run that `make_environment` takes.
 
     Args:
       values: The run's settings, by name.
@@ -373,7 +373,7 @@ class World:
             )
 
     def make_evaluation(self, count: int, seed: int) -> environments.TFEnvironment:
-        """Makes environments for so many episodes side by side.
+        """Makes environments to run a number of episodes in parallel.
 
         Raises:
           ValueError: The program gave an environment to train in, and none to evaluate
@@ -402,7 +402,7 @@ class World:
         return environment if modes == "rgb_array" else None
 
     def describe(self, observation_spec: Any, action_spec: Any) -> None:
-        """Prints how networks take images, or several parts of an observation."""
+        """Prints how networks encode images, or the parts of an observation."""
         leaves = tree.flatten(observation_spec)
         if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
             convolutions = self._settings.conv_layer_params or None

@@ -1,4 +1,4 @@
-"""Trains with actors in processes of their own."""
+"""Trains with actors in separate processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def define_flag() -> Any:
     return flags.DEFINE_integer(
         "num_actors",
         0,
-        "Actors in processes of their own; 0 trains in one process.",
+        "Actors in separate processes; 0 trains in one process.",
         lower_bound=0,
     )
 

@@ -64,13 +64,13 @@ def define_flags() -> None:
 
 
 def define_config(name: str, folder: str | None = None) -> Any:
-    """Defines `--config` and `--config.FIELD=VALUE`, and the flags beside them.
+    """Defines `--config`, `--config.FIELD=VALUE`, and the flags that go with them.
 
     Args:
       name: The algorithm whose settings are the default, for the environment that
         `--env` gives; `--config.agent` may name another one.
-      folder: The beginning of the paths of files whose settings are the default
-        instead: FOLDERname.py has those of an algorithm.
+      folder: If given, FOLDERname.py has the default settings of an algorithm; the
+        beginning of these paths.
     """
     sys.argv = _with_rows(sys.argv)
     given = _given("config", sys.argv)
@@ -320,7 +320,8 @@ def check_at_most(config: Mapping[str, Any], name: str, limit: str) -> None:
 def prepare(algorithm: str, config: Config, told: str = "") -> None:
     """Imports TensorFlow for a run, unless the run in its folder has ended.
 
-    Says so and exits if it is finished, or stopped by a callback, without that wait.
+    If the run is finished, or stopped by a callback, it says so and exits without that
+    wait.
 
     Args:
       algorithm: The algorithm's name in the names of folders.
@@ -362,7 +363,7 @@ def length(config: Config) -> run_length.RunLength:
 
 
 def continues() -> bool:
-    """Whether a run that a callback has stopped goes on."""
+    """Whether a run that a callback has stopped continues."""
     return "continue" in flags.FLAGS and bool(flags.FLAGS["continue"].value)
 
 
@@ -476,7 +477,7 @@ def start(
 
 
 def _parse_flags(words: list[str], doc: str, takes_words: bool) -> list[str]:
-    """Reads the flags; prints the help that they ask for, or their error, and exits."""
+    """Reads the flags; if they request help or are wrong, prints that and exits."""
     wants_help = not _HELP.isdisjoint(words)
     with _flag_errors_told():
         # Help shows the defaults of the file that is given.

@@ -29,7 +29,7 @@ def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Writes a warning as a line, without the place in the code that gives it."""
+    """Writes a warning as a line, without its place in the code."""
     # Not at the top: --help does not wait for tqdm.
     import tqdm
 
@@ -70,7 +70,7 @@ def describe(error: Exception) -> str:
 
 
 def text_of_wrong_value(told: str) -> str:
-    """Returns the error of a flag's value in the words of the other messages.
+    """Returns the error about a flag's value, worded like the other messages.
 
     Args:
       told: The library's message, `flag --NAME=VALUE: ...`.

@@ -112,7 +112,7 @@ def _shown_file(config_file: str) -> str:
 def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
     """Returns the flag or field whose name is nearest to `name`; None if none is near.
 
-    It may be a flag that does the same as one of another library.
+    For a flag of another library, it is the flag that does the same.
 
     Args:
       name: The given name, without its dashes.

@@ -1,8 +1,8 @@
 """Lists algorithms, the settings that there are for environments, and environments.
 
-tfrl list                    algorithms, and what they act on
-tfrl list settings           environments that there are settings for
-tfrl list settings ppo       those of an algorithm
+tfrl list                    algorithms, and the actions they choose
+tfrl list settings           presets: settings for environments
+tfrl list settings ppo       presets of an algorithm
 tfrl list environments       environments of the installed extras
 tfrl list environments cart  those whose names have these letters
 """

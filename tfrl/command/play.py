@@ -27,7 +27,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "video",
         None,
-        "Where to write the video; by default beside the policy.",
+        "Where to write the video; by default next to the policy.",
     )
     flags.DEFINE_integer("video_episodes", 1, "Episodes to film.", lower_bound=1)
 

@@ -7,7 +7,7 @@
 With --replay it records no new episodes: it copies the frames of the run's replay
 buffer, those that its policies collected while they learned, from its last checkpoint.
 
-The file is a TFRecord file in TF-Agents' format, with the spec of its frames beside it;
+The file is a TFRecord in TF-Agents' format, with the spec of its frames next to it;
 see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
 """
 

@@ -3,7 +3,7 @@
 tfrl report logs/ppo_CartPole-v1_0            writes report.html in that folder
 tfrl report logs/sac_* --output=seeds.html    several runs in one report
 
-A training run writes its own report at its end; --noreport leaves it out.
+A training run writes its own report when it ends, unless --noreport is given.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tfrl.reports import evidence, report
 
 
 def main() -> None:
-    """Writes the report, and prints what it has found."""
+    """Writes the report, and prints its findings."""
     parser = argparse.ArgumentParser(
         prog="tfrl report",
         description=__doc__,

@@ -46,7 +46,7 @@ def define_config(
     flags.DEFINE_bool(
         "evaluate_untrained", True, "Evaluate the policy before the first iteration."
     )
-    flags.DEFINE_bool("continue", False, "Go on with a run that a callback stopped.")
+    flags.DEFINE_bool("continue", False, "Continue with a run that a callback stopped.")
     flags.DEFINE_bool(
         "quiet", False, "Show no progress, only warnings and the last lines."
     )

@@ -52,7 +52,7 @@ def refuse() -> None:
 def make_loggers(directory: train.RunDirectory) -> list[loggers.Logger]:
     """Returns the loggers of the run in a folder: one, or none without `--track`.
 
-    A run that is resumed goes on in the same run of Weights & Biases or MLflow, whose
+    A run that is resumed continues in the same run of Weights & Biases or MLflow, whose
     identifier is in the folder.
 
     Args:

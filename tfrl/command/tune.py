@@ -25,7 +25,7 @@ def define_config(name: str) -> cli.Config:
         "num_environment_steps", None, "Length of a run, instead of its iterations."
     )
     for flag, default, text in (
-        ("trials", 64, "Trials in all; more later go on."),
+        ("trials", 64, "Trials in total; a larger number continues a search."),
         ("num_evaluations", 10, "Evaluations of a run, at even intervals."),
         ("seeds", 5, "Number of these seeds."),
         ("slots", 32, "Most runs in one program."),
@@ -59,7 +59,7 @@ Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').
 
     tfrl tune {name} --env={kind.environment_name} --trials=64
 
-To go on with trials that were interrupted or killed, run the same command again. Watch
+To continue trials that were interrupted or killed, run the same command again. Watch
 them with `optuna-dashboard LOGDIR/study.log`.
 
 Ranges, which --search.FIELD=1e-5..1e-2:log, 0.1..0.9 or 32,64,128 change or add.

@@ -34,7 +34,7 @@ def is_host(device: str) -> bool:
 
 @contextlib.contextmanager
 def graph_for(device: str) -> Iterator[None]:
-    """Traces graphs for a device; for the first CPU this context changes nothing.
+    """A context in which graphs are traced for a device; no change for the first CPU.
 
     Args:
       device: The name of the device, such as "/device:GPU:0".

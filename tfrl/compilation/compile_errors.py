@@ -37,7 +37,7 @@ _EXPLANATIONS = {
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Raises an error that names the cause and the remedy.
+    """Replaces errors of compilation by errors that name the cause and the remedy.
 
     It is a NotImplementedError for an operation that XLA cannot compile, and a
     ValueError for a variable that the program cannot reach. Other errors, and programs

@@ -28,7 +28,7 @@ class Mark(NamedTuple):
 
 @tf.autograph.experimental.do_not_convert
 def mark() -> Mark:
-    """Returns a mark for `added_since`; call it in a graph."""
+    """Returns a mark of the graph's current state, for `added_since`."""
     graph = tf.compat.v1.get_default_graph()
     return Mark(graph, len(graph.get_operations()), _substitutes())
 

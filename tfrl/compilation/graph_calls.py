@@ -19,7 +19,7 @@ _ATTRIBUTE = "_tfrl_kept"
 
 
 def keep_in_graphs(thing: Any) -> bool:
-    """Keeps an object as long as the graph being built, or an outer graph, lives.
+    """Keeps an object alive as long as the graph being built, or an outer graph.
 
     Returns:
       False if there is no `tf.function` around, so that nothing keeps the object.

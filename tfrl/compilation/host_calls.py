@@ -7,7 +7,7 @@ written in Python, answers all of these calls. Such a call takes a few microseco
 `tf.numpy_function` takes twenty or more.
 
 XLA must never see a call fail: when a program fails, XLA frees the variables that the
-program was about to update in place, and TensorFlow goes on using their memory. So an
+program was about to update in place, and TensorFlow continues using their memory. So an
 exception is kept, and raised after the program has ended. `call` chooses between the
 two kinds of calls.
 """

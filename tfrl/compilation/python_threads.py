@@ -14,7 +14,7 @@ def keep_thread_state() -> None:
     CPython makes a state for a foreign thread that calls into it, and frees it when the
     call returns. Making one takes several times as long as a step of a small
     environment. This function takes a second reference to the state, so that the state
-    stays for the next call. It does not change threads that have a state of their own,
+    stays for the next call. It does not change threads that have their own state,
     such as the main thread.
     """
     if not hasattr(_kept, "state"):

@@ -1,4 +1,4 @@
-"""Trains an agent with actors in processes of their own.
+"""Trains an agent with actors in separate processes.
 
 A server holds the tables through which the processes communicate: the sequences that
 actors write and a learner samples; the newest weights, which the learner pushes and the

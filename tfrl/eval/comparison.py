@@ -273,7 +273,7 @@ def compare(
     Args:
       groups: The runs of each group on each task. If all groups have several tasks, the
         last section compares them on these together.
-      metric: The name of the score, of which more is better.
+      metric: The name of the score; larger is better.
       normalize: The scores of each task that become 0 and 1, such as an untrained and a
         solved one. None leaves the scores, which then have no mean over tasks.
       notes: What a reader has to know, too.

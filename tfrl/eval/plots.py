@@ -85,7 +85,7 @@ def plot_performance_profiles(
 def plot_probability_of_improvement(
     axes: Axes, improvements: Mapping[str, statistics.Estimate]
 ) -> None:
-    """Draws each probability as a mark on its interval, beside a line at one half.
+    """Draws each probability as a mark on its interval, with a line at one half.
 
     Args:
       axes: The axes to draw on.

@@ -177,7 +177,7 @@ def probability_of_improvement(scores_x: npt.ArrayLike, scores_y: npt.ArrayLike)
 
 
 def mean_probability_of_improvement(*scores: npt.ArrayLike) -> Any:
-    """Returns the mean probability of improvement over tasks with runs of their own.
+    """Returns the mean probability of improvement over tasks with their own runs.
 
     Args:
       *scores: In turn the scores of X and Y on each task, `[..., num_runs, 1]`.

@@ -201,7 +201,7 @@ def _read_whole_rows(path: str | os.PathLike[str]) -> tuple[list[list[str]], int
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{path}: cannot be read ({error}), expected a CSV file of text in UTF-8; "
-            "restore it, or remove it to go on without its rows."
+            "restore it, or remove it to continue without its rows."
         ) from None
     rest = text[end:]
     if rest:

@@ -28,7 +28,7 @@ def make_default_logger(
       save_data: Whether there is a CSV file.
       time_delta: The least number of seconds between two writes that are passed on.
       asynchronous: Whether a separate thread writes; the program waits for this thread
-        at its end.
+        before it ends.
       print_fn: A function that is called with each line; None takes `print`.
       serialize_fn: A function whose result is written instead of the values.
       steps_key: Has no effect; it is accepted because Acme has this argument, where it

@@ -41,8 +41,8 @@ class MLflowLogger:
             of earlier writes as the step.
           run_id: A run that has been started, whose status `close` leaves as it is;
             None starts one.
-          tracking_uri: A server or a folder of MLflow; None for the one that MLflow is
-            set to, such as by `MLFLOW_TRACKING_URI`.
+          tracking_uri: A server or a folder of MLflow; None takes MLflow's setting,
+            such as `MLFLOW_TRACKING_URI`.
           experiment: The experiment of a new run, which is made if there is none.
           name: The name of a new run.
           params: The parameters of a new run, such as its settings.

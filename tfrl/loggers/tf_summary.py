@@ -56,7 +56,7 @@ class TFSummaryLogger:
         self._writes += 1
 
     def write_hyperparameters(self, values: Mapping[str, Any]) -> None:
-        """Writes the settings of a run, which TensorBoard shows beside its scalars.
+        """Writes the settings of a run, which TensorBoard shows with its scalars.
 
         Args:
           values: Booleans, numbers and texts by name; other values become texts.

@@ -393,7 +393,7 @@ class MPO(DecoupledMPO):
 
 
 class MultiObjectiveMPO(DecoupledMPO):
-    """The losses of MPO for several objectives, each with a temperature of its own.
+    """The losses of MPO for several objectives, each with its own temperature.
 
     The policy is fitted to the sum of the objectives' weights, so that the scale of an
     objective's values has no effect, only its constraint has. Abdolmaleki et al. 2020

@@ -24,7 +24,7 @@ from tfrl.utils import number_checks
 class CriticEnsembleNetwork(network.Network):
     """Maps pairs of observations and actions `[B, ...]` to values `[B, N]`.
 
-    Each of the `N` critics is a stack of dense layers with weights of its own; layer by
+    Each of the `N` critics is a stack of dense layers with its own weights; layer by
     layer, all critics are one batched matrix product. With `num_quantiles=M`, each
     critic predicts `M` quantiles of the return, `[B, N, M]`, as in Kuznetsov et al.,
     "Controlling overestimation bias with truncated mixture of continuous distributional

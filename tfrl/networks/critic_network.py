@@ -67,7 +67,7 @@ class EncoderCriticNetwork(network.Network):
 class CriticNetwork(EncoderCriticNetwork):
     """Maps pairs of observations and actions `[B, ...]` to values, float `[B]`.
 
-    Observations and actions have layers of their own, then layers for both together,
+    Observations and actions have their own layers, then layers for both together,
     and a dense layer of one unit. This is the critic of DDPG (Lillicrap et al. 2016,
     arXiv:1509.02971, section 7), TD3 and SAC.
     """

@@ -16,7 +16,7 @@ from tfrl.typing import types
 class CriticRnnNetwork(critic_network.EncoderCriticNetwork):
     """Maps pairs of observations and actions `[B(, T), ...]` to values `[B(, T)]`.
 
-    As in `CriticNetwork`, observations and actions have layers of their own, then
+    As in `CriticNetwork`, observations and actions have their own layers, then
     layers for both together; a recurrent layer, more dense layers and a layer of one
     unit follow.
     """

@@ -204,7 +204,7 @@ def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers
     if isinstance(layer, keras.layers.Layer) and layer.weights:
         warnings.warn(
             f"{layer.name}: got a layer that has weights already, expected a new one; "
-            "its copy in the network starts with weights of its own.",
+            "its copy in the network starts with its own weights.",
             stacklevel=4,
         )
     copied = seeding.copy_layer(layer)

@@ -34,7 +34,7 @@ class BatchedPyPolicy(py_policy.PyPolicy):
 
         Args:
           policies: Policies that act on single time steps, all of the same specs.
-          multithreading: Whether each policy acts in a thread of its own; objects that
+          multithreading: Whether each policy acts in its own thread; objects that
             the policies share must then be thread-safe. With False the policies act one
             after the other in the caller's thread.
 

@@ -27,10 +27,10 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     wrapped policy, so a log-probability in `info` belongs to the action without noise.
 
     The noise is kept in variables, not in the policy state, so that it stays correlated
-    in a loop that does not pass the policy state on. The first action makes these
-    variables, or `prepare`, which the training loops call. Therefore two calls with the
-    same seed return different actions, but two new policies with the same seed act
-    alike. A checkpoint of the policy holds the noise.
+    in a loop that does not pass the policy state on. `prepare`, which the training
+    loops call, makes these variables; otherwise the first action does. Therefore two
+    calls with the same seed return different actions, but two new policies with the
+    same seed act alike. A checkpoint of the policy holds the noise.
     """
 
     def __init__(

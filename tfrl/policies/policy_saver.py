@@ -101,7 +101,7 @@ class PolicySaver:
           train_step: The variable to save as the train step; None saves -1.
           input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of
             tensors that matches `spec` into `(time_step, policy_state)`.
-          metadata: Variables by name to save beside the policy.
+          metadata: Variables by name to save with the policy.
 
         Raises:
           TypeError: `policy` is not a `TFPolicy`, or `metadata` not a dict of

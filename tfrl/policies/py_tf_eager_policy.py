@@ -162,7 +162,7 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
           policy_state_spec: See `PyPolicy`.
           info_spec: See `PyPolicy`.
           load_specs_from_pbtxt: Whether the specs come from the file that `PolicySaver`
-            writes beside the model.
+            writes next to the model.
           use_tf_function: See `PyTFEagerPolicyBase`.
           batch_time_steps: See `PyTFEagerPolicyBase`.
 

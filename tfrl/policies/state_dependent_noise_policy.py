@@ -29,8 +29,8 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
     log-probabilities in `info`. Raffin, Kober and Stulp, "Smooth exploration for
     robotic reinforcement learning" (2021, arXiv:2005.05719), section 3.
 
-    The policy state holds the matrix of each batch entry beside the state of the
-    wrapped policy. A call without a policy state draws a new matrix.
+    The policy state holds the matrix of each batch entry and the state of the wrapped
+    policy. A call without a policy state draws a new matrix.
     """
 
     def __init__(

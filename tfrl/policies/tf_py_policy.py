@@ -70,7 +70,7 @@ class TFPyPolicy(tf_policy.TFPolicy):
         return []
 
     def _stateless_seed(self, seed: int | tf.Tensor | None) -> Any:
-        # The policy on arrays has a random stream of its own.
+        # The policy on arrays has its own random stream.
         return None if seed is None else super()._stateless_seed(seed)
 
     def _get_initial_state(

@@ -36,8 +36,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
 
     An item of the table is a sequence of frames, `[T, ...]`. `as_dataset` gives
     sequences as they were written, or shorter pieces of them; if pieces do not fill a
-    sequence, the frames at its end are dropped. The items are sent ahead of their use,
-    so a sample may be older than the last write.
+    sequence, its last frames are dropped. The items are sent ahead of their use, so a
+    sample may be older than the last write.
 
     Frames are written by the observers of `reverb_utils`, which a `PyDriver` calls. To
     write batches, from a TensorFlow driver or a loop of `tfrl.train`, pass

@@ -123,8 +123,8 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
         if not is_whole and not self._has_overflowed:
             _logger.warning(
                 "%s: dropped %d frame(s) of an episode that was cut off, since the "
-                "next frame does not go on from it. Run the driver with max_episodes "
-                "to collect whole episodes, or go on from the time step that it "
+                "next frame does not follow it. Run the driver with max_episodes "
+                "to collect whole episodes, or continue from the time step that it "
                 "returned; reset() keeps the frames of an unfinished one.",
                 type(self).__name__,
                 self._cached_steps,

@@ -16,7 +16,7 @@ BufferInfo = replay_buffer.BufferInfo
 class TFUniformReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     """Stores batches of frames; samples frames, or windows of successive frames.
 
-    Each of the `batch_size` environments has a ring of its own of `max_length` frames.
+    Each of the `batch_size` environments has its own ring of `max_length` frames.
     A sample is uniform over all windows of `num_steps` frames that lie within a ring
     from its oldest to its newest frame, so none joins the newest frame to the oldest.
     The buffer does not know what its frames mean: a window may cross an episode's end,

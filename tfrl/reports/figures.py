@@ -59,13 +59,13 @@ FIGURES = (
         "Values",
         ("predicted_return", "realized_return"),
         "The discounted return that the agent predicts at the first step of an "
-        "episode, and the one that came. Both should meet.",
+        "episode, and the actual one. They should approach each other.",
     ),
     Figure("Loss", ("loss",), "Its level says little; a rise without end is bad."),
     Figure(
         "Errors of the values",
         ("td_error", "q_value"),
-        "The mean size of the errors, beside the mean value, in the losses' units.",
+        "The mean size of the errors and the mean value, in the losses' units.",
     ),
     Figure(
         "Explained variance",

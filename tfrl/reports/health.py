@@ -256,7 +256,7 @@ def _rewards(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
     sizes = evidence.values("reward_size")
     if len(sizes) < 4:
         return None
-    # The errors of returns are larger than those of rewards.
+    # The errors of returns are larger than the errors of rewards.
     size = float(np.max(sizes))
     if size < 1e-3:
         text = "no reward was seen" if size == 0 else "the rewards are very small"
@@ -462,7 +462,7 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
     behind = float(np.median(late[:, 0] - late[:, 1])) / spread
     if behind > 0.5:
         return (
-            "the evaluated policy is far worse than the one that collects",
+            "the evaluated policy is far worse than the collect policy",
             "difference / range of returns",
             behind,
             0.5,
@@ -478,7 +478,8 @@ def _evaluation(evidence: Evidence) -> tuple[str, str, float, float, str] | None
         "difference / range of returns",
         lost,
         0.4,
-        "use the best policy, which a run keeps beside its last one, and let the "
+        "use the best policy, which a run keeps in addition to its last one, and let "
+        "the "
         "learning rate fall to 0.",
     )
 

@@ -60,7 +60,7 @@ def write(
     Args:
       folders: The folders of the runs; the figures show them together.
       path: The HTML file to write.
-      defaults: The default of each setting, of which the report marks the differences.
+      defaults: The default of each setting; the report marks settings that differ.
 
     Raises:
       FileNotFoundError: A folder holds no run, or a run has measured nothing.

@@ -97,7 +97,7 @@ def _register() -> bool:
 
 
 def _save(trackables: Mapping[str, tf.Variable], file_prefix: Any) -> list[tf.Tensor]:
-    """Writes each slice into a file of its own; returns the files' prefixes."""
+    """Writes each slice into its own file; returns the files' prefixes."""
     prefixes: list[tf.Tensor] = []
     for name, variable in trackables.items():
         # See `internals.checkpoint_as_int32`.

@@ -30,9 +30,9 @@ class Snapshotter:
     `tf.saved_model.load(os.path.join(snapshotter.directory, name))` returns a callable
     with `variables` and `trainable_variables`, in any program that has TensorFlow:
 
-    - `loaded(inputs)` returns what the network returns for a batch of inputs. A network
-      of `tfrl.networks` without a state returns its output alone; a network with a
-      state is called as `loaded(inputs, state)` and returns `(output, state)`, and
+    - `loaded(inputs)` returns the network's output for a batch of inputs. A network of
+      `tfrl.networks` without a state returns its output alone; a network with a state
+      is called as `loaded(inputs, state)` and returns `(output, state)`, and
       `loaded.initial_state(batch_size)` returns its first state.
     - A distribution becomes a dictionary of tensors: the distribution's parameters by
       name, and its `mean`, `mode` and `stddev` if it has them.
@@ -231,7 +231,7 @@ def _repair(path: str) -> None:
 
 
 def _save_whole(snapshot: Snapshot, path: str) -> None:
-    """Writes a SavedModel beside `path`, and then puts it in its place."""
+    """Writes a SavedModel next to `path`, and then moves it there."""
     new, old = f"{path}.new", f"{path}.old"
     shutil.rmtree(new, ignore_errors=True)
     tf.saved_model.save(snapshot, new)

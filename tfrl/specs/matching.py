@@ -1,8 +1,8 @@
 """Compares an array or a tensor with its spec: the dtype, the shape, the bounds.
 
-Environments, policies, networks and replay buffers check what they are given with
-`check`, so that all of them say the same. A spec is an `ArraySpec` or a
-`tf.TensorSpec`; this module does not import TensorFlow.
+Environments, policies, networks and replay buffers check their inputs with `check`, so
+that their errors are the same. A spec is an `ArraySpec` or a `tf.TensorSpec`; this
+module does not import TensorFlow.
 """
 
 from __future__ import annotations

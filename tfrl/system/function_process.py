@@ -87,7 +87,7 @@ class FunctionProcess:
         return None
 
     def stop(self, grace: float) -> None:
-        """Asks the function to stop, kills the process if it goes on, and frees it.
+        """Asks the function to stop, kills the process if it continues, and frees it.
 
         Args:
           grace: The number of seconds to wait.

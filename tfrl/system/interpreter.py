@@ -1,7 +1,7 @@
 """Starts fresh Python interpreters: environment workers, and the replay server.
 
 A child gets its parent's `sys.path` and interpreter options before its first import.
-The child runs in a session of its own, so that Ctrl-C does not reach it.
+The child runs in its own session, so that Ctrl-C does not reach it.
 
 >>> import subprocess
 >>> from tfrl.system import interpreter

@@ -230,7 +230,7 @@ class _Supervised:
             raise MemberEndedError(what) from error
         pause = self._restarts.next_pause(what, error)
         self._due = time.monotonic() + pause
-        self._say(f"{what}. {self.member.again} {when(pause)}; the others go on.")
+        self._say(f"{what}. {self.member.again} {when(pause)}; the others continue.")
 
 
 def when(pause: float) -> str:

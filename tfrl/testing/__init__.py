@@ -1,4 +1,4 @@
-"""Conformance suites and small environments, for tests of your own parts.
+"""Conformance suites and small environments, to test your own parts.
 
 A suite checks that a part, such as an environment, keeps the contracts on which other
 parts rely. Inherit the suite, implement the method that makes the part, and run pytest:

@@ -24,7 +24,7 @@ class AgentConformance(Conformance):
 
     Implement `make_agent`. It must return equal agents in every call, so seed the
     networks. The checks of one object of the suite share an agent, so `run_all` makes
-    two in all; pytest runs each check with an object of its own. The experience
+    two in all; pytest runs each check with its own object. The experience
     consists of whole episodes with random observations and actions, or of MID frames
     for agents that train on a fixed number of steps. The info has the structure of the
     collect policy's info. Override `make_experience` for agents that need other

@@ -40,27 +40,27 @@ def _is(name: str) -> bool:
     return name.startswith("test_")
 
 
-def fail(where: str, got: str, expected: str, mend: str) -> NoReturn:
+def fail(where: str, got: str, expected: str, remedy: str) -> NoReturn:
     """Raises the AssertionError of a check.
 
     Args:
       where: The name of the value that is wrong.
       got: The value, or a description of it.
       expected: The expected value, or a description of it.
-      mend: The remedy.
+      remedy: The remedy.
 
     Raises:
       AssertionError: Always.
     """
-    raise AssertionError(f"{where}: got {got}, expected {expected}; {mend}.")
+    raise AssertionError(f"{where}: got {got}, expected {expected}; {remedy}.")
 
 
-def check_structure(value: Any, spec: Any, where: str, mend: str) -> None:
+def check_structure(value: Any, spec: Any, where: str, remedy: str) -> None:
     """Raises an AssertionError unless `value` has the structure of `spec`."""
     try:
         tree.assert_same_structure(value, spec, check_types=False)
     except (TypeError, ValueError):
-        fail(where, _structure(value), f"the structure {_structure(spec)}", mend)
+        fail(where, _structure(value), f"the structure {_structure(spec)}", remedy)
 
 
 def check_like_spec(
@@ -68,7 +68,7 @@ def check_like_spec(
     spec: Any,
     outer_shape: Sequence[int],
     where: str,
-    mend: str,
+    remedy: str,
     bounds: bool = True,
 ) -> None:
     """Raises an AssertionError unless a nest follows its specs.
@@ -78,26 +78,26 @@ def check_like_spec(
       spec: A nest of array or tensor specs.
       outer_shape: The dimensions in front of the specs' own.
       where: The name of the nest, for the message.
-      mend: The remedy, for the message.
+      remedy: The remedy, for the message.
       bounds: Whether the bounds of bounded specs are checked as well.
 
     Raises:
       AssertionError: If a structure, dtype, shape or value is wrong. The message names
         the leaf.
     """
-    check_structure(value, spec, where, mend)
+    check_structure(value, spec, where, remedy)
     paths = tree.flatten_with_path(spec)
     for (path, leaf_spec), leaf in zip(paths, tree.flatten(value), strict=True):
         place, array = matching.join(where, *path), np.asarray(leaf)
         try:
-            matching.check(place, array, leaf_spec, outer_shape, remedy=mend)
+            matching.check(place, array, leaf_spec, outer_shape, remedy=remedy)
             if bounds and hasattr(leaf_spec, "minimum"):
-                matching.check_bounds(place, array, leaf_spec, remedy=mend)
+                matching.check_bounds(place, array, leaf_spec, remedy=remedy)
         except ValueError as error:
             raise AssertionError(str(error)) from None
 
 
-def check_same(one: Any, other: Any, where: str, expected: str, mend: str) -> None:
+def check_same(one: Any, other: Any, where: str, expected: str, remedy: str) -> None:
     """Raises an AssertionError unless two nests of arrays are equal, bit for bit."""
     for (path, a), b in zip(
         tree.flatten_with_path(one), tree.flatten(other), strict=True
@@ -105,7 +105,7 @@ def check_same(one: Any, other: Any, where: str, expected: str, mend: str) -> No
         first, second = np.asarray(a), np.asarray(b)
         if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
             name = "/".join((where, *map(str, path)))
-            fail(name, f"{_short(second)}", f"{_short(first)}, {expected}", mend)
+            fail(name, f"{_short(second)}", f"{_short(first)}, {expected}", remedy)
 
 
 def same(one: Any, other: Any) -> bool:

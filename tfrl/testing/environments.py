@@ -1,7 +1,7 @@
 """Small Python environments for tests: every step can be worked out by hand.
 
 `CountingEnvironment` counts its steps, with the specs, rewards and ends that a test
-asks for. An agent can learn something from the other two: `CorridorEnvironment` needs
+chooses. An agent can learn something from the other two: `CorridorEnvironment` needs
 exploration and discounting; `RecallEnvironment` is a contextual bandit, or, with a
 delay, a test of memory.
 
@@ -62,8 +62,8 @@ class _TestEnvironment(py_environment.PyEnvironment):
 class CountingEnvironment(_TestEnvironment):
     """An environment whose observation is the number of steps in the current episode.
 
-    The actions have no effect. Step k of an episode has reward k, unless the test asks
-    for other rewards.
+    The actions have no effect. Step k of an episode has reward k, unless other rewards
+    are given.
 
     Attributes:
       length: The number of steps of an episode; a test may change it.
@@ -290,7 +290,7 @@ class RecallEnvironment(_TestEnvironment):
         """
         super().__init__(errors=errors)
         number_checks.check_integer(
-            "delay", delay, 0, remedy="0 asks for the bit on show"
+            "delay", delay, 0, remedy="with 0, the action repeats the bit on show"
         )
         number_checks.check_sizes(length=length)
         self.length = length

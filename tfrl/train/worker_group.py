@@ -91,8 +91,8 @@ def make_strategy(
         out of threads after some 2,300 updates.
 
     Raises:
-      ValueError: The environment variables are not those of a worker, or the time is
-        not positive.
+      ValueError: The environment variables do not describe a worker, or the time is not
+        positive.
       RuntimeError: TensorFlow has computed something before.
     """
     number_checks.check_number(
@@ -168,7 +168,7 @@ def lost(error: tf.errors.OpError) -> WorkerLostError:
     return WorkerLostError(
         "strategy: another worker of the group has ended or does not answer, and "
         "TensorFlow cannot replace it; end all workers, by SIGKILL if need be, and "
-        "start all of them again, and the run goes on from its last checkpoint. "
+        "start all of them again, and the run continues from its last checkpoint. "
         f"({error.message.splitlines()[0] if error.message else type(error).__name__})"
     )
 

@@ -100,7 +100,7 @@ def keep_first(frames: Trajectory, num_episodes: int) -> Trajectory:
 
 
 def append(frames: Trajectory, frame: Trajectory) -> Trajectory:
-    """Returns `frames`, `[B, T, ...]`, with `frame`, `[B, ...]`, at their end."""
+    """Returns `frames`, `[B, T, ...]`, with `frame`, `[B, ...]`, appended."""
     return accelerators.map_moved(
         lambda row, last: tf.concat([row, last[:, tf.newaxis]], axis=1), frames, frame
     )

@@ -9,7 +9,7 @@ from tfrl.utils import nest_utils, number_checks
 
 
 class BatchedObserverUnbatching:
-    """Passes each row of a batched trajectory to an observer of its own.
+    """Passes each row of a batched trajectory to its own observer.
 
     This is for observers that record one environment, such as `TFRecordObserver` in
     `py_mode`. Row `i` always goes to observer `i`, so each observer gets whole

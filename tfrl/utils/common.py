@@ -1,6 +1,6 @@
 """Re-exports the helpers that users of TF-Agents import from `common`.
 
-Each group of helpers has a module of its own (`losses.aggregation`,
+Each group of helpers has its own module (`losses.aggregation`,
 `losses.discounting`, `utils.actions`, `utils.variables` and others) and is re-exported
 here.
 """

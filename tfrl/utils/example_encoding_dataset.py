@@ -181,7 +181,7 @@ def load_tfrecord_dataset(
       num_parallel_reads: The number of files that are read in turn; None reads all
         files in turn.
       compress_image: Whether pictures were compressed.
-      spec: The spec of the frames; None reads the spec file beside each recording.
+      spec: The spec of the frames; None reads the spec file next to each recording.
 
     Raises:
       FileNotFoundError: If a recording or its spec file is missing.

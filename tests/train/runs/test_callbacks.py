@@ -177,7 +177,7 @@ def test_a_callback_stops_the_run_which_says_who_and_stays_stopped_until_continu
     assert result.stopped_by == "Diary: it is good enough"
     said = capsys.readouterr().err
     assert "Stopped at iteration 5 by Diary: it is good enough; saved " in said
-    assert "--continue, or continue_stopped=True in Python, goes on" in said
+    assert "--continue, or continue_stopped=True in Python, continues" in said
     assert other.events == diary.events
     assert other.events[-3:] == [
         ("checkpoint", "ckpt-5"),

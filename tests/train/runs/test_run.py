@@ -528,7 +528,7 @@ def test_a_full_disk_is_told_and_the_run_resumes_when_there_is_space(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
     try:
         with pytest.raises(
-            full_disk.FullDiskError, match=r"File too large.*goes on from"
+            full_disk.FullDiskError, match=r"File too large.*continues from"
         ):
             this.run()
     finally:

@@ -37,8 +37,8 @@ def step_of(path):
     return int(loaded.get_train_step())
 
 
-def mend(policies, directory, best=3.0, iteration=10):
-    return policies.mend([directory.policy], directory, iteration, best)
+def repair(policies, directory, best=3.0, iteration=10):
+    return policies.repair([directory.policy], directory, iteration, best)
 
 
 def test_a_policy_is_replaced_whole(policies, agent, directory):
@@ -54,7 +54,7 @@ def test_a_replacement_that_was_cut_short_is_completed(policies, agent, director
     policies.save(directory.policy)
     directory.policy.rename(directory.policy.with_name("policy.old"))
     agent.train_step_counter.assign(4)
-    assert mend(policies, directory) == 3.0
+    assert repair(policies, directory) == 3.0
     assert step_of(directory.policy) == 3
 
 
@@ -63,7 +63,7 @@ def test_a_missing_policy_is_written_with_a_warning(policies, directory, content
     if content is not None:
         directory.policy.write_text(content)
     with pytest.warns(RuntimeWarning, match="mean return unknown.*return 3, is lost"):
-        assert mend(policies, directory) == -np.inf
+        assert repair(policies, directory) == -np.inf
     assert (directory.policy / "saved_model.pb").exists()
     assert not directory.policy.with_name("policy.old").exists()
 
@@ -76,11 +76,11 @@ def test_the_current_policy_may_be_the_best_one(policies, directory, measured, l
         f"iteration,evaluation_return\n5,3.0\n10,{measured}\n"
     )
     with pytest.warns(RuntimeWarning, match="POLICY LOST") as caught:
-        best = mend(policies, directory)
+        best = repair(policies, directory)
     assert ("The best policy so far" in str(caught[0].message)) == lost
     assert best == {"3.0": 3.0, "2.5": 2.5}.get(measured, -np.inf)
 
 
 def test_another_policy_does_not_change_the_best_return(policies, directory):
     with pytest.warns(RuntimeWarning, match="final_policy is missing; it was written"):
-        assert policies.mend([directory.final_policy], directory, 10, 3.0) == 3.0
+        assert policies.repair([directory.final_policy], directory, 10, 3.0) == 3.0

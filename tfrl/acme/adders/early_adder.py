@@ -20,7 +20,7 @@ class _Step(NamedTuple):
 
 
 class EarlyAdder:
-    """Gives an adder the calls of Acme's first release, as in its component page.
+    """Gives an adder the methods of Acme's first release.
 
         adder = EarlyAdder(NStepTransitionAdder(client, n_step=5, discount=0.99))
 

@@ -30,12 +30,12 @@ class ForkingAdder(base.Adder):
             adder.add(action, next_timestep, extras)
 
     def end_episode(self, timeout_ms: int | None = None) -> None:
-        """Ends the episode; see `Adder`. The time limit holds for each adder."""
+        """Ends the episode; see `Adder`. The time limit applies to each adder."""
         for adder in self._adders:
             adder.end_episode(timeout_ms)
 
     def reset(self, timeout_ms: int | None = None) -> None:
-        """Drops the rest of the episode; see `Adder`. Each adder has the time limit."""
+        """Drops the rest of the episode; see `Adder`. Each adder has the limit."""
         for adder in self._adders:
             adder.reset(timeout_ms)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Agent(core.Actor):
-    """Acts by an actor, and runs learner steps at a fixed ratio to its observations.
+    """Acts with an actor, and runs learner steps at a fixed ratio to its observations.
 
     After `n` observations the learner has done
 

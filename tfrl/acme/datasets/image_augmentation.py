@@ -24,7 +24,7 @@ class CropType(enum.Enum):
 def pad_and_crop(
     img: tf.Tensor, pad_size: int = 4, method: CropType = CropType.ALIGNED
 ) -> tf.Tensor:
-    """Shifts images at random, all of a batch alike, with mirrored borders.
+    """Shifts all images of a batch by the same random offset, with mirrored borders.
 
     See Kostrikov et al., "Image augmentation is all you need" (2020), section 3.1. The
     numbers follow `tf.random.set_seed`.

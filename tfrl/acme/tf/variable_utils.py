@@ -12,7 +12,7 @@ from tfrl.acme import core
 
 
 class VariableClient:
-    """Copies variables of a source, such as a learner, to variables of one's own.
+    """Copies the variables of a source, such as a learner, to local variables.
 
     >>> import numpy as np
     >>> import tensorflow as tf
@@ -56,7 +56,7 @@ class VariableClient:
         self._request: futures.Future[Any] | None = None
 
     def update(self, wait: bool = False) -> None:
-        """Counts a call, and copies or asks for variables where it is time.
+        """Counts a call, and copies or requests variables if it is time.
 
         Args:
           wait: Whether to fetch the variables at once if it is time. Otherwise a thread

@@ -91,7 +91,7 @@ class Counter:
             return {"counts": dict(self._counts), "cache": dict(self._cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Restores a state that `save` returned; the next use asks the parent."""
+        """Restores a state that `save` returned; later fetches the parent's counts."""
         with self._lock:
             self._counts = dict(state["counts"])
             self._cache = dict(state["cache"])

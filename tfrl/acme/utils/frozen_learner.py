@@ -9,7 +9,7 @@ from tfrl.acme import core
 
 
 class FrozenLearner(core.Learner):
-    """Gives the variables of a learner, whose `step` it does not call."""
+    """Provides the variables of a learner without calling its `step`."""
 
     def __init__(
         self, learner: core.Learner, step_fn: Callable[[], Any] | None = None

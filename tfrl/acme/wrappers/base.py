@@ -14,7 +14,7 @@ from tfrl.utils import forwarding
 
 
 class EnvironmentWrapper(forwarding.Forwards, dm_env.Environment):
-    """Passes all calls on to the wrapped environment; subclasses change some of them.
+    """Passes all calls to the wrapped environment; subclasses change some of them.
 
     Attributes that are not found here are looked up in the wrapped environment, so the
     outermost wrapper has the attributes of the whole chain.
@@ -134,7 +134,7 @@ def wrap_all(
     environment: dm_env.Environment,
     wrappers: Sequence[Callable[[dm_env.Environment], dm_env.Environment]],
 ) -> dm_env.Environment:
-    """Applies wrappers in turn, the first innermost."""
+    """Applies wrappers one after another; the first one is the innermost."""
     for wrapper in wrappers:
         environment = wrapper(environment)
     return environment

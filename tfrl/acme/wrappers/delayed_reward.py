@@ -12,7 +12,7 @@ from tfrl.utils import number_checks
 
 
 class DelayedRewardWrapper(base.EpisodeWrapper):
-    """Gives the rewards of several steps at once, and 0 at the steps between.
+    """Returns the rewards of several steps at once, and 0 at the steps in between.
 
     The return of an episode stays the same. It becomes harder to learn which step
     earned a reward.

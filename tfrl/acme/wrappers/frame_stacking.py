@@ -15,7 +15,7 @@ from tfrl.utils import number_checks
 
 
 class FrameStackingWrapper(base.EpisodeWrapper):
-    """Stacks the last observations, `[..., num_frames]`, the newest last.
+    """Stacks the last observations, `[..., num_frames]`; the newest is the last.
 
     Each array of a nest is stacked separately. Frames before the episode are zeros.
     `tfrl.environments.HistoryWrapper` does the same along the first axis.

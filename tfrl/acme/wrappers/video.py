@@ -73,7 +73,7 @@ class VideoWrapper(base.EpisodeWrapper):
         return observation
 
     def close(self) -> None:
-        """Writes the film of an episode that has not ended, and closes."""
+        """Writes the film of an unfinished episode, and closes."""
         self._write()
         super().close()
 

@@ -48,7 +48,7 @@ class CqlSacLossInfo(NamedTuple):
     """The parts of the loss, and errors per example.
 
     The loss is `critic_loss + cql_alpha * cql_loss + actor_loss + alpha_loss`; the
-    multiplier has an update of its own.
+    multiplier has its own update.
 
     Attributes:
       critic_loss: The critics' TD loss times `critic_loss_weight`, a scalar.
@@ -74,7 +74,7 @@ class CqlSacLossInfo(NamedTuple):
 
 
 class CqlSacAgent(sac_agent.SacAgent):
-    """A CQL agent on SAC.
+    """A CQL agent, based on SAC.
 
     The densities are of actions in their own units, so the threshold `cql_tau` has the
     same meaning as in TF-Agents.

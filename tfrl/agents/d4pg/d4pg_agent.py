@@ -58,9 +58,9 @@ class D4pgAgent(actor_critic.DistributionalCritics):
     """A D4PG agent. It is a learner only: any loop or process can collect for it.
 
     `train` updates the critic first, so the actor learns from the new critic, and
-    returns the losses as they were before each one's own update. As in the paper, the
-    actor is trained at the observations `s_0` at which transitions begin; Acme's agent
-    takes `s_n`.
+    returns each loss as it was before its own update. As in the paper, the actor is
+    trained at the observations `s_0` at which transitions begin; Acme's agent takes
+    `s_n`.
     """
 
     _info = D4pgInfo

@@ -57,7 +57,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
     """A DDPG agent.
 
     `train` updates the critic first, so the actor learns from the new critic, and
-    returns the losses as they were before each one's own update.
+    returns each loss as it was before its own update.
     """
 
     _info = DdpgInfo

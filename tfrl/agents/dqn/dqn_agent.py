@@ -163,7 +163,7 @@ class DqnAgent(tf_agent.TFAgent):
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
             not one scalar, the network does not return one value per action, not
-            exactly one kind of exploration is given beside the default of
+            exactly one kind of exploration is given in addition to the default of
             `epsilon_greedy`, the target network shares variables with the network or
             does not match it, or `munchausen` is given with n-step updates or double
             Q-learning.
@@ -588,7 +588,7 @@ class DqnAgent(tf_agent.TFAgent):
         return {k: tf.cast(v, tf.float32) for k, v in given.items() if v is not None}
 
     def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value` and `td_error`, and what the values explain.
+        """Returns `q_value`, `td_error` and the variance that the values explain.
 
         These are the mean of `_values_of` the actions taken, the mean size of the TD
         errors, and `explained_variance`, the share of the targets' variance that the
@@ -645,7 +645,7 @@ class DqnAgent(tf_agent.TFAgent):
 
 
 class DdqnAgent(DqnAgent):
-    """A Double DQN agent: the online network picks the action, the target rates it."""
+    """A Double DQN agent: the target network evaluates the online network's choice."""
 
     _double_q = True
 

@@ -27,7 +27,7 @@ def check(
     boltzmann_temperature: types.FloatOrSchedule | None,
     exploration: Exploration | None = None,
 ) -> None:
-    """Raises an error unless exactly one kind is given, with a number in its range.
+    """Raises an error unless one kind of exploration is given, with a valid number.
 
     `exploration` goes before `epsilon_greedy`, which has a default. If a number is a
     Keras schedule, its values are checked.

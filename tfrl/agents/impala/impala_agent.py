@@ -56,7 +56,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     action; `train` uses the first of these states. The networks' states are reset where
     an episode begins inside of a sequence.
 
-    Sequences may come from actors in processes of their own, whose weights are older,
+    Sequences may come from actors in separate processes, whose weights are older,
     or from a loop in this process; see `collect_update_period`.
     """
 

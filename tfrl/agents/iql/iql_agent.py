@@ -60,7 +60,7 @@ class IqlLossInfo(NamedTuple):
 class IqlAgent(actor_critic.ActorCriticAgent):
     """An IQL agent.
 
-    `train` returns the losses as they were before each network's own update.
+    `train` returns each loss as it was before the update of its network.
     """
 
     _info = IqlLossInfo

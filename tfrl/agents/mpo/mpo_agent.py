@@ -12,7 +12,7 @@ the KL divergence from the target policy:
     -sum_i w_i log pi(a_i|s') + alpha KL(pi_target(.|s') || pi(.|s'))
 
 where the mean and the standard deviation of pi have separate KL penalties. The
-temperature T and the factors alpha are dual variables with losses of their own.
+temperature T and the factors alpha are dual variables with their own losses.
 Abdolmaleki et al., "Maximum a posteriori policy optimisation" (2018, arXiv:1806.06920),
 and "Relative entropy regularized policy iteration" (2018, arXiv:1812.02256); the
 penalty of actions outside of their bounds comes from Abdolmaleki et al., "A
@@ -66,7 +66,7 @@ class MpoLossInfo(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Actions at the next steps, drawn from the target policy, and their values.
+    """Actions for the next steps, drawn from the target policy, and their values.
 
     Attributes:
       time_step: The next steps, with the embeddings of the target network.

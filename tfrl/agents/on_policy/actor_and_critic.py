@@ -155,14 +155,14 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         )
 
     def entropy(self, distribution: types.NestedDistribution) -> tf.Tensor | None:
-        """Returns the entropy, float32 `[B, T]`; None without a closed form."""
+        """Returns the entropy, float32 `[B, T]`; None if it has no closed form."""
         if not _has_entropy(distribution):
             return None
         entropy = actions.entropy(distribution, self._action_spec, outer_rank=2)
         return tf.cast(entropy, tf.float32)
 
     def check_has_entropy(self, coefficient: float) -> None:
-        """Raises a ValueError if an action has no entropy in closed form for the bonus.
+        """Raises a ValueError if the bonus needs an entropy that has no closed form.
 
         Args:
           coefficient: The weight of the bonus, for the message.
@@ -183,7 +183,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         return variables.trainable_variables([self.actor_net, self.value_net])
 
     def initialize(self) -> None:
-        """Copies the actor's weights to the actor of the collecting policy."""
+        """Copies the actor's weights to the actor of the collect policy."""
         updates.copy_weights(self._collect_pairs)
 
     def update_collect_policy(self) -> None:

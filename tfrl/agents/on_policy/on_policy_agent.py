@@ -418,7 +418,7 @@ class OnPolicyAgent(RolloutAgent):
     def end_iteration(
         self, pieces: Sequence[Any], policy_state: types.NestedTensor = ()
     ) -> None:
-        """Makes the algorithm's adaptations at the end of an iteration.
+        """Adapts the algorithm's coefficients at the end of an iteration.
 
         `train` calls this method itself. A loop that divides an iteration into
         minibatches calls `train(..., ends_iteration=False)`, and then this method after

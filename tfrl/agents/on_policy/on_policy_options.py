@@ -25,7 +25,7 @@ class OnPolicyOptions:
       entropy_regularization: The weight of the entropy bonus.
       value_pred_loss_coef: The weight of the critic's squared error.
       gradient_clipping: The largest norm of all gradients together; None does not clip.
-      update_normalizers_in_train: Whether `train` updates the normalizers at its end.
+      update_normalizers_in_train: Whether `train` updates the normalizers when it ends.
         An `OnPolicyLoop` with minibatches updates them instead, after its last epoch.
       observation_and_action_constraint_splitter: A function from an observation to the
         pair (input of the networks, mask of valid actions `[B, num_actions]`), for one

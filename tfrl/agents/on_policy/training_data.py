@@ -88,8 +88,8 @@ def of_frames(
 def make_trajectory_mask(batched_traj: trajectory.Trajectory) -> tf.Tensor:
     """Returns which frames are steps of an environment, bool `[B, T]`.
 
-    Boundary frames and padding are no such steps. TF-Agents also treats a step as
-    padding if its return and advantage are both 0; this function does not.
+    Boundary frames and padding are not steps. TF-Agents also treats a step as padding
+    if its return and advantage are both 0; this function does not.
     """
     return ~(batched_traj.is_boundary() | episodes.is_padding(batched_traj))
 
@@ -113,7 +113,7 @@ def without_last(frames: trajectory.Trajectory) -> trajectory.Trajectory:
 
 
 def masked(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Returns numbers without gradient, 0 where not valid."""
+    """Returns numbers without gradient, with 0 for invalid steps."""
     return tf.stop_gradient(tf.where(valid, values, 0.0))
 
 

@@ -18,7 +18,7 @@ PolicyClassType = Callable[..., tf_policy.TFPolicy]
 
 
 class FixedPolicyAgent(tf_agent.TFAgent):
-    """Acts by one policy; `train` only counts, and the loss is 0."""
+    """Acts with one policy; `train` only counts, and the loss is 0."""
 
     def __init__(
         self,

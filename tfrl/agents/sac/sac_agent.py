@@ -169,8 +169,8 @@ class SacAgent(SoftActorCritic):
     """A SAC agent.
 
     An update first changes the critics, then the actor (which sees the new critics),
-    and then the temperature (which sees the new actor). Each of the three draws actions
-    of its own, by seeds that depend on the agent's seed and the train step counter
+    and then the temperature (which sees the new actor). Each of the three draws its own
+    actions, with seeds that depend on the agent's seed and the train step counter
     alone.
 
     The entropy, and so `target_entropy`, is measured for actions scaled to [-1, 1], as

@@ -61,7 +61,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     """A TD3 agent.
 
     `train` updates the critics first, so the actor learns from the new first critic,
-    and returns the losses as they were before each one's own update.
+    and returns each loss as it was before its own update.
     """
 
     _info = Td3Info

@@ -27,7 +27,7 @@ from tfrl.utils import number_checks
 
 
 class TqcAgent(sac_agent.SacAgent):
-    """A SAC agent whose critics predict quantiles; targets drop the largest ones."""
+    """A SAC agent with critics of quantiles; targets drop the largest quantiles."""
 
     def __init__(
         self,

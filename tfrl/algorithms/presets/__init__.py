@@ -47,14 +47,14 @@ class Preset:
     kind: str | None = None
 
     def serves(self, environment: str) -> bool:
-        """Whether the row is for an environment, or for its family."""
+        """Whether the preset is for an environment, or for its family."""
         family = self.family or re.escape(self.environment)
         return environment == self.environment or bool(
             re.fullmatch(family, environment)
         )
 
     def text(self, environment: str) -> str:
-        """Returns a line on the row as it serves an environment."""
+        """Returns a line that describes the preset for an environment."""
         by_kind = self.kind is not None and not self.serves(environment)
         scope = f", for any environment of {self.kind}" if by_kind else ""
         return f"settings {self.name!r}{scope} ({self.source})"
@@ -85,7 +85,7 @@ def named(name: str) -> Preset:
 
 
 def find(algorithm: str, environment: str) -> Preset | None:
-    """Returns the row of an algorithm for an environment, or for its family, or None.
+    """Returns an algorithm's preset for an environment or its family, or None.
 
     Args:
       algorithm: The algorithm's name.
@@ -101,7 +101,7 @@ def find(algorithm: str, environment: str) -> Preset | None:
 
 
 def of_kinds(algorithm: str) -> dict[str, Preset]:
-    """Returns the rows of an algorithm that serve a kind of environments, by it."""
+    """Returns the algorithm's presets for kinds of environments, by kind."""
     return {
         each.kind: each for each in every() if each.kind and each.algorithm == algorithm
     }

@@ -1,4 +1,4 @@
-"""What the runs of a tuning have in common, and what each has of its own."""
+"""The settings that the runs of a tuning share, and the settings of each run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ class TunedRun(NamedTuple):
 
 # Returns the next run; None if there is none.
 NextRun = Callable[[], TunedRun | None]
-# Takes a run, the number of its evaluation from 1 on, and the mean return, not finite
-# for a run that diverged, or None for one that failed. Returns whether the run goes on.
+# Takes a run, the number of its evaluation, from 1 on, and the mean return, which is
+# not finite if the run diverged, and None if it failed. Returns whether the run
+# continues.
 Report = Callable[[TunedRun, int, float | None], bool]
 
 
 class Plan:
-    """What all runs of a tuning have in common, and what each has of its own.
+    """The settings that all runs of a tuning share, and how to make each run's own.
 
     Attributes:
       kind: The algorithm's class.
@@ -80,7 +81,7 @@ class Plan:
         self.searched = search_lib.fields(kind.Settings, search)
 
     def fields(self) -> dict[str, Any]:
-        """Returns what must be the same to go on with a tuning, valid in JSON."""
+        """Returns the fields that a continued tuning must share, valid in JSON."""
         return {
             "algorithm": "tune",
             "agent": self.kind.name,
@@ -114,7 +115,7 @@ class Plan:
         )
 
     def row(self, settings: Mapping[str, Any], source: str) -> dict[str, Any]:
-        """Returns settings as a row of `presets`, with their source."""
+        """Returns settings as a preset, with their source."""
         return {
             "name": f"{self.kind.name}_{self.name}_tuned",
             "algorithm": self.kind.name,

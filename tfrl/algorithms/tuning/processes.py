@@ -1,6 +1,6 @@
 """Trains the runs of tuning in processes, which end early if they are pruned.
 
-Each is an ordinary run with a folder of its own, so it resumes by itself. Its learning
+Each is an ordinary run with its own folder, so it resumes by itself. Its learning
 curve is read from its metrics.csv.
 """
 
@@ -20,7 +20,7 @@ _FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
 
 
 class Processes:
-    """Processes that train runs, at most so many at a time."""
+    """Processes that train runs, a limited number at a time."""
 
     def __init__(
         self, plan: Plan, environment: Any, folder: pathlib.Path, number: int
@@ -28,7 +28,7 @@ class Processes:
         """Keeps what makes the runs.
 
         Args:
-          plan: What the runs have in common.
+          plan: The settings that the runs share.
           environment: The name of the environment.
           folder: The folder of the runs' folders.
           number: The largest number of processes at a time.
@@ -87,7 +87,7 @@ class _Curve:
         self._goes_on = True
 
     def goes_on(self) -> bool:
-        """Reports the new evaluations; returns whether the run goes on."""
+        """Reports the new evaluations; returns whether the run continues."""
         size = self._path.stat().st_size if self._path.exists() else 0
         if size != self._size:
             self._size = size

@@ -134,7 +134,7 @@ def _stored(choice: Any) -> Any:
 
 
 def values(searched: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of settings for what Optuna has drawn, in the same order."""
+    """Returns the values of settings for Optuna's draws, in the same order."""
     found = {}
     for name, each in searched.items():
         choices = each if isinstance(each, tuple) else ()

@@ -25,7 +25,7 @@ class Slots:
         """Keeps what makes the runs; the first runs make the program.
 
         Args:
-          plan: What the runs have in common.
+          plan: The settings that the runs share.
           environment: See `worlds.find_dynamics`.
           number: The number of slots.
         """
@@ -36,7 +36,7 @@ class Slots:
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:
-        """Trains runs until there is no next one.
+        """Trains runs until `next_run` returns none.
 
         Args:
           next_run: See `NextRun`.

@@ -94,10 +94,10 @@ class TuningStudy:
         Args:
           study: Optuna's study.
           sampler: Optuna's sampler, the name of its class, or None for the study's.
-          plan: What the runs have in common.
+          plan: The settings that the runs share.
           folder: The folder of the tuning.
           say: Takes a line for each trial that ends.
-          storage: The study's storage, to go on with trials of a process that died;
+          storage: The study's storage, to continue with trials of a process that died;
             without it, these trials fail.
 
         Raises:
@@ -186,7 +186,7 @@ class TuningStudy:
         self._say(f"Trial {trial.number} failed: {reason}")
 
     def _report(self, run: TunedRun, number: int, value: float | None) -> bool:
-        """Tells Optuna of an evaluation; returns whether the trial goes on."""
+        """Tells Optuna of an evaluation; returns whether the trial continues."""
         import optuna
 
         trial, last = run.trial, self._num_evaluations

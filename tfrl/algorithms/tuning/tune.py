@@ -89,8 +89,8 @@ def tune(
 
     Each trial is a run whose policy is evaluated at even intervals. Optuna's pruner
     ends trials that are worse than others at the same evaluation. The value of a trial
-    is its last evaluation's mean return. Called again with the same `logdir`, it goes
-    on with the same trials, also after its process was killed.
+    is its last evaluation's mean return. Called again with the same `logdir`, it
+    continues the same trials, also after its process was killed.
 
     Args:
       algorithm: The class, such as `tfrl.SAC`, or its name.
@@ -129,7 +129,7 @@ def tune(
       RunDirectoryError: The folder belongs to another tuning.
       RuntimeError: No trial has come to its end.
       TypeError: Processes cannot make the environment.
-      KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
+      KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
     kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     if environment is None:

@@ -152,7 +152,7 @@ class Coordinator:
         self.update(at_once=True)
 
     def update(self, *, at_once: bool = False) -> None:
-        """Takes the notes, and changes the board; call this often.
+        """Reads the workers' notes and updates the board; call this often.
 
         While the server is down, nothing is new.
 

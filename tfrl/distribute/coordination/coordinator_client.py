@@ -132,7 +132,7 @@ class CoordinatorClient:
         return None
 
     def loss_in(self, group: Mapping[str, Any]) -> str | None:
-        """Returns how a group has lost a learner; None while it is complete."""
+        """Returns how the group lost a learner; None while the group is complete."""
         for key, session in group["sessions"].items():
             worker = self._board["workers"][key]
             if worker["session"] != session:

@@ -72,7 +72,7 @@ class RemoteProcess:
 
     @property
     def pid(self) -> int:
-        """The process id on its host; 0 before it has appeared."""
+        """The process id on its host; 0 before it has started."""
         return 0 if self._worker is None else self._worker.pid
 
     @property
@@ -83,7 +83,7 @@ class RemoteProcess:
         return None if values is None else train.RunResult(**values)
 
     def poll(self) -> function_process.Ending | None:
-        """Returns how the worker has ended; None while it runs, or has yet to appear.
+        """Returns how the worker has ended; None while it runs or has not started yet.
 
         Raises:
           TimeoutError: It has not appeared in time.

@@ -37,7 +37,7 @@ class Plan:
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
       schedule: "free" or "lockstep"; see `run_distributed`.
-      has_evaluator: Whether a process of its own evaluates.
+      has_evaluator: Whether a separate process evaluates.
     """
 
     experiment: Experiment
@@ -67,7 +67,7 @@ class Plan:
         if self.experiment.device and self.num_learners > 1:
             raise ValueError(
                 f"device: got {self.experiment.device!r} with {self.num_learners} "
-                "learners, expected '', because each of them has a device of its own; "
+                "learners, expected '', because each of them has its own device; "
                 "leave it out of the Experiment."
             )
         if self.num_actors < self.num_shards:
@@ -159,8 +159,8 @@ class Launcher(Protocol):
 
 
 def draw_token() -> str:
-    """Returns the token of a run: the one in the environment, or else a new one.
+    """Returns the token of a run: from the environment, or else a new one.
 
-    The servers of the run ask for it, and its processes know it.
+    The servers of the run require it, and its processes know it.
     """
     return connection.default_token() or secrets.token_hex(32)

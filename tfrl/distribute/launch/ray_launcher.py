@@ -28,7 +28,7 @@ class RayLauncher:
     directory at the same path. They also need the files of TLS at the paths that the
     environment of the calling process names.
 
-    Whether Ray's own ports ask for a token depends on its version and on RAY_AUTH_MODE.
+    Whether Ray's own ports require a token depends on its version and on RAY_AUTH_MODE.
     Without a token, anyone who can reach these ports can run programs.
     """
 
@@ -44,8 +44,8 @@ class RayLauncher:
         """Keeps the settings.
 
         Args:
-          address: The cluster, as `ray.init` takes it: "auto" or "host:port". None uses
-            the one that this process has joined, or else starts Ray on this host.
+          address: The cluster, as for `ray.init`: "auto" or "host:port". None uses the
+            cluster that this process has joined, or else starts Ray on this host.
           resources: The resources that Ray reserves for a process of each role,
             "replay", "actor", "evaluator" and "learner", as the `options` of an actor
             of Ray, such as `{"learner": {"num_gpus": 1}}`; one CPU by default.

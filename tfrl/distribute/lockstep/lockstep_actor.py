@@ -23,7 +23,7 @@ def act(
     num_actors: int,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Takes the steps of a round, or sends its state, until it is stopped.
+    """Takes the steps of a round, or sends the actor's state, until it is stopped.
 
     Args:
       experiment: The run's experiment.

@@ -96,7 +96,7 @@ def check_processes(num_shards: int, num_learners: int, has_evaluator: bool) -> 
     Args:
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
-      has_evaluator: Whether a process of its own evaluates.
+      has_evaluator: Whether a separate process evaluates.
 
     Raises:
       ValueError: There are several servers or learners, or an evaluator.
@@ -214,7 +214,7 @@ def states(number: int) -> str:
 
 
 class Inbox:
-    """Takes the items of a queue, one after the other."""
+    """Takes the items of a queue, one after another."""
 
     def __init__(self, address: str, table: str, spec: Any) -> None:
         """Keeps the arguments; the connection is made when the first item is taken.

@@ -1,4 +1,4 @@
-"""What the actors, the learner and the evaluator of a run do.
+"""The work of the actors, the learner and the evaluator of a run.
 
 >>> import json
 >>> import pathlib

@@ -123,7 +123,7 @@ class Evaluations:
         self._arrived: list[tuple[evaluate_lib.EvaluationResult, list[np.ndarray]]] = []
 
     def begin(self, iteration: int) -> None:
-        """Sends the policy, which replaces one that no evaluator has begun with."""
+        """Sends the policy; it replaces a policy that is not being evaluated yet."""
         self._central.attempt(self._look)
         values = self._pending[iteration] = _values(self._agent)
         kept = {self._begun, *sorted(self._pending)[-2:]}

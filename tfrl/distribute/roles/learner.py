@@ -55,7 +55,7 @@ def learn(
       strategy: The strategy of several replicas; None trains on one. In a
         `train.worker_group`, this process is the chief.
       num_actors: The number of actors in the run, for the log; None if unknown.
-      has_evaluator: Whether a process of its own evaluates.
+      has_evaluator: Whether a separate process evaluates.
 
     Raises:
       WorkerLostError: Another worker of the group has ended.

@@ -81,7 +81,7 @@ class RunMeasurements:
         return self._since(before, self._at_row)
 
     def words(self) -> list[str]:
-        """Returns the essential numbers of the last second or more."""
+        """Returns the main numbers as text, over the last second or longer."""
         if not self._words or self._now() - self._at_words.seconds >= _PAUSE:
             before, self._at_words = self._at_words, self._counts()
             self._words = _as_words(self._since(before, self._at_words))

@@ -102,7 +102,7 @@ class HomeShard(Generic[_Writer]):
         self.shard, self._writer = self._open()
 
     def write(self, call: Callable[[_Writer], _Result]) -> _Result:
-        """Calls a function with the writer; after a move again, with the new writer.
+        """Calls a function with the writer, and again with the new writer after a move.
 
         Args:
           call: The function. For a new writer it must not assume earlier steps.

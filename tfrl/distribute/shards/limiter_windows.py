@@ -1,7 +1,7 @@
 """The rate limiters of several replay servers that are used as one table.
 
 A limiter lets `inserts * samples_per_insert - samples` move within a window. Each
-server has a limiter of its own. Writers send messages of several items to one server at
+server has its own limiter. Writers send messages of several items to one server at
 a time, and a learner draws several items from each. If a window is too narrow for both,
 a writer can wait at one server for samples while the learner waits at another one for
 items. Each table on its own is valid, so only a check of all tables together finds

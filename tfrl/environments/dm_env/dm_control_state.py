@@ -27,7 +27,7 @@ def is_known(env: Any) -> bool:
     """Whether the environment is a task of the suite, with or without pixels."""
     env = _without_pixels(env)
     kind = type(env)
-    # This excludes wrappers, which may have a state of their own.
+    # This excludes wrappers, which may have their own state.
     is_environment = (kind.__module__, kind.__qualname__) == _ENVIRONMENT
     return is_environment and type(env.task).__module__.startswith(_SUITE)
 

@@ -339,7 +339,7 @@ def load(
 
     Raises:
       ValueError: If no environment of that name is registered, there is no such mode,
-        `num_envs` is not positive, or `vector_kwargs` asks for an autoreset mode that
+        `num_envs` is not positive, or `vector_kwargs` has an autoreset mode that
         `VectorPyEnvironment` refuses.
     """
     number_checks.check_sizes(num_envs=num_envs)

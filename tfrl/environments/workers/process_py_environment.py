@@ -280,7 +280,7 @@ def check_render_mode(mode: str) -> None:
     if mode != "rgb_array":
         raise NotImplementedError(
             f"mode: got {mode!r}, expected 'rgb_array', the only one for environments "
-            "in processes of their own; show the picture that it returns."
+            "in separate processes; show the picture that it returns."
         )
 
 

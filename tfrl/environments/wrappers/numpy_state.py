@@ -13,10 +13,10 @@ from tfrl.utils import numpy_storage
 
 
 class NumpyStateWrapper(base.PyEnvironmentBaseWrapper):
-    """Lets a checkpoint of your own save the state of an environment.
+    """Lets your own checkpoint save the state of an environment.
 
-    The loops of `tfrl.train` save the result of `get_state` themselves. In a loop of
-    your own put `numpy_state` into the checkpoint:
+    The loops of `tfrl.train` save the result of `get_state` themselves. In your own
+    loop, put `numpy_state` into the checkpoint:
 
     ```python
     environment = NumpyStateWrapper(suite_gym.load("CartPole-v1"))

@@ -1,4 +1,4 @@
-"""What the bases of networks are made of: seeds, copies, recorded arguments, checks.
+"""Parts of the base classes of networks: seeds, copies, recorded arguments, checks.
 
 >>> import keras
 >>> from tfrl.networks.construction import seeding

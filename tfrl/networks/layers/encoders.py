@@ -221,7 +221,7 @@ def _is_channels_first(shape: Sequence[int]) -> bool:
 
 
 def _is_image(spec: tf.TensorSpec, frame: tuple[int, int, int]) -> bool:
-    """Whether an observation is an image, even if no convolutions are asked for."""
+    """Whether an observation is an image, even if there are no convolutions."""
     if min(frame[:2]) < _LEAST_SIDE:
         return False
     if spec.dtype.is_floating:

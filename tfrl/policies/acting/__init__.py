@@ -1,4 +1,4 @@
-"""How a policy acts: checks of what it takes and returns, traces of eager calls.
+"""How a policy acts: checks of its input and output, traces of eager calls.
 
 `TFPolicy` and the policies on arrays use it.
 

@@ -95,7 +95,7 @@ def _described(nest: Any, outer_dims: int) -> str:
 
 
 def load_specs(model_path: str) -> dict[str, Any]:
-    """Returns the specs saved beside a policy; see `specs_from_collect_data_spec`.
+    """Returns the specs saved with a policy; see `specs_from_collect_data_spec`.
 
     Raises:
       FileNotFoundError: The file is missing.

@@ -16,7 +16,7 @@ from tfrl.typing import types
 
 
 class Rows:
-    """Passes each row of a batch to an observer of its own."""
+    """Passes each row of a batch to its own observer."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ class PackedTable(tf.Module, tracking.Untracked):
     """Holds `capacity` rows, each a nest of tensors that matches `tensor_spec`.
 
     Small leaves of 32 or 64 bits per element share one variable `[capacity, words]`.
-    Every other leaf has a variable of its own, `[capacity, ...]`, as in a `Table`. All
+    Every other leaf has its own variable, `[capacity, ...]`, as in a `Table`. All
     variables start as zeros.
     """
 

@@ -237,7 +237,7 @@ class Priority:
 
 @dataclasses.dataclass
 class Config:
-    """The pattern, the table, the priority and the conditions of one kind of item.
+    """The pattern, table, priority and conditions that define one kind of item.
 
     Attributes:
       flat: The item's leaves, in the order of the flattened pattern.

@@ -190,7 +190,7 @@ class MessageRows:
                 self._indices[i] = None
 
     def items_left(self) -> int:
-        """Returns the number of items of which no row has been taken."""
+        """Returns the number of items without any taken row."""
         stop = self._position + self.left
         item_rows = self.layout.item_rows
         return stop // item_rows + (-self._position // item_rows)

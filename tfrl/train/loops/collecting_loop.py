@@ -66,15 +66,14 @@ class CollectingLoop(training_loop.TrainingLoop):
             an environment that was given a seed, by its own `seed`, keeps it.
           jit_compile: Whether XLA compiles the whole call into one program. Compiling
             takes a few seconds; small networks are then several times faster. The
-            results agree with those of the plain graph to float32's accuracy. XLA
+            results agree with the plain graph's results to float32's accuracy. XLA
             removes the checks inside the call, so the loop checks after the call that
             the losses and the agent's variables are finite. The program calls a Python
-            environment on the CPU.
-            "auto" compiles a loop if it can be compiled, and otherwise warns. A
-            loop cannot be compiled if its replay buffer is in a server, if variables of
-            its parts are on devices that one program cannot reach, or if its
-            environment is in Python and compiled programs of this build of TensorFlow
-            cannot call Python.
+            environment on the CPU. "auto" compiles a loop if it can be compiled, and
+            otherwise warns. A loop cannot be compiled if its replay buffer is in a
+            server, if variables of its parts are on devices that one program cannot
+            reach, or if its environment is in Python and compiled programs of this
+            build of TensorFlow cannot call Python.
 
         Raises:
           ValueError: Specs or batch sizes do not match, or `jit_compile` is True and

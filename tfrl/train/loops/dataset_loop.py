@@ -87,7 +87,7 @@ class DatasetLoop(training_loop.TrainingLoop):
             `agent.update_normalizers`.
           compiled_updates: The number of successive updates that XLA compiles into one
             program, which takes a few seconds; small networks then train several times
-            faster. The results agree with those of the plain graph to float32's
+            faster. The results agree with the plain graph's results to float32's
             accuracy. The remaining updates of a call run in the plain graph. If XLA
             cannot compile the updates, there is a warning, and all run in the plain
             graph. None compiles nothing.

@@ -73,7 +73,7 @@ def check_agent(agent: object) -> None:
 def check_data_spec(
     replay_buffer: replay_buffer_lib.ReplayBuffer, agent: tf_agent.TFAgent
 ) -> None:
-    """Raises a ValueError unless the buffer holds what the agent collects."""
+    """Raises a ValueError unless the buffer's frames fit the agent's specs."""
     _check_equal(
         "replay_buffer.data_spec", replay_buffer.data_spec, agent.collect_data_spec
     )

@@ -99,7 +99,7 @@ class Position(tf.train.experimental.PythonState):
             warnings.warn(
                 f"checkpoint: the state of the environment {self._environment_name()} "
                 f"cannot be restored: {_text_of(error)}. The rest of the checkpoint is "
-                "restored. The run goes on with a new episode.",
+                "restored. The run continues with a new episode.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -51,9 +51,9 @@ class IterationInfo(NamedTuple):
 class TrainingLoop(tf.Module, abc.ABC):
     """A loop that trains an agent in calls of about half a second, for `train.Run`.
 
-    A subclass implements `_iterate`. The data that an iteration passes to the next one,
-    beside variables, is the loop's position, a tuple of nests of tensors. By default it
-    is empty.
+    A subclass implements `_iterate`. Apart from variables, the data that an iteration
+    passes to the next one is the loop's position, a tuple of nests of tensors. By
+    default it is empty.
     """
 
     def __init__(

@@ -26,11 +26,11 @@ class Callback:
 
     `StopAtReturn` is a callback that is ready to use.
 
-    As in Keras and Lightning, a callback asks for a stop, and the run decides when: the
+    As in Keras and Lightning, a callback requests a stop, and the run decides when: the
     other callbacks are still called for the same event, and the run then saves a
     checkpoint and its last policy, prints the name of the callback and its reason, and
-    ends. It stays stopped when it is run again; `Run(..., continue_stopped=True)` goes
-    on. Return values are ignored.
+    ends. It stays stopped when it is run again; `Run(..., continue_stopped=True)`
+    continues it. Return values are ignored.
 
     The method `on_interval` of a callback that sets `interval` is called every
     `interval` iterations, before anything is written.
@@ -125,7 +125,7 @@ class StopAtReturn(Callback):
 
 
 class CallbackList:
-    """Calls several callbacks in order, and finds the one that asks for a stop."""
+    """Calls several callbacks in order, and finds out whether one requests a stop."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         """Keeps the callbacks.
@@ -184,7 +184,7 @@ class CallbackList:
 
     @property
     def stopped_by(self) -> str | None:
-        """The name and the reason of the first callback that asks for a stop."""
+        """The name and the reason of the first callback that requests a stop."""
         for callback in self._callbacks:
             reason = callback._stop_reason
             if reason is not None:

@@ -59,7 +59,7 @@ def text(iteration: int, path: str | os.PathLike[str]) -> str:
     """Returns the message for the user who starts a finished run again."""
     return (
         f"This run is finished: {iteration:,} iterations done. Its outputs are in "
-        f"{os.fspath(path)}; go on with a larger num_iterations or "
+        f"{os.fspath(path)}; continue with a larger num_iterations or "
         "num_environment_steps, or start again with overwrite=True or "
         "--overwrite."
     )

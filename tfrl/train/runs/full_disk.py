@@ -33,7 +33,7 @@ def explaining() -> Iterator[None]:
             raise
         raise FullDiskError(
             f"disk: got {what!r}, expected space for checkpoints, policies and logs; "
-            "free some, then run the same again: it goes on from the last checkpoint."
+            "free some, then run the same again: it continues from the last checkpoint."
         ) from error
 
 

@@ -86,7 +86,7 @@ class Progress:
         """Shows an activity of the run, such as "evaluating", the first time.
 
         The first call of a program takes seconds. This tells the user why nothing else
-        happens yet: beside the bar on a terminal, and as a line elsewhere.
+        happens yet: next to the bar on a terminal, and as a line elsewhere.
         """
         if activity in self._begun:
             return
@@ -157,7 +157,7 @@ class Progress:
             self._bar.set_postfix_str(self._beside_bar())
 
     def _beside_bar(self) -> str:
-        """Returns the text beside the bar."""
+        """Returns the text next to the bar."""
         # The bar itself counts the steps of a length in steps.
         steps = self._steps() if self._length.num_iterations else []
         return ", ".join(self._speed() + steps + self._state())

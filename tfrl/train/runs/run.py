@@ -55,9 +55,9 @@ class Run:
     about half a second, and saves a checkpoint; an evaluation by an `Evaluator` stops
     in the same way, and is done again after the run is resumed. A second signal stops
     it immediately. If a step of the environment does not return, a second signal ends
-    the process with status 130 (SIGINT) or 143 (SIGTERM).
-    A callback may stop the run, too; see `Callback`. It then stays stopped when it is
-    run again: `continue_stopped`, or another length, goes on.
+    the process with status 130 (SIGINT) or 143 (SIGTERM). A callback may stop the run,
+    too; see `Callback`. It then stays stopped when it is run again, unless you give
+    `continue_stopped` or another length.
 
     A finished run becomes longer if it is run again with a larger `num_iterations` or
     `num_environment_steps`. It continues from its last checkpoint. A schedule that the
@@ -147,10 +147,10 @@ class Run:
           is_interrupted: Returns whether to stop as after a signal, for a run that no
             signal reaches, such as a run on a thread other than the main thread.
           shows_progress: Whether to show the progress; warnings, and a line that says
-            how an interrupted run goes on, are shown in any case.
+            how an interrupted run continues, are shown in any case.
           report: Called with the folder when training has ended; writes a report there,
             and returns the lines to show. None writes none.
-          continue_stopped: Whether a run that a callback has stopped goes on.
+          continue_stopped: Whether a run that a callback has stopped continues.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -372,7 +372,7 @@ class Run:
         self._write_outputs(films=not interrupted())
 
     def _end_early(self, bar: progress.Progress) -> None:
-        """Saves a run that was interrupted or stopped, and prints how it goes on."""
+        """Saves a run that was interrupted or stopped, and prints how it continues."""
         if self._is_finished():
             return
         iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
@@ -385,7 +385,7 @@ class Run:
             bar.announce(
                 f"Stopped at iteration {iteration:,} by {stopped_by}; saved {path}. "
                 "The same command leaves it stopped; --continue, or "
-                "continue_stopped=True in Python, goes on from there."
+                "continue_stopped=True in Python, continues from there."
             )
         else:
             bar.announce(
@@ -540,7 +540,7 @@ class Run:
     def _mend_policies(self) -> None:
         """Writes policies again that are missing or damaged."""
         best = float(self._best_return)
-        now = self._policies.mend(
+        now = self._policies.repair(
             self._expected_policies(), self._directory, self._loop.iteration, best
         )
         if now != best:

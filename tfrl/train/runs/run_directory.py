@@ -316,7 +316,7 @@ class RunDirectory:
         self._has_metrics = self.metrics_csv.exists()
 
     def _is_same_folder(self) -> bool:
-        """Whether the folder is still the one that was locked, with its files."""
+        """Whether the folder is still the locked folder, with its files."""
         try:
             folder = os.stat(self.path)
         except OSError:

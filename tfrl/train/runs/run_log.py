@@ -110,7 +110,7 @@ class RunLog:
         self._known_python_seconds = 0.0
         # Steps of the environment and seconds of training since the last row.
         self._interval = (0, 0.0)
-        # What the next row holds once.
+        # Values for the next row only.
         self._news: dict[str, Any] = {}
         self._written: list[base.Logger] = []
         self._others: list[base.Logger] = list(loggers)

@@ -35,7 +35,7 @@ class SavedPolicies:
         self._saver.save(str(temporary))
         _replace(temporary, target)
 
-    def mend(
+    def repair(
         self,
         targets: Sequence[pathlib.Path],
         directory: run_directory.RunDirectory,

@@ -39,7 +39,7 @@ class Stop:
         return (
             f"This run was stopped at iteration {self.iteration:,} by "
             f"{self.stopped_by}, and stays so. Its outputs are in {os.fspath(path)}; "
-            "go on with continue_stopped=True or --continue, or with another "
+            "continue with continue_stopped=True or --continue, or with another "
             "num_iterations or num_environment_steps, or start again with "
             "overwrite=True or --overwrite."
         )

@@ -84,7 +84,7 @@ class Members:
         """Begins other runs in the places of some, in the same compiled program.
 
         The new runs have counters, weights and random numbers of their own, and begin
-        with their initial experience. The others go on as if nothing had happened.
+        with their initial experience. The others continue as if nothing had happened.
 
         Args:
           runs: The seed and the hyperparameters of the new run in each place.
@@ -100,7 +100,7 @@ class Members:
         filled = []
         for share in changed:
             places = range(share * self._share, (share + 1) * self._share)
-            # Runs that go on are computed here, too, from the values of a new one.
+            # Runs that continue are computed here, too, from the values of a new one.
             some = next(fresh[run] for run in places if run in fresh)
             rows = [fresh.get(run, some) for run in places]
             columns = [np.stack(column) for column in zip(*rows, strict=True)]

@@ -144,7 +144,7 @@ def create_step_spec(
 
 
 def last_rows(reference_step: Any, num_rows: int) -> sw.Pattern:
-    """Returns the pattern of the last rows with all of their fields.
+    """Returns the pattern of the last rows, with all fields.
 
     Args:
       reference_step: The result of `structured_writer.create_reference_step`.
@@ -222,9 +222,9 @@ def create_n_step_transition_config(
 ) -> list[sw.Config]:
     """Returns configs that write the transitions of an `NStepTransitionAdder`.
 
-    The items are not yet reduced: `Trajectory`s with both observations, the first
-    action and extras, and all of the rewards and discounts between.
-    `n_step_from_trajectory` makes transitions of them.
+    The items are `Trajectory`s with the first and the last observation, the first
+    action and extras, and all rewards and discounts in between.
+    `n_step_from_trajectory` turns them into transitions.
 
     Args:
       step_spec: The specs of a row.

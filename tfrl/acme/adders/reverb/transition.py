@@ -26,10 +26,10 @@ class NStepTransitionAdder(base.ReverbAdder):
         (s_t, a_t, R, D, s_(t+k), extras_t)
 
     with the return and discount of `n_step.n_step_return`. `k` is `n_step` inside an
-    episode. At its start there are shorter items too, (s_0 -> s_1), (s_0 -> s_2), ...,
-    as soon as their last observation is known, and at its end (s_(T-n+1) -> s_T), ...,
-    (s_(T-1) -> s_T). After a termination the discount of the items at the end is 0.
-    After a truncation it is not 0, so that the last observation is bootstrapped.
+    episode. There are also shorter items: at the start, (s_0 -> s_1), (s_0 -> s_2),
+    ..., as soon as their last observation is known, and at the end, (s_(T-n+1) -> s_T),
+    ..., (s_(T-1) -> s_T). After a termination the discount of the items at the end is
+    0. After a truncation it is not 0, so that the last observation is bootstrapped.
     """
 
     def __init__(

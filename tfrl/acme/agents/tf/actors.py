@@ -70,7 +70,7 @@ class _AddingActor(core.Actor):
 
 
 class FeedForwardActor(_AddingActor):
-    """Acts by a network that maps observations to actions or to their distribution.
+    """Acts with a network that maps observations to actions or to their distribution.
 
     >>> import keras
     >>> import numpy as np
@@ -122,7 +122,7 @@ class FeedForwardActor(_AddingActor):
 
 
 class RecurrentActor(_AddingActor):
-    """Acts by a network with a state, which begins again at each episode.
+    """Acts with a recurrent network, whose state is reset at each episode.
 
     The adder gets `(state,)`, the state before an action, as the extras of the step.
     """
@@ -182,10 +182,10 @@ class RecurrentActor(_AddingActor):
 
 
 class PolicyActor(_AddingActor):
-    """Acts by any policy of tfrl, recurrent ones too.
+    """Acts with any policy of tfrl, including recurrent ones.
 
     The policy's `info`, such as the log-probability of an action, goes to the adder as
-    the extras of the step. The policy's state begins again at each episode.
+    the extras of the step. The policy's state is reset at each episode.
     """
 
     def __init__(

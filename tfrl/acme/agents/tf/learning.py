@@ -1,4 +1,4 @@
-"""The learner of an agent with an actor of its own: batches in, updates out."""
+"""The learner of an agent with its own actor: batches in, updates out."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Learner(core.Learner):
           batches: Items of an adder in batches, `types.Transition`s `[B, ...]` or
             `Trajectory`s `[B, T, ...]`, of arrays; see `adders.to_experience`.
           variables: The variables of networks by name, for `get_variables`.
-          counter: Counts the `steps` and the seconds, `walltime`; None for a counter of
-            its own.
+          counter: Counts the `steps` and the seconds, `walltime`; None makes a
+            separate counter.
           logger: Gets the losses and the counts of each step; None prints them once a
             second.
           checkpoint: The name of a directory of checkpoints of the agent and of the
@@ -71,7 +71,7 @@ class Learner(core.Learner):
         return self._agent
 
     def step(self) -> None:
-        """Does one update on the next batch, logs it, and saves if it is time."""
+        """Does one update on the next batch, logs it, and saves if that is due."""
         batch = next(self._batches)
         info = self._train(tf.nest.map_structure(tf.convert_to_tensor, batch))
         values = {
@@ -100,6 +100,6 @@ class Learner(core.Learner):
         if unknown:
             raise ValueError(
                 f"names: got {', '.join(unknown)}, expected some of "
-                f"{', '.join(self._variables)}; ask for these."
+                f"{', '.join(self._variables)}; use these names."
             )
         return [[np.asarray(v) for v in self._variables[name]] for name in names]

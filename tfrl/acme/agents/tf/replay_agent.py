@@ -41,7 +41,7 @@ class ReplayOptions:
       samples_per_insert: How often each transition is sampled, on average: there is a
         learner step for every `batch_size / samples_per_insert` observations.
       replay_table_name: The name of the server's table.
-      counter: Counts the learner's steps; None for a counter of its own.
+      counter: Counts the learner's steps; None for a separate counter.
       logger: Gets the losses; None prints them once a second.
       checkpoint: Whether to save checkpoints every ten minutes, and to restore the
         newest; see `learning.Learner`.

@@ -23,7 +23,7 @@ class QuantileDistribution(NamedTuple):
 
 
 class NonUniformQuantileRegression:
-    """The quantile regression loss of predicted quantiles that lie anywhere.
+    """The quantile regression loss for quantiles at any fractions.
 
         sum_i sum_j p_j |tau_i - 1(u_ij < 0)| huber(u_ij)
 

@@ -24,7 +24,7 @@ _ILLEGAL = -1e9
 
 
 class MaskedSequential(network.Network):
-    """A `Sequential` with action values of -1e9 for illegal actions, and 0 at the end.
+    """A `Sequential` with the value -1e9 for illegal actions, and 0 in terminal states.
 
     The observation is a nest with three fields: `observation`; `legal_actions`, `[...,
     num_actions]`, which is 1 or True for legal actions; and `terminal`, `[...]` or

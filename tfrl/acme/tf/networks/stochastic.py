@@ -42,7 +42,7 @@ class StochasticMeanHead(DistributionLayer):
 
 @keras.saving.register_keras_serializable("tfrl")
 class StochasticSamplingHead(DistributionLayer, recorded_layer.RandomLayer):
-    """Returns a sample of a distribution, by `tfrl.distributions.sampling`.
+    """Returns a sample of a distribution, drawn by `tfrl.distributions.sampling`.
 
     A policy that draws its own samples, such as `ActorPolicy`, takes the distribution
     itself, and does not need this layer.
@@ -77,7 +77,7 @@ class ApproximateMode(DistributionLayer):
 
 @keras.saving.register_keras_serializable("tfrl")
 class ExpQWeightedPolicy(recorded_layer.RandomLayer):
-    """Samples actions of an actor and picks one by the critic's values.
+    """Samples several actions from an actor, and picks one by the critic's values.
 
     The probability of an action is proportional to `exp(Q(o, a) / beta)`. See Wang et
     al., "Critic regularized regression", 2020.

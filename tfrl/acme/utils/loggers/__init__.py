@@ -1,4 +1,4 @@
-"""Loggers, the same as those of `tfrl.loggers`.
+"""Loggers, the same objects as in `tfrl.loggers`.
 
 >>> from tfrl.acme.utils import loggers
 >>> memory = loggers.InMemoryLogger()

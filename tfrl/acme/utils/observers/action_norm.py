@@ -12,7 +12,7 @@ from tfrl.acme.utils.observers import base
 
 
 class ActionNormObserver(base.EnvLoopObserver):
-    """Logs the mean, least and largest Euclidean norm of an episode's actions."""
+    """Logs the mean, smallest and largest Euclidean norm of an episode's actions."""
 
     def __init__(self) -> None:
         """Creates the observer."""

@@ -17,7 +17,7 @@ class EnvLoopObserver(Protocol):
     """Measures an `EnvironmentLoop`'s episodes, for its logger."""
 
     def observe_first(self, env: dm_env.Environment, timestep: dm_env.TimeStep) -> Any:
-        """Takes the first time step of an episode, and the environment after it."""
+        """Observes the first time step of an episode, and the environment after it."""
 
     def observe(
         self,
@@ -25,7 +25,7 @@ class EnvLoopObserver(Protocol):
         timestep: dm_env.TimeStep,
         action: types.NestedArray,
     ) -> Any:
-        """Takes an action, its time step, and the environment after it."""
+        """Observes an action, its time step, and the environment after it."""
 
     def get_metrics(self) -> Mapping[str, Any]:
         """Returns the measurements of the episode that has just ended."""

@@ -14,7 +14,7 @@ from tfrl.acme.utils.observers import base
 class EnvInfoObserver(base.EnvLoopObserver):
     """Logs the sums over an episode of the numbers of `environment.get_info()`.
 
-    An environment without `get_info` has none.
+    Without `get_info` nothing is logged.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 Until its token has been checked, a connection can make the server read 36 bytes, or a
 TLS handshake and 36 bytes. It has ten seconds. If there are too many such connections,
-the one that has waited longest is closed.
+the oldest one is closed.
 """
 
 from __future__ import annotations
@@ -266,7 +266,8 @@ class _Stranger:
             answer = self.layer.encrypt(answer)
         await self._loop.sock_sendall(self.connection, answer)
         self.connection.shutdown(socket.SHUT_WR)
-        # With unread bytes, the system would drop what the client has not received.
+        # With unread bytes, the system would drop data that the client has not
+        # received.
         while await self._loop.sock_recv(self.connection, _HANDSHAKE_BYTES):
             pass
 

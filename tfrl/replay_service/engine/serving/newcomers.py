@@ -21,7 +21,7 @@ class Newcomers:
     """The sessions without a greeting, in order of arrival.
 
     A client sends its greeting within milliseconds, and connects again if it is
-    refused. So if there are too many sessions, the one that has waited longest is
+    refused. So if there are too many sessions, the session that has waited longest is
     ended.
     """
 

@@ -213,7 +213,7 @@ class Sample(Request):
         return self._queues.samplers
 
     def _take(self, drawn: Any) -> None:
-        """Retains the steps of drawn items, some of which the table has deleted."""
+        """Retains the steps of drawn items, even if the table has deleted the items."""
         info = (
             drawn.keys,
             drawn.probabilities,

@@ -44,7 +44,7 @@ class Sink(Protocol):
         """Sends a message; calls the session's `pause` if the client is slow."""
 
     def pause_reading(self) -> None:
-        """Stops calling the session's `receive` soon."""
+        """Requests that the session's `receive` is no longer called."""
 
     def resume_reading(self) -> None:
         """Resumes calling the session's `receive`."""

@@ -1,7 +1,7 @@
 """Memory for columns of rows.
 
 A column is an array of rows of raw bytes. All columns have the same number of rows. A
-`MappedArena`, which other processes can map, is in a module of its own, because Windows
+`MappedArena`, which other processes can map, is in its own module, because Windows
 has no such memory.
 """
 

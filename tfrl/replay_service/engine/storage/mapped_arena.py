@@ -310,7 +310,7 @@ def _can_remove(mapping: mmap.mmap) -> bool:
 def _seal(fd: int, is_for_readers: bool) -> None:
     """Prevents readers from truncating the file and from writing to it.
 
-    Readers get a descriptor of their own, which cannot be written to. A seal against
+    Readers get their own descriptor, which cannot be written to. A seal against
     writing by this descriptor would also keep this process from giving memory back.
     """
     if sys.platform != "linux":

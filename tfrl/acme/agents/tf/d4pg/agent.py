@@ -21,7 +21,7 @@ __getattr__, __path__ = absent.explained(__name__)
 
 
 class D4PG(replay_agent.ReplayAgent):
-    """A `D4pgAgent` with an actor and a replay of its own; Acme's arguments."""
+    """A `D4pgAgent` with its own actor and replay, and with Acme's arguments."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from tfrl.agents.dmpo import dmpo_agent
 
 
 class DistributionalMPO(agent.MPO):
-    """A `DmpoAgent` with an actor and a replay of its own; Acme's arguments."""
+    """A `DmpoAgent` with its own actor and replay, and with Acme's arguments."""
 
     _agent_class = dmpo_agent.DmpoAgent
     _checkpoint_name = "dmpo_learner"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MPO(replay_agent.ReplayAgent):
-    """An `MpoAgent` with an actor and a replay of its own; Acme's arguments."""
+    """An `MpoAgent` with its own actor and replay, and with Acme's arguments."""
 
     _agent_class: type[mpo_agent.MpoAgent] = mpo_agent.MpoAgent
     _checkpoint_name = "mpo_learner"

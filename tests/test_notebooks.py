@@ -24,6 +24,7 @@ LEARNED = {
         "mended.evaluate(20).mean >= 200",
     ],
     "dqn": ["max(returns) >= 150", "dqn.evaluate(20).mean >= 200"],
+    "c51": ["max(curve) >= 200", "values[0, 1] > values[-1, 1]"],
     "hundred_seeds": ["np.median(final) >= 150", "final.size == 100"],
     "kill_and_resume": ["process.returncode == -9", "all(same)"],
     "reinforce": ["max(curve) >= 100", "noises['fitted'] < 0.7 * noises['none']"],

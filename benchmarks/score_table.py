@@ -90,8 +90,7 @@ Some rows on CartPole-v1 have a single seed far below the others; three of these
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
 and not to stay on the track: its cart leaves the track on the right in each of 20
 episodes. Discrete SAC's seed 30 and C51's seed 4 have lost the policy that they had:
-most evaluations of the second half of these runs return 500, and the last weights are
-some of the others.
+most evaluations in the second half of these runs return 500, but the last one does not.
 
 R2D2 also learns bsuite's memory_len/15, where a bit has to be kept for 15 steps. Three
 seeds make 0.052, 0.046 and 0.044 times the errors of random answers over all 10,000

@@ -144,7 +144,7 @@ def _make_loop(
 def _write_metrics(
     result: train.SweepResult, number: int, path: pathlib.Path, pace: float
 ) -> None:
-    """Writes the curve of a run of a sweep, as a run alone does.
+    """Writes the curve of a run of a sweep, like a separate run.
 
     Its seconds are its share of the program's, spread evenly over its iterations.
     """

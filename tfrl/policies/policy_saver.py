@@ -258,7 +258,7 @@ class PolicySaver:
     def save_checkpoint(
         self, export_dir: str, options: tf.train.CheckpointOptions | None = None
     ) -> None:
-        """Writes the variables alone, to `export_dir/variables/variables*`.
+        """Writes only the variables, to `export_dir/variables/variables*`.
 
         `policy_loader` loads them into a model that `save` wrote, and
         `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded policy.

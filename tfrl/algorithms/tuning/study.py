@@ -134,7 +134,7 @@ class TuningStudy:
         return self.study.get_trials(deepcopy=False, states=states)
 
     def search(self, run: Run, trials: int) -> None:
-        """Trains until the study has so many trials.
+        """Trains until the study has a number of trials.
 
         Args:
           run: Trains runs; see `Slots.run`.

@@ -39,7 +39,7 @@ class TuningResult:
 
     Attributes:
       study: Optuna's study, with all trials.
-      row: The best settings, a row as in `presets`; best.json in the folder.
+      row: The best settings, as the fields of a preset; best.json in the folder.
       settings: The best settings.
       values: The values among them that were searched, by field.
       returns: The mean return of the last evaluation of each of the best trials'

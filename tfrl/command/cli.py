@@ -41,7 +41,7 @@ from tfrl.train.runs import finished_runs, run_length, stopped_runs
 # An `ml_collections.ConfigDict`.
 Config: TypeAlias = Any
 
-# The fields that have a flag of their own.
+# The fields that have their own flags.
 _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
 

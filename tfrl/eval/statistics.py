@@ -123,7 +123,7 @@ def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.
     """Returns the fraction of the runs whose score is above each threshold.
 
     The run-score distribution of Agarwal et al. (2021), section 4.2. All tasks count
-    alike, so normalize the scores of different tasks first.
+    equally, so normalize the scores of different tasks first.
 
     Args:
       scores: Scores `[..., num_runs, num_tasks]`.

@@ -120,9 +120,11 @@ _ZOO_V3 = "rl-zoo3, one run of the environment's v3"
 _TIANSHOU = "Tianshou, best evaluations of 10 runs of the environment's v2 or v3"
 _CLEAN_RL_V4 = "CleanRL, 3 runs of the environment's v4"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
-_ZOO_TWICE = "rl-zoo3, one run of 1,000,000 steps"
+_CONTRIB = "sb3-contrib, 5 runs"
+_CONTRIB_V2 = "sb3-contrib, 5 runs of LunarLander-v2"
 _ZOO_REACH = "rl-zoo3, one run of FetchReach-v1"
 _ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
+_ZOO_LANDER = "rl-zoo3, one run of 500,000 steps of the environment's v2"
 _CLEAN_RL = "CleanRL, 3 runs"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _DQN = ("--config.agent=dqn",)
@@ -190,6 +192,13 @@ _OTHERS_ON_MUJOCO = (
         flags=_on("Hopper-v5", "--num_iterations=290000"),
     ),
 )
+_ON_LUNAR_LANDER = tuple(
+    Entry(agent, "train_sac", "configs/sac_lunar_lander.py", 3, best, source, flags)
+    for agent, best, source, flags in (
+        ("SAC", 260.4, _ZOO_LANDER, ()),
+        ("TQC", 278.0, _ZOO_LANDER, ("--config.agent=tqc",)),
+    )
+)
 _CONVOLUTIONS = (
     "--config.grid_observations=image",
     "--config.conv_layer_params=((16,2,1),(32,2,1))",
@@ -209,7 +218,7 @@ _MINIGRID = tuple(
 # The rows of the page, by kinds of environments.
 FAMILIES: dict[str, tuple[Entry, ...]] = {
     "Classic control": (
-        Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _ZOO),
+        Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _CONTRIB),
         Entry(
             "Prioritized DQN", "train_dqn", "configs/dqn_prioritized.py", 32, 500, _ZOO
         ),
@@ -222,8 +231,8 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             _ZOO,
             ("--config.replay=uniform",),
         ),
-        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -76.6, _ZOO),
-        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -100.8, _ZOO),
+        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -74, _CONTRIB),
+        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -107, _CONTRIB),
         Entry("C51", "train_dqn", "configs/c51.py", 32, 481.2, _CLEAN_RL),
         Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
         Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
@@ -240,9 +249,11 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             _CLEAN_RL,
             _DQN,
         ),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32, 500, _ZOO),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -69.1, _ZOO),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -106, _ZOO),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32, 386, _CONTRIB),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -73, _CONTRIB),
+        Entry(
+            "QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -111, _CONTRIB
+        ),
         Entry("IQN", "train_dqn", "configs/iqn.py", 32),
         Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
         Entry(
@@ -262,7 +273,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
         Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
         Entry("IMPALA", "train_impala", "configs/impala.py", 32),
-        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -73.5, _ZOO_TWICE),
+        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -86.4, _CLEAN_RL),
         Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
         Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
         Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
@@ -276,11 +287,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
     ),
     "Box2D": (
-        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 154.4, _ZOO_V2),
+        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 195, _CONTRIB_V2),
         Entry(
-            "QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 70.2, _ZOO_V2
+            "QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 168, _CONTRIB_V2
         ),
         Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
+        *_ON_LUNAR_LANDER,
     ),
     "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO),
     "dm_control": (Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),),
@@ -327,14 +339,15 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
-# The order in which missing runs are trained. SAC and TD3 on MuJoCo take longest.
+_LONGEST = (*_OTHERS_ON_MUJOCO, *_ON_LUNAR_LANDER)
+# The order in which missing runs are trained.
 QUEUE = tuple(
     dict.fromkeys(
         (
             *_PPO_ON_MUJOCO,
             *_MINIGRID,
-            *(entry for entry in ENTRIES if entry not in _OTHERS_ON_MUJOCO),
-            *_OTHERS_ON_MUJOCO,
+            *(entry for entry in ENTRIES if entry not in _LONGEST),
+            *_LONGEST,
         )
     )
 )

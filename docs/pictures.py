@@ -144,7 +144,57 @@ def draw_programs() -> Figure:
     return figure
 
 
+# The packages by floors, from the highest. A package imports those of lower floors, and
+# those to its right.
+FLOORS = (
+    ("what you call", _GREEN, ("command", "algorithms")),
+    ("what runs", _ORANGE, ("distribute", "train", "reports", "eval")),
+    ("what collects and counts", _ORANGE, ("drivers", "metrics")),
+    ("what learns", _BLUE, ("agents",)),
+    ("what is stored", _BLUE, ("datasets", "replay_buffers")),
+    (
+        "what acts, and where",
+        _BLUE,
+        ("policies", "networks", "keras_layers", "environments"),
+    ),
+    ("what flows", _GREY, ("distributions", "trajectories", "loggers")),
+    ("what all share", _GREY, ("utils", "savers", "system", "specs")),
+    ("what imports nothing of ours", _GREY, ("losses", "compilation")),
+)
+
+
+def draw_house() -> Figure:
+    """The packages of tfrl: each floor stands on those below it."""
+    figure, axes = _canvas(12, 6.6)
+    for i, (title, color, packages) in enumerate(FLOORS):
+        y = 5.75 - 0.7 * i
+        _text(axes, 0.0, y + 0.26, title, left=True)
+        width = 6.6 / len(packages)
+        for j, package in enumerate(packages):
+            _box(axes, 3.0 + width * j, y, width - 0.1, 0.54, package, color)
+    _box(
+        axes,
+        9.75,
+        3.65,
+        2.2,
+        2.64,
+        "acme\n\nAcme's names;\nno other package\nimports it",
+        _GREEN,
+    )
+    _box(
+        axes,
+        9.75,
+        0.85,
+        2.2,
+        2.64,
+        "replay_service\n\nReverb's names;\nimports only\nsystem and specs",
+        _ORANGE,
+    )
+    return figure
+
+
 DRAWINGS = {
+    "house": draw_house,
     "flow": draw_flow,
     "frames": draw_frames,
     "ends": draw_ends,

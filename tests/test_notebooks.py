@@ -23,8 +23,13 @@ LEARNED = {
         "[finding.rule for finding in broken.health()] == ['targets']",
         "mended.evaluate(20).mean >= 200",
     ],
+    "dqn": ["max(returns) >= 150", "dqn.evaluate(20).mean >= 200"],
+    "c51": ["max(curve) >= 200", "values[0, 1] > values[-1, 1]"],
     "hundred_seeds": ["np.median(final) >= 150", "final.size == 100"],
     "kill_and_resume": ["process.returncode == -9", "all(same)"],
+    "reinforce": ["max(curve) >= 100", "noises['fitted'] < 0.7 * noises['none']"],
+    # Untrained, it gets about -1,500.
+    "sac_actor_learner": ["max(value for _, value in curve) >= -400"],
     "lockstep": ["all(same)", "column('second', 'average_return')[1][-1] >= 80"],
 }
 

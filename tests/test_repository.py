@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import os
 import pathlib
 import re
@@ -315,3 +316,15 @@ def test_nothing_that_a_file_holds_is_unpickled():
         if list(uses_of_pickle(parsed(path)))
     }
     assert found == PICKLES_FOR_OWN_PROCESSES
+
+
+def test_the_drawing_of_the_packages_has_the_order_of_their_imports(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "docs")
+    pictures = importlib.import_module("pictures")
+    drawn = [package for *_, packages in pictures.FLOORS for package in packages]
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    layers, *_ = settings["tool"]["importlinter"]["contracts"]
+    ordered = " ".join(layers["layers"]).replace("tfrl.", "").replace("|", " ").split()
+    # They stand beside the floors, or hold no code that runs.
+    beside = {"acme", "replay_service", "testing", "experimental", "typing"}
+    assert drawn == [package for package in ordered if package not in beside]

@@ -306,6 +306,17 @@ def test_sac_explores_by_a_function():
     assert isinstance(made.agent.collect_policy, policies.OUNoisePolicy)
 
 
+def test_ppo_keeps_its_noise_for_some_steps():
+    # Half a rollout is a minibatch: the noise makes no sequence of the frames.
+    noisy = make_ppo("Pendulum-v1", gsde_sample_freq=4)
+    assert isinstance(noisy.agent.collect_policy, policies.StateDependentNoisePolicy)
+    before = weights(noisy)
+    noisy.learn(16, progress=False)
+    assert any(np.any(a != b) for a, b in zip(before, weights(noisy), strict=True))
+    with pytest.raises(ValueError, match="CartPole-v1"):
+        make_ppo(gsde_sample_freq=4).learn(16, progress=False)
+
+
 def test_every_algorithm_of_values_explores_by_a_function():
     def explore(policy):
         return policies.EpsilonGreedyPolicy(policy, epsilon=0.2, seed=0)

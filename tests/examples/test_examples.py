@@ -90,11 +90,13 @@ def test_train_dqn_writes_all_its_outputs(trained):
         "agent.mp4",
         "checkpoints",
         "config.json",
+        "diagnostics.jsonl",
         "final_policy",
         "finished.json",
         "learning_curve.png",
         "metrics.csv",
         "policy",
+        "report.html",
         "tensorboard",
     }
     assert json.loads((logdir / "config.json").read_text())["env"] == "CartPole-v1"

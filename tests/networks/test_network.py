@@ -262,6 +262,17 @@ def test_subclass_with_keyword_arguments_copies():
     assert Wrapping(factor=7.0).copy(name="Other").factor == 7.0
 
 
+def test_a_copy_with_an_argument_that_the_constructor_lacks_is_refused():
+    class Nameless(Scale):
+        def __init__(self, input_tensor_spec, units=1):
+            super().__init__(input_tensor_spec)
+
+    message = r"Nameless.copy: got name, expected .* are input_tensor_spec, units; let"
+    with pytest.raises(TypeError, match=message):
+        Nameless(OBSERVATION).copy(name="Target")
+    assert isinstance(Nameless(OBSERVATION).copy(units=2), Nameless)
+
+
 def test_star_args_in_init_are_refused_when_the_class_is_made():
     with pytest.raises(RuntimeError, match=r"accepts \*args"):
 

@@ -95,6 +95,18 @@ def test_an_episode_starts_with_new_noise_and_counts_its_steps_anew(actor_policy
     )
 
 
+def test_the_noise_is_no_state_of_a_network(actor_policy):
+    policy = StateDependentNoisePolicy(actor_policy)
+    assert not policy.is_recurrent
+    state = policy.get_initial_state(2)
+    assert policy.network_state(state) == policy.network_state(()) == ()
+    actor = make_actor(ActorDistributionRnnNetwork)
+    recurrent = StateDependentNoisePolicy(ActorPolicy(TIME_STEP, ACTION, actor))
+    assert recurrent.is_recurrent
+    spec = recurrent.network_state(recurrent.policy_state_spec)
+    assert spec == actor.state_spec
+
+
 @pytest.mark.slow
 def test_noise_can_be_kept_for_whole_episodes(actor_policy):
     policy = StateDependentNoisePolicy(actor_policy)

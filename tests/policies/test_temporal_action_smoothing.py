@@ -75,6 +75,10 @@ def test_the_wrapped_policys_state_and_info_are_kept():
         result = action(step([8.0, 4.0]), state)
         state = result.state
     np.testing.assert_array_equal(state[0], [3, 3])
+    # The average of the actions is no state of a network, the wrapped policy's is.
+    assert policy.network_state(state) is state[0]
+    assert policy.is_recurrent
+    assert not smooth().is_recurrent
     np.testing.assert_array_equal(result.info["x"], [8.0, 4.0])
     assert action.experimental_get_tracing_count() == 1
 

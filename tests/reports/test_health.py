@@ -147,8 +147,26 @@ def test_a_finding_names_its_figure_bound_source_and_remedy():
         0.6,
     )
     assert "Sokar" in finding.source
-    assert "learning rate" in finding.remedy
+    assert "a smaller learning rate," in finding.remedy
     assert "dormant_units is 0.75" in str(finding)
+
+
+def test_a_remedy_names_the_settings_that_the_run_has():
+    rows = healthy_rows()
+    for row in rows:
+        row.update(dormant_units=0.75, explained_variance=0.0, epsilon=0.9)
+    settings = {**_SETTINGS, "learning_rate": 1.0, "final_learning_rate": 0.0}
+    # What the length of the run explains comes after what is wrong with the network.
+    units, _, critic = health.check(Evidence(rows, settings))
+    assert "a smaller learning rate (learning_rate=1)," in units.remedy
+    assert "value_loss_weight" not in critic.remedy
+    weighted = health.check(Evidence(rows, {**settings, "value_loss_weight": 0.5}))
+    assert "a larger value_loss_weight" in weighted[-1].remedy
+
+
+def test_a_queue_of_rollouts_is_not_too_small():
+    assert check(replay_size=16) == ["replay"]
+    assert check(replay_size=16, settings={"max_queue_size": 16}) == []
 
 
 @pytest.mark.parametrize(

@@ -205,13 +205,13 @@ def test_a_dataset_that_ends_early_is_an_error(sequences, monkeypatch):
         sequences.learner.run()
 
 
-def fake_agent(policy_state_spec=(), **flags):
+def fake_agent(is_recurrent=False, **flags):
     flags = {
         "update_normalizers_in_train": False,
         "compute_value_and_advantage_in_train": False,
         **flags,
     }
-    policy = types.SimpleNamespace(policy_state_spec=policy_state_spec)
+    policy = types.SimpleNamespace(is_recurrent=is_recurrent)
     return types.SimpleNamespace(collect_policy=policy, **flags)
 
 
@@ -231,7 +231,7 @@ def fake_agent(policy_state_spec=(), **flags):
             "an agent with compute_value_and_advantage_in_train=True",
         ),
         (
-            fake_agent(policy_state_spec=tf.TensorSpec([3])),
+            fake_agent(is_recurrent=True),
             {},
             "minibatch_size: got 8 for a recurrent agent",
         ),

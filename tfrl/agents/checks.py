@@ -201,7 +201,7 @@ def as_train_step_counter(counter: types.Variable | None = None) -> tf.Variable:
       TypeError: `counter` is not an integer variable.
     """
     if counter is None:
-        return tf.Variable(0, dtype=tf.int64, name="train_step")
+        return tf.Variable(0, trainable=False, dtype=tf.int64, name="train_step")
     if not (isinstance(counter, tf.Variable) and counter.dtype.is_integer):
         raise TypeError(
             "train_step_counter: expected an integer tf.Variable, got "

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import checks, transitions, updates
 from tfrl.losses import masking
+from tfrl.losses.shapes import check_same_shape
 from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
 
@@ -93,8 +94,9 @@ def regress(
       batch: A batch of `Transitions`.
       targets: The targets of the critics' values of the actions.
       errors: A function of the targets and a critic's values that returns the loss and
-        the error of each transition, which `regress` masks. None takes `td_errors` with
-        the agent's `td_errors_loss_fn`.
+        the error of each transition, `[B]` or `[B, T - 1]`, which `regress` masks. It
+        is called for each critic, and for each member of an ensemble. None takes
+        `td_errors` with the agent's `td_errors_loss_fn`.
       values_of: A function like `values`.
 
     Returns:
@@ -112,9 +114,11 @@ def regress(
         predictions = values_of(critic, time_step, data.action, batch.training)
         # Read now, because the losses may include penalties on the activations.
         regularization += critic.losses
-        td_loss, td_error = errors(targets, predictions)
-        td_losses.append(td_loss)
-        differences.append(td_error)
+        for prediction in _members(predictions, data.valid):
+            td_loss, td_error = errors(targets, prediction)
+            check_same_shape(transitions=data.valid, loss_of_errors=td_loss)
+            td_losses.append(td_loss)
+            differences.append(td_error)
     td_error = masking.masked(losses.largest_error(differences), data.valid)
     td_loss = data.per_example(tf.add_n(td_losses))
     aggregated = losses.aggregate_losses(
@@ -130,19 +134,21 @@ def td_errors(
 
     Args:
       targets: The targets, `[B]` or `[B, T - 1]`.
-      predictions: A critic's values, like `targets`; or the values `[N, ...]` of an
-        ensemble. The losses of its members are added up, and the error is the largest
-        of their errors.
+      predictions: A critic's values, like `targets`.
       loss_fn: A loss of (targets, predictions), element by element.
     """
-    if predictions.shape.rank > targets.shape.rank:
-        each = [td_errors(targets, one, loss_fn) for one in tf.unstack(predictions)]
-        td_losses, differences = zip(*each, strict=True)
-        return tf.add_n(td_losses), losses.largest_error(differences)
     td_error = targets - predictions
     td_loss = loss_fn(targets, predictions)
     checks.check_element_wise(td_loss, td_error)
     return td_loss, td_error
+
+
+def _members(predictions: Any, like: tf.Tensor) -> Sequence[Any]:
+    """Returns the values of each member of an ensemble, or of the only critic."""
+    if tf.is_tensor(predictions) and predictions.shape.rank > like.shape.rank:
+        members: list[tf.Tensor] = tf.unstack(predictions)
+        return members
+    return [predictions]
 
 
 def regress_distributions(

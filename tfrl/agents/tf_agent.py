@@ -332,7 +332,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         Args:
           time_step: Time steps `[B, ...]`.
         """
-        if tf.nest.flatten(self.collect_policy.policy_state_spec):
+        if self.collect_policy.is_recurrent:
             return None
         values = self._state_values(time_step)
         if values is None:

@@ -233,6 +233,7 @@ def without_files(
             if result or at_end or info.iteration % s.log_interval == 0:
                 row = log.write(result)
             called.call(on_log=row, on_evaluation=result)
+        bar.show()
     finished = length.is_reached(info)
     called.call(
         on_end=run_result.RunResult(

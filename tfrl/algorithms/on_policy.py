@@ -81,6 +81,9 @@ class ActorCriticSettings(RolloutSettings):
     initial_log_stddev: float = live(
         0.0, "First log standard deviation of continuous actions.", number()
     )
+    gsde_sample_freq: int = field(
+        0, "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0
+    )
     normalize_rewards: bool = field(
         False, "Divide rewards by the running deviation of returns."
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
-from tfrl import agents, utils
-from tfrl.algorithms import on_policy, parts
+from tfrl import agents, policies, utils
+from tfrl.algorithms import on_policy, parts, spaces
 from tfrl.algorithms.settings import FROM_0, field, live
 
 
@@ -79,10 +80,16 @@ class A2C(on_policy.OnPolicy):
             output_fc_layer_params=s.output_fc_layer_params,
             activation_fn=keras.activations.get(s.activation),
             initial_log_stddev=s.initial_log_stddev,
+            state_dependent_noise=bool(s.gsde_sample_freq),
             dtype=s.dtype,
             seed=s.seed,
         )
         return {"actor_net": actor, "value_net": critic}
+
+    @property
+    def action_kind(self) -> spaces.Kind:
+        """The kind of its actions; state-dependent noise is of a vector."""
+        return "vector" if self.settings.gsde_sample_freq else "any"
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`.
@@ -112,6 +119,15 @@ class A2C(on_policy.OnPolicy):
                 s, self.observation_spec
             ),
             "reward_normalizer": reward_normalizer,
+            "exploration": (
+                functools.partial(
+                    policies.StateDependentNoisePolicy,
+                    sample_freq=s.gsde_sample_freq,
+                    seed=s.seed,
+                )
+                if s.gsde_sample_freq
+                else None
+            ),
             "seed": s.seed,
         }
 

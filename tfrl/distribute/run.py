@@ -55,7 +55,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tfrl import replay_service, train
-from tfrl.distribute.coordination import remote_process
+from tfrl.distribute.coordination import remote_process, remote_work
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.launch import local_launcher
 from tfrl.distribute.launch.plan import Launcher, Plan
@@ -131,8 +131,10 @@ def run_distributed(
       FullDiskError: There is no space left for the files of the run.
       CheckpointError: See `train.Run`.
       RunDirectoryError: See `train.Run`.
-      RuntimeError: A process has been killed too often.
+      RuntimeError: A process has been killed too often; or the call is made by the
+        import of the module that a worker takes the experiment from.
     """
+    remote_work.check_no_import()
     devices.hide_gpus()  # This process makes an agent, for the specs of the tables.
     plan = Plan(
         experiment,

@@ -303,7 +303,11 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         unless `kwargs` replaces them. A copy of a seeded network gets a new seed,
         derived from the network's seed, so that twin critics differ from each other,
         but are the same in every run. Pass `seed` to choose the seed of the copy.
+
+        Raises:
+          TypeError: If the constructor does not take one of `kwargs`.
         """
+        signatures.check_taken(type(self), kwargs)
         copied = {
             name: tree.map_structure(seeding.copy_layer, layers)
             for name, layers in self._layer_arguments().items()

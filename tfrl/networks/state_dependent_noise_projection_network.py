@@ -41,6 +41,7 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
         name: str | None = "StateDependentNoiseProjectionNetwork",
         *,
         seed: int | None = None,
+        kernel_initializer: Any = None,
     ):
         """Makes the layer of the means.
 
@@ -53,6 +54,8 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
             the distribution is then a `SquashToSpecNormal`.
           name: The network's name.
           seed: Seed of the initial kernel; None follows `tf.random.set_seed`.
+          kernel_initializer: Of the layer of the means; by default Glorot's uniform
+            one.
 
         Raises:
           ValueError: `sample_spec` is not a single spec of floats, or has no dimension.
@@ -76,8 +79,9 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
         self._learn_features = learn_features
         self._means_layer = keras.layers.Dense(
             int(np.prod(sample_spec.shape)),
-            kernel_initializer=keras.initializers.GlorotUniform(
-                seed=seeding.SeedStream(seed)()
+            kernel_initializer=seeding.clone_initializer(
+                kernel_initializer or keras.initializers.GlorotUniform(),
+                seeding.SeedStream(seed)(),
             ),
             name="means_projection_layer",
         )

@@ -74,6 +74,10 @@ class StateDependentNoisePolicy(wrapper_policy.WrapperPolicy):
         )
         self._sample_freq = tf.int32.max if sample_freq is None else sample_freq
 
+    def network_state(self, policy_state: Any) -> Any:
+        """Returns the state without the noise; see `TFPolicy.network_state`."""
+        return super().network_state(policy_state["wrapped"] if policy_state else ())
+
     def _get_initial_state(
         self, batch_size: int | tf.Tensor | None
     ) -> types.NestedTensor:

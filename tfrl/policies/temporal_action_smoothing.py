@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from tfrl.policies import tf_policy, utils
@@ -63,6 +65,10 @@ class TemporalActionSmoothing(wrapper_policy.WrapperPolicy):
         self._smoothing_coefficient = smoothing_coefficient
         # The average begins at 0, which may be outside the bounds.
         self._greedy_action_needs_clip = True
+
+    def network_state(self, policy_state: Any) -> Any:
+        """Returns the state without the average; see `TFPolicy.network_state`."""
+        return super().network_state(policy_state[0] if policy_state else ())
 
     def _get_initial_state(
         self, batch_size: int | tf.Tensor | None

@@ -306,6 +306,22 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         return self._policy_state_spec
 
     @property
+    def is_recurrent(self) -> bool:
+        """Whether networks keep a state from step to step."""
+        return bool(tf.nest.flatten(self.network_state(self._policy_state_spec)))
+
+    def network_state(self, policy_state: Any) -> Any:
+        """Returns the part of a policy state, or of its specs, that networks keep.
+
+        A policy that wraps another one may add to its state, such as noise that it
+        keeps for several steps.
+
+        Args:
+          policy_state: A policy state, or `policy_state_spec`; `()` stays `()`.
+        """
+        return policy_state
+
+    @property
     def info_spec(self) -> types.NestedTensorSpec:
         """Specs of `PolicyStep.info`."""
         return self._info_spec

@@ -236,10 +236,20 @@ def _units(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
                 name,
                 share,
                 most,
-                "a smaller learning rate, scaled observations, layer normalization, or "
-                "tanh instead of relu.",
+                f"a smaller learning rate{_rates(evidence)}, scaled observations, "
+                "layer normalization, or tanh instead of relu.",
             )
     return None
+
+
+def _rates(evidence: Evidence) -> str:
+    """Returns the learning rates of a run, such as " (learning_rate=0.001)"."""
+    rates = [
+        f"{name}={value:g}"
+        for name, value in evidence.settings.items()
+        if name.endswith("learning_rate") and isinstance(value, int | float) and value
+    ]
+    return f" ({', '.join(rates)})" if rates else ""
 
 
 def _rewards(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
@@ -334,13 +344,15 @@ def _critic(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
     mean = float(np.mean(explained[len(explained) // 4 :]))
     if best >= 0.3 or mean >= 0.05:
         return None
+    weighted = "value_loss_weight" in evidence.settings
+    larger = " or a larger value_loss_weight" if weighted else ""
     return (
         "the critic explains nothing of the returns",
         "largest explained_variance",
         best,
         0.3,
-        "another learning rate or a larger weight of the critic's loss, normalized "
-        "observations and rewards, and a larger network.",
+        f"another learning rate{_rates(evidence)}{larger}, normalized observations and "
+        "rewards, and a larger network.",
     )
 
 
@@ -360,7 +372,8 @@ def _advantages(evidence: Evidence) -> tuple[str, str, float, float, str] | None
 def _replay(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
     batch = evidence.settings.get("batch_size")
     size = evidence.late("replay_size")
-    if not batch or size is None:
+    is_queue = "max_queue_size" in evidence.settings  # Of rollouts, each used once.
+    if not batch or size is None or is_queue:
         return None
     if size < 10 * batch:
         return (
@@ -504,12 +517,12 @@ RULES = (
     Rule(
         "entropy", "Haarnoja et al., SAC (2018), section 5; Williams (1991)", _entropy
     ),
-    Rule("exploration", "Mnih et al., DQN (2015), table 1", _exploration),
     Rule("gradients", "Pascanu et al., exploding gradients (2013)", _gradients),
     Rule("units", "Sokar et al., dormant neurons (2023), figure 2", _units),
     Rule("rewards", "Henderson et al. (2018), section 4, reward scale", _rewards),
     Rule("targets", "Lillicrap et al., DDPG (2016), section 3", _targets),
     Rule("policy steps", _PPO, _policy_steps),
+    Rule("exploration", "Mnih et al., DQN (2015), table 1", _exploration),
     Rule("critic", "Schulman et al., GAE (2016); Andrychowicz et al. (2021)", _critic),
     Rule("advantages", "Andrychowicz et al., what matters (2021), 3.3", _advantages),
     Rule("replay", "Fedus et al., fundamentals of replay (2020), figure 2", _replay),

@@ -258,7 +258,7 @@ def _check_agent(agent: Any, minibatch_size: int | None) -> None:
         )
     if minibatch_size is None:
         return
-    if tf.nest.flatten(agent.collect_policy.policy_state_spec):
+    if agent.collect_policy.is_recurrent:
         raise ValueError(
             f"minibatch_size: got {minibatch_size} for a recurrent agent, which needs "
             "whole sequences, expected None."

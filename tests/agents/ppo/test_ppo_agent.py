@@ -1,5 +1,7 @@
 """PPO's advantages, losses and updates against numbers by hand, NumPy and TFP."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import tensorflow_probability as tfp
 
 from tests.agents.on_policy import rollouts
 from tests.agents.on_policy.rollouts import collect, flat
-from tfrl import agents, networks
+from tfrl import agents, networks, policies
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common
@@ -579,6 +581,37 @@ def test_recurrent_networks_start_from_the_state_of_the_rollout():
     )
     rows = tf.nest.map_structure(lambda x: x[1:], (data, state))
     assert np.isfinite(agent.train(rows[0], policy_state=rows[1]).loss)
+
+
+@pytest.mark.parametrize("lstm_size", [None, (3,)], ids=["forward", "recurrent"])
+def test_noise_of_several_steps_keeps_the_recorded_distributions(lstm_size):
+    actor_net, value_net = agents.ppo.ppo_networks.create_networks(
+        OBSERVATION,
+        FORCE,
+        (4,),
+        lstm_size=lstm_size,
+        state_dependent_noise=True,
+        seed=1,
+    )
+    agent = make(
+        FORCE,
+        actor_net=actor_net,
+        value_net=value_net,
+        exploration=functools.partial(
+            policies.StateDependentNoisePolicy, sample_freq=3, seed=1
+        ),
+        importance_ratio_clipping=1e-4,
+        **MINIBATCHES,
+    )
+    assert agent.collect_policy.is_recurrent == bool(lstm_size)
+    _, state = collect(agent, "fmmm", "fmmm")
+    frames, _ = collect(agent, "mmTbfmm", "mmmmmmm", seed=1, state=state)
+    data = agent.preprocess_sequence(frames, policy_state=state)
+    assert agent.loss(data, policy_state=state).extra.clip_fraction == 0
+    if lstm_size:
+        assert agent.loss(data).extra.clip_fraction > 0
+    agent.train(data, policy_state=state)
+    assert agent.loss(data, policy_state=state).extra.clip_fraction > 0.5
 
 
 def test_layers_that_both_networks_share_are_trained_once():

@@ -52,6 +52,27 @@ def test_the_deviation_of_normal_actions_starts_where_it_is_asked_to():
     np.testing.assert_allclose(distribution.stddev(), [3 * [np.exp(-2)]], rtol=1e-6)
 
 
+def test_state_dependent_noise_has_the_variance_of_a_random_matrix():
+    actor, _ = ppo_networks.create_networks(
+        OBSERVATION,
+        FORCE,
+        (5,),
+        initial_log_stddev=-1.0,
+        state_dependent_noise=True,
+        seed=1,
+    )
+    hidden, means = kernels(actor)
+    check_orthogonal(hidden, 2**0.5)
+    check_orthogonal(means, 0.01)
+    observation = np.array([[1.0, -2, 3, 4]])
+    distribution, _ = actor(tf.constant(observation, tf.float32))
+    features = np.tanh(observation @ hidden)
+    # Normal, not squashed, like the actions without such noise.
+    np.testing.assert_allclose(distribution.mean(), features @ means, atol=1e-5)
+    deviation = np.exp(-1) * np.sqrt(np.sum(features**2))
+    np.testing.assert_allclose(distribution.stddev(), [3 * [deviation]], rtol=1e-4)
+
+
 @processors.multiplies_in_half_precision
 @pytest.mark.parametrize("action_spec", [CHOICE, FORCE], ids=["choice", "force"])
 def test_mixed_precision_is_of_the_hidden_layers(action_spec):

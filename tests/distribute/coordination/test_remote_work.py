@@ -108,5 +108,17 @@ def test_the_name_of_an_experiment_has_a_module_and_a_function(name):
         remote_work.load(name)
 
 
+def test_the_module_of_an_experiment_does_not_begin_the_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "unguarded_training.py").write_text(
+        "from tfrl import distribute\n"
+        "def make_experiment(): ...\n"
+        "distribute.run_distributed(None, None, 2, 10)\n"
+    )
+    with pytest.raises(RuntimeError, match="'unguarded_training' is imported"):
+        remote_work.load("unguarded_training:make_experiment")
+    remote_work.check_no_import()
+
+
 def test_this_host_has_an_address_by_which_itself_is_reached():
     assert remote_work._own_host("127.0.0.1:8000") == "127.0.0.1"

@@ -104,6 +104,8 @@ def test_lines_keep_their_distance():
     bar.update(info(500), 1.0)
     bar.update(info(1000), 1.0)
     assert stream.getvalue() == ""
+    bar.show()
+    assert stream.getvalue().startswith("iteration 1,000 of 2,000 (")
 
 
 def test_a_new_activity_is_told_without_delay_and_once():

@@ -179,8 +179,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     ) -> training_data.TrainingData:
         info = self._as_training_data(experience).policy_info
         if not tf.nest.flatten(policy_state):
-            spec = self.collect_policy.policy_state_spec
-            policy_state = transitions.first_state(info, spec)
+            policy_state = transitions.first_state(info, self._networks.state_spec)
         return super()._prepare(experience, weights, policy_state)
 
     def _estimate(

@@ -18,6 +18,7 @@ from tfrl.utils import actions, tracking, variables
 
 if TYPE_CHECKING:
     from tfrl.agents import options
+    from tfrl.agents.on_policy import on_policy_options
     from tfrl.typing import types
 
 
@@ -25,6 +26,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
     """An actor, a critic and their policies, which share the networks.
 
     Attributes:
+      state_spec: The nest of specs of the networks' states.
       actor_net: The actor. It normalizes the observations itself.
       value_net: The critic. It normalizes the observations itself.
       policy: Samples actions within their bounds.
@@ -40,7 +42,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         action_spec: types.NestedTensorSpec,
         actor_net: types.Network | types.Layer,
         value_net: types.Network | types.Layer,
-        splitter: types.Splitter | None,
+        on_policy: on_policy_options.OnPolicyOptions,
         agent: options.AgentOptions,
         *,
         collect_update_period: int = 1,
@@ -53,7 +55,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
           action_spec: A nest of bounded tensor specs.
           actor_net: Maps observations to a nest of distributions like `action_spec`.
           value_net: Maps observations to values `[B]`.
-          splitter: See `OnPolicyOptions`.
+          on_policy: The splitter of observations, and the exploration.
           agent: The observation normalizer, and the seed of the policies.
           collect_update_period: See `OnPolicyAgent`.
           records_policy_state: See `OnPolicyAgent`.
@@ -64,6 +66,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         """
         super().__init__()
         _check_networks(actor_net=actor_net, value_net=value_net)
+        splitter = on_policy.observation_and_action_constraint_splitter
         spec = policy_utils.network_observation_spec(
             time_step_spec.observation, splitter
         )
@@ -97,12 +100,13 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         self.collect_policy: tf_policy.TFPolicy = make_policy(
             collect_net, clip=False, compute_value_and_advantage_in_train=True
         )
-        if records_policy_state and tf.nest.flatten(
-            self.collect_policy.policy_state_spec
-        ):
+        self._set_untracked("state_spec", self.collect_policy.policy_state_spec)
+        if records_policy_state and self.collect_policy.is_recurrent:
             self.collect_policy = state_recording_policy.StateRecordingPolicy(
                 self.collect_policy, seed=agent.seed
             )
+        if on_policy.exploration is not None:
+            self.collect_policy = on_policy.exploration(self.collect_policy)
         self.policy = make_policy(self.actor_net, collect=False)
         self._train_policy = make_policy(self.actor_net, collect=False, training=True)
         self._set_untracked("_action_spec", action_spec)
@@ -118,11 +122,12 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
 
         Args:
           time_steps: `[B, T, ...]`.
-          policy_state: The state before the first step, `[B, ...]`.
+          policy_state: The collect policy's state before the first step, `[B, ...]`.
           training: Whether the actor is called in training mode.
         """
         policy = self._train_policy if training else self.policy
-        return policy.distribution(time_steps, policy_state).action
+        state = self.collect_policy.network_state(policy_state)
+        return policy.distribution(time_steps, state).action
 
     def values(
         self,
@@ -134,9 +139,12 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
 
         The arguments are as for `distribution`.
         """
-        state = policy_state.get(ppo_policy.VALUE_STATE, ()) if policy_state else ()
+        state = self.collect_policy.network_state(policy_state) or {}
         values, _ = self.policy.apply_value_network(
-            time_steps.observation, time_steps.step_type, state, training=training
+            time_steps.observation,
+            time_steps.step_type,
+            state.get(ppo_policy.VALUE_STATE, ()),
+            training=training,
         )
         return values
 

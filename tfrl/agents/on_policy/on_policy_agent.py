@@ -142,7 +142,7 @@ class OnPolicyAgent(RolloutAgent):
             action_spec,
             actor_net,
             value_net,
-            on_policy.observation_and_action_constraint_splitter,
+            on_policy,
             agent,
             collect_update_period=collect_update_period,
             records_policy_state=records_policy_state,

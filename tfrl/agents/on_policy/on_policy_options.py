@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from tfrl.agents import checks, options
+from tfrl.policies import tf_policy
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -29,6 +31,11 @@ class OnPolicyOptions:
         pair (input of the networks, mask of valid actions `[B, num_actions]`), for one
         discrete action spec. For an action of several choices, see the argument `mask`
         of `CategoricalProjectionNetwork.call`. Normalizers do not see the mask.
+      exploration: A function that makes `collect_policy` from the policy that samples;
+        None collects with that policy itself. It must keep the distribution of each
+        action, which the losses use, and may relate the actions of several steps. With
+        an actor that has a `StateDependentNoiseProjectionNetwork`, it may return a
+        `StateDependentNoisePolicy`.
     """
 
     greedy_eval: bool = True
@@ -39,6 +46,7 @@ class OnPolicyOptions:
     gradient_clipping: float | None = None
     update_normalizers_in_train: bool = True
     observation_and_action_constraint_splitter: types.Splitter | None = None
+    exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None
 
     def __post_init__(self) -> None:
         """Checks the numbers. Tensors are not checked.
@@ -69,6 +77,7 @@ class OnPolicySettings(options.AgentSettings, total=False):
     gradient_clipping: float | None
     update_normalizers_in_train: bool
     observation_and_action_constraint_splitter: types.Splitter | None
+    exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None
 
 
 def check_weights(**weights: Any) -> None:

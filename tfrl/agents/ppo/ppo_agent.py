@@ -16,7 +16,7 @@ minus values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
@@ -30,6 +30,7 @@ from tfrl.agents.on_policy import (
     training_data,
 )
 from tfrl.compilation import replicas
+from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -144,6 +145,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         *,
         normalize_advantages: bool = True,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
+        exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
@@ -251,6 +253,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
                 observation_and_action_constraint_splitter=(
                     observation_and_action_constraint_splitter
                 ),
+                exploration=exploration,
             ),
             options.AgentOptions(
                 debug_summaries=debug_summaries,

@@ -16,6 +16,7 @@ from tfrl.networks import (
     categorical_projection_network,
     network,
     normal_projection_network,
+    state_dependent_noise_projection_network,
     value_network,
     value_rnn_network,
 )
@@ -34,6 +35,7 @@ def create_networks(
     output_fc_layer_params: Sequence[int] | None = None,
     activation_fn: Any = keras.activations.tanh,
     initial_log_stddev: float = 0.0,
+    state_dependent_noise: bool = False,
     dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> tuple[network.Network, network.Network]:
@@ -61,6 +63,9 @@ def create_networks(
       activation_fn: The activation of all hidden layers.
       initial_log_stddev: The initial logarithm of the standard deviations of continuous
         actions.
+      state_dependent_noise: Whether continuous actions have noise that depends on the
+        last hidden layer, for a `StateDependentNoisePolicy`; `initial_log_stddev` is
+        then of the deviations of its matrix.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.
@@ -100,12 +105,13 @@ def create_networks(
         encoder["input_fc_layer_params"] = fc_layer_params
         encoder["lstm_size"] = lstm_size
         encoder["output_fc_layer_params"] = output_fc_layer_params
+    head = _noise_head if state_dependent_noise else _continuous_head
     actor = make_actor(
         observation_spec,
         action_spec,
         discrete_projection_net=_discrete_head,
         continuous_projection_net=functools.partial(
-            _continuous_head, initial_log_stddev=initial_log_stddev
+            head, initial_log_stddev=initial_log_stddev
         ),
         seed=seeds(),
         **encoder,
@@ -136,6 +142,19 @@ def _continuous_head(
         mean_transform=None,
         std_transform=tf.exp,
         std_bias_initializer_value=initial_log_stddev,
+        seed=seed,
+        kernel_initializer=keras.initializers.Orthogonal(_SMALL),
+    )
+
+
+def _noise_head(
+    action_spec: Any, *, seed: int, initial_log_stddev: float
+) -> network.DistributionNetwork:
+    projection = state_dependent_noise_projection_network
+    return projection.StateDependentNoiseProjectionNetwork(
+        action_spec,
+        initial_log_std=initial_log_stddev,
+        scale_distribution=False,
         seed=seed,
         kernel_initializer=keras.initializers.Orthogonal(_SMALL),
     )

@@ -137,11 +137,7 @@ class TqcAgent(sac_agent.SacAgent):
 
 
 def _errors(targets: tf.Tensor, predictions: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the loss and the error of each transition."""
-    # The mean over the quantiles, and the sum over the critics.
-    td_loss = tf.reduce_sum(
-        tf.reduce_mean(losses.quantile_huber_loss(predictions, targets), axis=-1),
-        axis=0,
-    )
-    td_errors = tf.reduce_mean(targets, -1) - tf.reduce_mean(predictions, -1)
-    return td_loss, losses.largest_error(tf.unstack(td_errors))
+    """Returns the loss and the error of each transition, means over the quantiles."""
+    td_loss = tf.reduce_mean(losses.quantile_huber_loss(predictions, targets), axis=-1)
+    td_error = tf.reduce_mean(targets, axis=-1) - tf.reduce_mean(predictions, axis=-1)
+    return td_loss, td_error

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _PAUSE = 1.0  # Seconds before a worker joins again.
 _POLL = 0.1  # Seconds between looks at a server.
+# The modules that are being imported for their experiment.
+_importing: list[str] = []
 
 
 def work(
@@ -90,7 +92,24 @@ def load(experiment: str) -> Callable[..., Experiment]:
             f"experiment: got {experiment!r}, expected 'package.module:function', such "
             "as 'my_project.training:make_experiment'."
         )
-    return getattr(importlib.import_module(module), function)
+    _importing.append(module)
+    try:
+        return getattr(importlib.import_module(module), function)
+    finally:
+        _importing.pop()
+
+
+def check_no_import() -> None:
+    """Raises a RuntimeError while the module of an experiment is imported.
+
+    Every process of a run imports this module, and none of them may begin the run.
+    """
+    if _importing:
+        raise RuntimeError(
+            f"run_distributed: got a call while {_importing[-1]!r} is imported for its "
+            "experiment, expected none, because every worker imports this module; put "
+            "the call under `if __name__ == '__main__':`, or into another file."
+        )
 
 
 def _work(

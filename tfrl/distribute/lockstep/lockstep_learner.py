@@ -188,9 +188,7 @@ class LockstepLoop(train.TrainingLoop):
         super().__init__(agent, None, 0, compiles, placed)
         self._actors = actors
         self._round = round_
-        self._is_recurrent = bool(
-            tf.nest.flatten(agent.collect_policy.policy_state_spec)
-        )
+        self._is_recurrent = agent.collect_policy.is_recurrent
         num_rows = round_.num_actors * round_.num_envs * round_.parts
         num_frames = round_.num_steps // round_.parts
         if agent.compute_value_and_advantage_in_train:

@@ -273,7 +273,7 @@ def _check_agent(agent: tf_agent.TFAgent, parts: int) -> None:
             "batch_size=None with gamma=0, because the environments belong to several "
             "actors."
         )
-    if parts > 1 and tf.nest.flatten(agent.collect_policy.policy_state_spec):
+    if parts > 1 and agent.collect_policy.is_recurrent:
         raise ValueError(
             f"pull_period: got {parts} times the stride_length for a recurrent {name} "
             "and schedule='lockstep', expected the stride_length itself, because the "

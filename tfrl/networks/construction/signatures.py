@@ -38,6 +38,24 @@ def check_init(cls: type) -> None:
         )
 
 
+def check_taken(cls: type, arguments: dict[str, Any]) -> None:
+    """Checks that a constructor takes these arguments.
+
+    Raises:
+      TypeError: If it does not take one of them.
+    """
+    parameters = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    kinds = [parameter.kind for parameter in parameters.values()]
+    unknown = [name for name in arguments if name not in parameters]
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        raise TypeError(
+            f"{cls.__name__}.copy: got {', '.join(unknown)}, expected arguments of "
+            f"{cls.__name__}.__init__, which are {', '.join([*parameters][1:])}; let "
+            f"__init__ take {' and '.join(unknown)}, too (agents give each copy a "
+            "name, for super().__init__)."
+        )
+
+
 def _bind(cls: type, args: Any, kwargs: Any) -> dict[str, Any]:
     """Returns the arguments of a constructor call by name."""
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]

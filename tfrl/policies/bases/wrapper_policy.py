@@ -62,6 +62,10 @@ class WrapperPolicy(tf_policy.TFPolicy):
         """The wrapped policy."""
         return self._wrapped_policy
 
+    def network_state(self, policy_state: Any) -> Any:
+        """Returns the wrapped policy's part; see `TFPolicy.network_state`."""
+        return self._wrapped_policy.network_state(policy_state)
+
     def prepare(self, batch_size: int | None) -> None:
         """Prepares the wrapped policy; see `TFPolicy.prepare`."""
         self._wrapped_policy.prepare(batch_size)

@@ -119,9 +119,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         self._ends_iterations = hasattr(agent, "end_iteration") and (
             num_epochs > 1 or minibatch_size is not None
         )
-        self._is_recurrent = bool(
-            tf.nest.flatten(agent.collect_policy.policy_state_spec)
-        )
+        self._is_recurrent = agent.collect_policy.is_recurrent
         loop_checks.check_on_policy_agent(agent, num_epochs, minibatch_size)
         batch_size = environment.batch_size
         if minibatch_size is not None:

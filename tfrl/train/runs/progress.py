@@ -115,11 +115,17 @@ class Progress:
             self._bar.set_postfix_str(self._beside_bar(), refresh=False)
             self._bar.update(min(done, self._length.total - self._bar.n))
         elif self._is_line_due():
-            speed = ", ".join(self._speed())
-            place = self._place() + f" ({speed})" * bool(speed)
-            state = ", ".join(self._state())
-            told = f": {state}" if state else ""
-            self.note(", ".join([place, *self._steps()]) + told)
+            self.show()
+
+    def show(self) -> None:
+        """Writes the state as a line, unless a bar shows it."""
+        if self._bar is not None:
+            return
+        speed = ", ".join(self._speed())
+        place = self._place() + f" ({speed})" * bool(speed)
+        state = ", ".join(self._state())
+        told = f": {state}" if state else ""
+        self.note(", ".join([place, *self._steps()]) + told)
 
     def evaluating(self, finished: int, num_episodes: int, num_steps: int) -> None:
         """Shows the progress of an evaluation.

@@ -597,7 +597,8 @@ def test_those_who_wait_are_told_what_for():
     assert table.waiting_to_insert() == (
         "Table 't' waits for samplers: writers are ahead of them, and 12 inserts x 4.0 "
         "samples an insert - 0 samples = 48.0; one more insert would exceed its rate "
-        "limiter's max_diff of 48.0."
+        "limiter's max_diff of 48.0. Inserts go on as soon as more is sampled, such as "
+        "when a learner has compiled its program."
     )
     table.sample(16)
     assert table.waiting_to_sample() == (

@@ -14,7 +14,8 @@ def to_insert(
     return (
         f"Table {name!r} waits for samplers: writers are ahead of them, and "
         f"{_difference(limiter, counts)}; one more insert would exceed its rate "
-        f"limiter's max_diff of {limiter.max_diff}."
+        f"limiter's max_diff of {limiter.max_diff}. Inserts go on as soon as more is "
+        "sampled, such as when a learner has compiled its program."
     )
 
 

@@ -77,10 +77,20 @@ name: PyTorch's initial weights (`initial_weights`), and a bound of 1e-5 for the
 probabilities in the loss (`min_probability`). With one of them or none, nine of ten
 runs on seeds 100 and 101 ended at -193 to -200.
 
+Recurrent PPO on PendulumNoVel-v1 is behind its reference, a single run with rollouts of
+1,024 steps of 4 environments. With independent noise, which the row had before, it
+reached -255; state-dependent noise as in that run brings -232.
+
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps.
 sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3's own run reaches
 70.2. On CartPole-v1 one run of five ends at 277; sb3-contrib's mean is 386, give or
 take 64.
+
+Some rows on CartPole-v1 have a single seed far below the others; three of these runs
+were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
+and not to stay on the track: its cart leaves the track on the right in each of 20
+episodes. Discrete SAC's seed 30 and C51's seed 4 lost a policy that had been good:
+most evaluations in the second half of these runs return 500, but the last one does not.
 
 R2D2 also learns bsuite's memory_len/15, where the agent must remember a bit for 15
 steps. Over all 10,000 episodes, three seeds make 0.052, 0.046 and 0.044 times the

@@ -373,10 +373,11 @@ def verdict(
     """Compares a run that was trained once more with its row.
 
     On the same kind of processor and the same versions, the returns and the final
-    weights must be equal. Elsewhere a run is another draw: its return must lie within
-    three standard deviations (at least 1 % of the mean) of the mean of the row's runs.
-    One run has no deviation, so another draw cannot be compared with it, and the row
-    counts as not verified.
+    weights must be equal. Elsewhere, also where a row does not say where it ran, a run
+    may be another draw: unless its return is the same, it must lie within three
+    standard deviations (at least 1 % of the mean) of the mean of the row's runs. One
+    run has no deviation, so another draw cannot be compared with it, and the row counts
+    as not verified.
 
     Args:
       row: The row of the table.
@@ -394,6 +395,8 @@ def verdict(
         words = "the same" if is_same else "not the same"
         return is_same, f"{name}: {both}; the final weights and the return are {words}."
     elsewhere = f"{name}: {both}, on another processor or with other versions"
+    if row["return"] == new["return"]:
+        return True, f"{elsewhere}; the returns are the same."
     if len(rows) == 1:
         return False, f"{elsewhere}; the row's one run has no deviation to compare by."
     returns = [float(other["return"]) for other in rows]

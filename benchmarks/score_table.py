@@ -14,20 +14,20 @@ from tfrl.eval import statistics
 DOCS = ROOT / "docs"
 _HEAD = """# Scores
 
-Mean returns of greedy episodes with the final weights: 1,000 episodes on environments
-that are written in TensorFlow, 20 on dm_control's, whose episodes have 1,000 steps, and
-50 on all others. IQM is the interquartile mean over the seeds, with its 95 % bootstrap
-interval (Agarwal et al., "Deep reinforcement learning at the edge of the statistical
-precipice", 2021); `worst` and the dots of the pictures show the seeds that it hides. A
-reference is a published return, most often the return of a single run. `comparison`
-says whether the whole interval lies above the reference (ahead) or below it (behind) by
-more than 1 %; else it is level. Seconds are the processor time of one run with one
-thread, with its start and evaluations; in older rows the time of its iterations, beside
-whatever else the processor did. The same seed gives the same run on
-the same code, versions and processor; on another processor sums are rounded otherwise,
-and the run is another one. So a row names the commit and the processor, which older
-rows did not record, and `benchmarks/scores.csv` the versions and a checksum of the
-final weights, too.
+Scores are mean returns of greedy episodes with the final weights: 1,000 episodes on
+environments that are written in TensorFlow, 20 on dm_control's, whose episodes have
+1,000 steps, and 50 on all others. IQM is the interquartile mean over the seeds, with
+its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement learning at the edge
+of the statistical precipice", 2021); `worst` and the dots of the pictures show the
+seeds that it hides. A reference is a published return, usually of a single run.
+`comparison` says whether the whole interval lies above the reference (ahead) or below
+it (behind) by more than 1 %; otherwise it is level. Seconds are the processor time of
+one run with one thread, including its start and evaluations; in older rows they are
+the time of its iterations, while the processor also did other work. The same seed
+gives the same run on the same code, versions and processor; on another processor sums
+are rounded differently, and the run differs. So each row names the commit and the
+processor, which older rows did not record, and `benchmarks/scores.csv` also has the
+versions and a checksum of the final weights.
 """
 _COLUMNS = (
     "agent",
@@ -43,22 +43,22 @@ _COLUMNS = (
     "processor",
 )
 _TAIL = """
-The runs, one row each, are in `benchmarks/scores.csv`. This command trains what is
-missing there and makes this page:
+The runs, one row each, are in `benchmarks/scores.csv`. This command trains the
+missing runs and makes this page:
 
 ```
 python -m benchmarks.scores
 ```
 
-This one trains runs of the table once more, here a single seed, and compares: on the
-same kind of processor with the same versions, the return and the final weights must be
-equal, and elsewhere the return must be near the row's.
+The next command trains runs of the table once more, here a single seed, and compares
+them with the table. On the same kind of processor with the same versions, the return
+and the final weights must be equal; otherwise the return must be close to the row's.
 
 ```
 python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
 ```
 
-The same statistics of runs of your own:
+To compute the same statistics for your own runs:
 
 ```python
 from tfrl.eval import statistics
@@ -89,36 +89,39 @@ take 64.
 Some rows on CartPole-v1 have a single seed far below the others; three of these runs
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
 and not to stay on the track: its cart leaves the track on the right in each of 20
-episodes. Discrete SAC's seed 30 and C51's seed 4 have lost the policy that they had:
+episodes. Discrete SAC's seed 30 and C51's seed 4 lost a policy that had been good:
 most evaluations in the second half of these runs return 500, but the last one does not.
 
-R2D2 also learns bsuite's memory_len/15, where a bit has to be kept for 15 steps. Three
-seeds make 0.052, 0.046 and 0.044 times the errors of random answers over all 10,000
-episodes (commit 8c4e408, AMD EPYC avx512f); bsuite's analysis asks for less than 0.75:
+R2D2 also learns bsuite's memory_len/15, where the agent must remember a bit for 15
+steps. Over all 10,000 episodes, three seeds make 0.052, 0.046 and 0.044 times the
+errors of random answers (commit 8c4e408, AMD EPYC avx512f); bsuite's analysis
+requires less than 0.75:
 
 ```
 python -m benchmarks.bsuite_memory --seed=0
 ```
 
-An episode of bit flipping that fails has minus the number of bits as its return. The
-shortest episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6.5 on
-BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight asks for 90 % of
-episodes without a failure, after as many steps and updates.
+The return of a failed episode of bit flipping is minus the number of bits. The
+shortest possible episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6.5 on
+BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight requires success
+in 90 % of episodes, after the same number of steps and updates.
 
-Hopper-v5 is one run, and its evaluations of 10 episodes went up and down: 943.3 after
-19,432 steps, 296.3 after 24,399. Stable-Baselines3's SAC (2.9.2, its defaults, as many
-random steps first, one run) had 210.8 after 20,000 steps, over 50 greedy episodes:
+The score on Hopper-v5 is from one run, whose evaluations of 10 episodes went up and
+down: 943.3 after 19,432 steps, 296.3 after 24,399. Stable-Baselines3's SAC (2.9.2,
+its defaults, as many random steps first, one run) had 210.8 after 20,000 steps, over
+50 greedy episodes:
 
 ```
 PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=20000
 ```
 
-PYTHON is a Python with `stable-baselines3` and `gymnasium[mujoco]`.
+PYTHON is a Python interpreter with `stable-baselines3` and `gymnasium[mujoco]`.
 
 IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
-collected while it learned. It made one update in 16 steps and was stopped half-trained,
-so many of the episodes are poor. The steps of the offline agents are updates, and their
-reference is the mean return of the recorded episodes. These commands record them:
+collected while it learned. That SAC did one update every 16 steps and was stopped
+half-trained, so many of the episodes are poor. The steps of the offline agents are
+updates, and their reference is the mean return of the recorded episodes. These
+commands record them:
 
 ```
 python -m examples.train_sac --config=configs/sac.py \\
@@ -129,16 +132,16 @@ python -m examples.record --replay --logdir=logs/scores/half_trained_sac \\
   --output=logs/scores/half_trained_sac/replay.tfrecord
 ```
 
-One run of the table is its example with the same configuration:
+To train a single run of the table, run its example with the same configuration:
 """
 _PICTURES = """## Pictures
 
-For each environment the evaluations during training (10 greedy episodes each), over
-steps and over seconds of one core, as interquartile means with 95 % bootstrap
-intervals, and the final returns: a dot for each run, a black line for a published one.
-A run's seconds are spread evenly over its steps. The strips show one episode of a final
-policy. Runs that are older than the file of curves have a picture of their own below,
-with each run in grey.
+For each environment, the pictures show the evaluations during training (10 greedy
+episodes each), over steps and over seconds of one core, as interquartile means with
+95 % bootstrap intervals. They also show the final returns: a dot for each run, and a
+black line for a published return. A run's seconds are spread evenly over its steps.
+The strips show one episode of a final policy. Runs that are older than the file of
+curves have separate pictures below, with each run in grey.
 """
 
 

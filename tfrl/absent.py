@@ -1,9 +1,9 @@
 """Explains failed imports of names that only TF-Agents or Acme has, or that have moved.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
-for `import tfrl.policies.qtopt_cem_policy` and `from tfrl.policies import CEMPolicy`
-alike. The packages in which names are missing take their attributes by `attach_stub`,
-whose AttributeErrors say the same.
+both for `import tfrl.policies.qtopt_cem_policy` and for `from tfrl.policies import
+CEMPolicy`. The packages in which names are missing take their attributes by
+`attach_stub`, whose AttributeErrors say the same.
 """
 
 from __future__ import annotations

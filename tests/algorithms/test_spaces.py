@@ -200,7 +200,7 @@ OBSERVATIONS = {
     "`Discrete`, with any `start`": [spaces.Discrete(5, start=-2)],
     "`MultiDiscrete`": [spaces.MultiDiscrete([2, 3], start=[1, -1])],
     "`MultiBinary`": [spaces.MultiBinary(4), spaces.MultiBinary((2, 2))],
-    "`Tuple`, `Dict`, one inside another": [
+    "`Tuple`, `Dict`, also nested": [
         spaces.Tuple((spaces.Discrete(3), VECTOR)),
         spaces.Dict({"eye": image(9, 9, 3), "more": spaces.Dict({"a": CHOICE})}),
     ],

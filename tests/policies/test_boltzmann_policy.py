@@ -63,7 +63,7 @@ def test_temperature_may_be_a_schedule_of_a_step():
     np.testing.assert_allclose(logits(step()), Q_VALUES, rtol=1e-6)
     counter.assign(1)
     np.testing.assert_allclose(logits(step()), [[2.0, 6.0, 4.0]], rtol=1e-6)
-    with pytest.raises(ValueError, match=r"step: got None beside .* as temperature"):
+    with pytest.raises(ValueError, match=r"step: got None with .* as temperature"):
         make(decay)
 
 

@@ -126,7 +126,7 @@ def test_the_temperature_may_be_a_schedule_of_a_step():
     first = logits_of().numpy()
     counter.assign(1)
     np.testing.assert_allclose(logits_of(), first / 2.0, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"step: got None beside .* as temperature"):
+    with pytest.raises(ValueError, match=r"step: got None with .* as temperature"):
         make(temperature=rise)
 
 

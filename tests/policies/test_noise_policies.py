@@ -80,7 +80,7 @@ def test_the_scale_may_be_a_schedule_of_a_step():
     first = action(step(1), (), 3).action["a"].numpy()
     counter.assign(1)
     np.testing.assert_allclose(action(step(1), (), 3).action["a"], first / 2, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"step: got None beside .* as scale"):
+    with pytest.raises(ValueError, match=r"step: got None with .* as scale"):
         gaussian(decay)
 
 

@@ -179,7 +179,7 @@ def test_the_exponent_of_the_weights_may_be_a_schedule_of_a_step():
         betas.append(float(buffer.importance_exponent()))
         counter.assign_add(1)
     np.testing.assert_allclose(betas, [0.4, 0.6, 0.8, 1.0, 1.0], rtol=1e-6)
-    with pytest.raises(ValueError, match=r"step: got None beside .* as importance_exp"):
+    with pytest.raises(ValueError, match=r"step: got None with .* as importance_exp"):
         _filled(1, 4, importance_exponent=anneal)
 
 

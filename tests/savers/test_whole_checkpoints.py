@@ -65,7 +65,7 @@ class Around(keras.layers.Layer):
 def test_weights_that_tensorflow_leaves_out_are_refused(make, is_built, tmp_path):
     layer = make()
     inputs = tf.zeros([1, 4, 2])
-    message = r"layer '.*': .*kernel.*\n.*each layer in them an attribute"
+    message = r"layer '.*': .*kernel.*\n.*each layer in them a separate attribute"
     if is_built:
         layer(inputs)
         with pytest.raises(whole_checkpoints.CheckpointError, match=message):

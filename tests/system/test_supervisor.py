@@ -71,7 +71,7 @@ def test_a_killed_member_is_started_again_while_the_others_go_on():
     assert events.count(("start", "main")) == 1
     assert said == [
         "actor: its process 7 was killed by SIGKILL. It is started again now; the "
-        "others go on."
+        "others continue."
     ]
 
 

@@ -1,9 +1,8 @@
 """Normalizes an agent's inputs: observations in networks, rewards in losses.
 
-Replay buffers keep observations and rewards as they are. Each network of an agent sees
-observations through the agent's normalizer, in policies and in losses alike, so that
-all of them use the same statistics. The statistics change in `Normalizers.update`
-alone.
+Replay buffers keep observations and rewards unchanged. Each network of an agent sees
+observations through the agent's normalizer, both in policies and in losses, so that all
+of them use the same statistics. The statistics change in `Normalizers.update` alone.
 """
 
 from __future__ import annotations

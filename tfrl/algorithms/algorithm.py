@@ -133,8 +133,8 @@ class Algorithm:
 
         Raises:
           TypeError: There is no such setting, or the environment is no environment.
-          ValueError: A setting is out of its range, or the row is of another algorithm,
-            or the run is to begin with the weights in its own folder.
+          ValueError: A setting is out of its range, or the preset is for another
+            algorithm, or the run is to begin with the weights in its own folder.
         """
         if environment is None:
             environment = self.environment_name
@@ -201,8 +201,8 @@ class Algorithm:
             if preset_name and preset.algorithm not in (cls.name, cls.relative):
                 raise ValueError(
                     f"preset: got {preset_name!r}, settings of {preset.algorithm!r}, "
-                    f"expected a row of {cls.name!r}; `tfrl list settings {cls.name}` "
-                    "lists them."
+                    f"expected a preset of {cls.name!r}; `tfrl list settings "
+                    f"{cls.name}` lists them."
                 )
             print(
                 f"{cls.title} on {name or 'this environment'}: {preset.text(name)}.",

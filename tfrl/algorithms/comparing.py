@@ -124,9 +124,9 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
 def _names(runs: Sequence[_Run]) -> list[str]:
     """Returns the name of each run's group: its algorithm, and settings that differ.
 
-    Settings for an environment do not make groups; only those that differ between runs
-    of an algorithm on the same environment do. Of settings that differ together, such
-    as a first and a last learning rate, the one with the shortest name is enough.
+    Presets do not make groups; only settings that differ between runs of an algorithm
+    on the same environment do. Of settings that differ together, such as a first and a
+    last learning rate, the one with the shortest name is enough.
     """
     chosen: dict[str, list[str]] = {}
     for algorithm in {run.algorithm for run in runs}:

@@ -16,7 +16,7 @@ def get_config(words: str) -> ConfigDict:
 
     Args:
       words: The algorithm's name and the environment's, with a comma between; or the
-        name of a row of settings; or a file of JSON that holds a row.
+        name of a preset; or a JSON file that contains one.
     """
     if words.endswith(".json"):
         row = json.loads(pathlib.Path(words).read_text(encoding="utf-8"))

@@ -13,10 +13,10 @@ from tfrl.algorithms.settings import FROM_0, field, live
 class PPOSettings(on_policy.ActorCriticSettings):
     """The settings of PPO.
 
-    By default they are those that rl-zoo3 publishes for 100,000 steps of CartPole-v1,
-    with longer rollouts and a discount and a lambda nearer to 1: with rl-zoo3's own, 3
-    of 64 seeds do not learn to keep the cart on the track, and with these all 128 that
-    were tried do.
+    The defaults are rl-zoo3's settings for 100,000 steps of CartPole-v1, with longer
+    rollouts and a discount and a lambda nearer to 1: with rl-zoo3's own, 3 of 64 seeds
+    do not learn to keep the cart on the track, and with these all 128 that were tried
+    do.
     """
 
     defaults: ClassVar = {

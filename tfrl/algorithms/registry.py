@@ -113,7 +113,7 @@ def config_of(preset_name: str) -> ml_collections.ConfigDict:
     """Returns the settings of a preset as fields; see `config_of_row`.
 
     Args:
-      preset_name: The name of the row.
+      preset_name: The name of the preset.
     """
     return config_of_row(presets.named(preset_name))
 

@@ -306,7 +306,7 @@ class Settings:
         """Returns the values of `proportional` fields for numbers that a user gives.
 
         Args:
-          made: The values of a row, or of a configuration; others are the defaults.
+          made: The values of a preset or of a configuration; others are the defaults.
           given: The values that the user gives.
         """
         made, found = {**cls.default_values(), **made}, {}

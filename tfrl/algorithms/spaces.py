@@ -96,8 +96,8 @@ def fit_actions(
 
     Floats of other dtypes become float32, the combinations of several discrete actions
     one action for the kind "discrete", and several continuous actions one vector for
-    the kind "vector". An environment that needs none of this is returned as it is, as
-    is one with actions of another kind, which `check_actions` refuses.
+    the kind "vector". An environment that needs none of this is returned unchanged, and
+    so is an environment with other actions, which `check_actions` refuses.
 
     Args:
       environment: The environment, batched or not.

@@ -1,8 +1,8 @@
 """Trains many runs of an algorithm: in one program where possible, else in processes.
 
-A run of a sweep in one program has a folder as other runs have, so that runs can be
-compared, played and evaluated alike. It has no film and no checkpoint of its own, and
-its policy is the last one.
+A run of a sweep in one program has a folder like other runs, so that it can be
+compared, played and evaluated in the same way. It has no film and no separate
+checkpoint, and its policy is the last one.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _make_loop(
 def _write_metrics(
     result: train.SweepResult, number: int, path: pathlib.Path, pace: float
 ) -> None:
-    """Writes the curve of a run of a sweep, as a run alone does.
+    """Writes the curve of a run of a sweep, like a separate run.
 
     Its seconds are its share of the program's, spread evenly over its iterations.
     """

@@ -1,6 +1,6 @@
 """Environments of Gymnasium without their velocities, by the names of RL Zoo.
 
-CartPoleNoVel-v1 is CartPole-v1 with the positions alone as observations. An agent
+CartPoleNoVel-v1 is CartPole-v1 with only the positions as observations. An agent
 without memory cannot know which way the pole falls.
 """
 

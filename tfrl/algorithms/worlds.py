@@ -177,8 +177,8 @@ def make_environment(
       name: The environment's name.
       num_envs: The number of environments.
       seed: The seed.
-      num_action_bins: With it, an action is the number of one of so many evenly spaced
-        values of the environment's continuous action.
+      num_action_bins: The number of evenly spaced values of the environment's
+        continuous action, whose numbers are then the actions.
       is_training: Whether a lost life in an Atari game ends an episode, and rewards
         become their signs. Games have the usual preprocessing in any case.
       emulator: See `suite_atari.load_batch`.
@@ -321,7 +321,7 @@ class World:
         Args:
           environment: The name of an environment, or a function without arguments that
             makes one, or an environment: Gymnasium's, a vector of these, dm_env's, or
-            one of `tfrl.environments`. An environment is for training alone.
+            one of `tfrl.environments`. An environment is used only for training.
           settings: The settings of the algorithm.
           fit: Fits actions to the algorithm.
           evaluation_environment: The same, to evaluate and film in; None for

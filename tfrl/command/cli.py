@@ -41,7 +41,7 @@ from tfrl.train.runs import finished_runs, run_length, stopped_runs
 # An `ml_collections.ConfigDict`.
 Config: TypeAlias = Any
 
-# The fields that have a flag of their own.
+# The fields that have their own flags.
 _PLAIN = ("env", "num_environment_steps", "num_iterations", "replay", "seed")
 
 
@@ -99,7 +99,7 @@ def define_config(name: str, folder: str | None = None) -> Any:
 
 
 def _with_rows(words: Sequence[str]) -> list[str]:
-    """Returns the command line with the file of Python for a row in a JSON file."""
+    """Returns the command line with the Python file for a preset in a JSON file."""
     return [
         re.sub(r"=(.*\.json)$", rf"={_DEFAULTS}:\1", word)
         if _IS_CONFIG(word) and os.path.exists(word.partition("=")[2])

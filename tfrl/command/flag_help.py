@@ -14,7 +14,7 @@ from absl import flags
 from tfrl.algorithms import distributed, registry
 
 _WIDTH = 88
-# A field that a configuration file adds, with the comment beside it.
+# A field that a configuration file adds, with the comment after it.
 _FIELD = re.compile(r"^ +config\.(\w+) = (.*?)(?:  # (.*))?$", re.MULTILINE)
 # The flags here that do the same as flags of other libraries.
 _OF_OTHERS = {
@@ -131,7 +131,7 @@ def nearest(name: str, config: Mapping[str, Any] | None) -> str | None:
     others = {other: f"--{ours}" for other, ours in _OF_OTHERS.items()}
     if given not in meant and others.get(given) in known:
         return others[given]
-    # The environment has a field beside its flag, whose name is short.
+    # The environment has a field, and a flag with a shorter name.
     meant |= {"environment": "--env"} if "--env" in known else {}
     near = difflib.get_close_matches(given, meant, n=1)
     return meant[near[0]] if near else None

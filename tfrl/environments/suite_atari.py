@@ -169,7 +169,7 @@ def load_batch(
 
     Actions are repeated for four frames, and the maximum of the last two is shown, as
     `AtariPreprocessing` and `FrameStack4` do. With ale-py, each of several members has
-    a process of its own; EnvPool (`suite_envpool`) steps all members by threads in C++,
+    its own process; EnvPool (`suite_envpool`) steps all members by threads in C++,
     which is faster.
 
     Played from the same frame, the two emulators give the same pictures and rewards.

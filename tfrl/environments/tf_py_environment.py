@@ -72,8 +72,8 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
           check_dims: Has no effect, and exists for TF-Agents; the shapes of actions are
             always checked.
           isolation: True makes one thread that calls the environment, for environments
-            that must stay on one thread; a number makes so many threads. A thread pool
-            calls the environment on its own threads; the caller closes the pool.
+            that must stay on one thread; a number is the number of threads. A thread
+            pool calls the environment on its own threads; the caller closes the pool.
 
         Raises:
           TypeError: If `environment` or `isolation` has another type.

@@ -110,9 +110,9 @@ class Evaluator:
 
     The policy is used unchanged: pass a greedy policy for a greedy evaluation. Its
     random choices depend on `seed` alone and are the same in every run. Give the
-    evaluator an environment of its own: a run resets it at the start and leaves it in
-    the middle of an episode. The evaluator does not seed the environment; seed it
-    before each run if all runs should start alike.
+    evaluator a separate environment: a run resets it at the start and leaves it in the
+    middle of an episode. The evaluator does not seed the environment; seed it before
+    each run if all runs should start from the same states.
     """
 
     def __init__(

@@ -123,7 +123,7 @@ def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.
     """Returns the fraction of the runs whose score is above each threshold.
 
     The run-score distribution of Agarwal et al. (2021), section 4.2. All tasks count
-    alike, so normalize the scores of different tasks first.
+    equally, so normalize the scores of different tasks first.
 
     Args:
       scores: Scores `[..., num_runs, num_tasks]`.
@@ -239,7 +239,7 @@ def runs_to_decide(
 def is_enough(
     num_runs_x: int, num_runs_y: int, num_tasks: int = 1, confidence: float = 0.95
 ) -> bool:
-    """Whether so many runs can tell two agents apart.
+    """Whether these numbers of runs can show which of two agents is better.
 
     Runs of equal agents are in a complete order, all of one above all of the other, in
     one of `binomial(x + y, x)` cases on each task. With 3 and 3 runs that is one case

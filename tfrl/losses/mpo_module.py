@@ -353,8 +353,8 @@ class MPO(DecoupledMPO):
           init_log_alpha_mean: The initial `log` of the dual variables of the means.
           init_log_alpha_stddev: The initial `log` of the dual variables of the standard
             deviations.
-          per_dim_constraining: Whether each dimension of the actions has constraints of
-            its own; otherwise the sums over the dimensions are constrained.
+          per_dim_constraining: Whether each dimension of the actions has its own
+            constraints; otherwise the sums over the dimensions are constrained.
           action_penalization: Whether actions outside of [-1, 1] are penalised.
           epsilon_penalty: The largest KL divergence of the penalty's weights from
             uniform weights.

@@ -17,7 +17,7 @@ from tfrl.typing import types
 
 
 class ActorPolicy(tf_policy.TFPolicy):
-    """Acts by a network that maps observations to actions or their distributions."""
+    """Acts with a network that maps observations to actions or their distributions."""
 
     def __init__(
         self,

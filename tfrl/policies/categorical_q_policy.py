@@ -20,7 +20,7 @@ from tfrl.utils.optimization import schedules
 
 
 class CategoricalQPolicy(q_policy.QPolicy):
-    """Acts by a network that gives a distribution over values for each action.
+    """Acts with a network that returns a distribution over values for each action.
 
     The value of an action is the expectation over the atoms of the support
     `linspace(min_q_value, max_q_value, num_atoms)` (Bellemare et al. 2017,

@@ -30,7 +30,7 @@ class OUNoisePolicy(noise_policy.NoisePolicy):
     in a loop that does not pass the policy state on. `prepare`, which the training
     loops call, makes these variables; otherwise the first action does. Therefore two
     calls with the same seed return different actions, but two new policies with the
-    same seed act alike. A checkpoint of the policy holds the noise.
+    same seed return the same actions. A checkpoint of the policy holds the noise.
     """
 
     def __init__(

@@ -97,7 +97,7 @@ class PolicySaver:
           use_nest_path_signatures: Whether signatures name tensors by their path in the
             nest. With False they use the names of the specs, which must be unique.
           seed: The seed of a random stream that is saved with the policy, so that all
-            loaded copies act alike; for tests.
+            loaded copies return the same actions; for tests.
           train_step: The variable to save as the train step; None saves -1.
           input_fn_and_spec: `(input_fn, spec)`, where `input_fn` turns a nest of
             tensors that matches `spec` into `(time_step, policy_state)`.
@@ -258,7 +258,7 @@ class PolicySaver:
     def save_checkpoint(
         self, export_dir: str, options: tf.train.CheckpointOptions | None = None
     ) -> None:
-        """Writes the variables alone, to `export_dir/variables/variables*`.
+        """Writes only the variables, to `export_dir/variables/variables*`.
 
         `policy_loader` loads them into a model that `save` wrote, and
         `SavedModelPyTFEagerPolicy.update_from_checkpoint` into a loaded policy.

@@ -22,7 +22,7 @@ from tfrl.typing import types
 
 
 class QPolicy(tf_policy.TFPolicy):
-    """Acts by a network that maps observations to one value per action.
+    """Acts with a network that maps observations to one value per action.
 
     `action` samples with the values as logits. For other ways to act, wrap the policy
     in `GreedyPolicy`, `EpsilonGreedyPolicy` or `BoltzmannPolicy`.

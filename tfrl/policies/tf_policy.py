@@ -48,7 +48,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
     # `_distribution` but not these gets the methods of `TFPolicy`, which call it.
     _shortcuts: ClassVar[tuple[str, ...]] = ("_greedy_action",)
 
-    # Whether `_action` uses its seed. With False the policy has no stream of its own.
+    # Whether `_action` uses its seed. With False the policy has no random stream.
     _needs_seed: bool = True
     # Whether `_greedy_action` can leave the bounds of the action spec.
     _greedy_action_needs_clip: bool = True

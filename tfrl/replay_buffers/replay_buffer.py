@@ -84,7 +84,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def calls_python(self) -> bool:
-        """Whether a sample calls Python, which programs of XLA can do on the CPU only.
+        """Whether a sample calls Python, which XLA programs can do only on the CPU.
 
         False unless a subclass says otherwise.
         """

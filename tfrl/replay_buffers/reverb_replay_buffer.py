@@ -90,8 +90,8 @@ class ReverbReplayBuffer(replay_buffer.ReplayBuffer):
           make_observer: A function that makes an observer from the client, such as a
             `ReverbAddTrajectoryObserver`, for `add_batch`. If None, `add_batch` raises
             NotImplementedError.
-          batch_size: The number of rows of the batches for `add_batch`; each row has an
-            observer of its own.
+          batch_size: The number of rows of the batches for `add_batch`; each row has
+            its own observer.
           token: The token, if the server requires one; by default the environment
             variable TFRL_REPLAY_TOKEN.
           tls_root_certificates: The root certificates that verify a server with TLS.

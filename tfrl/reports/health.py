@@ -1,8 +1,8 @@
 """Rules that find what keeps a run from learning, each with its figure and source.
 
 A rule compares a number that the run has measured with a threshold, and says what to
-try first. It is silent where the number was not measured. The thresholds are so far out
-that healthy runs keep them.
+try first. It finds nothing if the number was not measured. The thresholds are chosen so
+that healthy runs stay within them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rule:
 
 
 def check(evidence: Evidence) -> list[Finding]:
-    """Returns what is wrong with a run; an empty list if no rule finds anything."""
+    """Returns the findings about a run; an empty list if no rule finds anything."""
     found = [(rule, rule.find(evidence)) for rule in RULES]
     return [
         Finding(rule.name, *parts[:4], remedy=parts[4], source=rule.source)
@@ -71,7 +71,7 @@ def check(evidence: Evidence) -> list[Finding]:
 
 
 def check_seeds(runs: Sequence[Evidence]) -> list[Finding]:
-    """Returns what is wrong with runs together that differ in their seeds alone."""
+    """Returns the findings about several runs that differ only in their seeds."""
     parts = _seeds(runs)
     if parts is None:
         return []

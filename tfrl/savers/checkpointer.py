@@ -98,7 +98,7 @@ class Checkpointer:
     def save(self, force: bool = False) -> bool:
         """Saves a checkpoint if `time_delta_minutes` have passed since the last.
 
-        The first call saves always.
+        The first call always saves.
 
         Args:
           force: Whether to save in any case.

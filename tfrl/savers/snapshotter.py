@@ -85,7 +85,7 @@ class Snapshotter:
     def save(self, force: bool = False) -> bool:
         """Saves snapshots if `time_delta_minutes` have passed since the last.
 
-        The first call saves always. When a snapshot is complete, it replaces the
+        The first call always saves. When a snapshot is complete, it replaces the
         previous one.
 
         Args:

@@ -155,7 +155,7 @@ class Checkpointer:
                 f"checkpoint directory {self._directory!r}: these weights would be in "
                 f"no checkpoint:\n{shortened(lines)}\nTensorFlow does not look into "
                 "the lists and dictionaries of a Keras layer; make each layer in them "
-                "an attribute of its own, or derive from tfrl.networks.Network "
+                "a separate attribute, or derive from tfrl.networks.Network "
                 "instead of keras.Layer."
             )
 

@@ -50,11 +50,11 @@ class Learner:
     step to `root_dir/train/checkpoints`. The latest checkpoint is restored when the
     learner is made.
 
-    With a `tf.distribute` strategy of several replicas, each replica trains on an
-    element of its own, and all replicas apply the mean of their gradients. So a step
-    equals the step of one device on all elements together. Make the optimizers, the
-    networks, the agent and the train step in `strategy.scope()`, and the dataset with
-    batches of one replica.
+    With a `tf.distribute` strategy of several replicas, each replica trains on its own
+    element, and all replicas apply the mean of their gradients. So a step equals the
+    step of one device on all elements together. Make the optimizers, the networks, the
+    agent and the train step in `strategy.scope()`, and the dataset with batches of one
+    replica.
     """
 
     def __init__(

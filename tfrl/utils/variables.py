@@ -158,7 +158,7 @@ def check_no_shared_variables(network_1: Any, network_2: Any) -> None:
         raise ValueError(
             f"networks {network_1.name!r} and {network_2.name!r}: expected no "
             "trainable variables in common, but they share "
-            f"{[v.name for v in shared]}; give each network layers of its own."
+            f"{[v.name for v in shared]}; give each network its own layers."
         )
 
 

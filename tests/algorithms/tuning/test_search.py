@@ -87,7 +87,7 @@ def test_optunas_distributions_are_taken_as_they_are():
     ("given", "error"),
     [
         ({"gama": None}, r"got 'gama', expected settings .* are batch_size, final_eps"),
-        ({"loss": None}, r"loss has no range of its own, .* 1e-5\.\.1e-2:log"),
+        ({"loss": None}, r"loss has no default range, .* 1e-5\.\.1e-2:log"),
         ({"gamma": "0.9..1.5"}, r"gamma: expected a number in \[0, 1\], got 1.5"),
         ({"gamma": "0.9..0.8"}, r"got '0.9..0.8' for gamma, expected a range of ris"),
         ({"gamma": "0..0.8:log"}, r"above 0 with :log"),

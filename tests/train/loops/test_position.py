@@ -60,7 +60,7 @@ def test_a_pickle_of_an_earlier_version_is_not_loaded(tmp_path):
     with pytest.warns(
         RuntimeWarning,
         match=r"state of the environment Corridor cannot be restored: it is a pickle, "
-        r"as earlier versions wrote them.* The run goes on with a new episode",
+        r"as earlier versions wrote them.* The run continues with a new episode",
     ):
         where.deserialize(data)
     assert not (tmp_path / "x").exists()

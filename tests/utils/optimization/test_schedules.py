@@ -27,7 +27,7 @@ def test_a_schedule_follows_its_step_in_one_trace():
 
 
 def test_a_schedule_without_a_step_is_an_error():
-    with pytest.raises(ValueError, match=r"step: got None beside the schedule Polyn"):
+    with pytest.raises(ValueError, match=r"step: got None with the schedule Polyn"):
         schedules.follow("epsilon", decay(), None)
 
 

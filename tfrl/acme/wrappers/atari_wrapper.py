@@ -74,7 +74,7 @@ class AtariWrapper(base.EpisodeWrapper):
         """Wraps `environment`.
 
         Args:
-          environment: A game that repeats no actions itself, such as
+          environment: A game that does not repeat actions itself, such as
             `GymAtariAdapter(gymnasium.make("PongNoFrameskip-v4"))`. It observes a
             sequence of its screen, uint8 `[H, W, 3]`, and the number of lives, and has
             one action that counts from 0.
@@ -89,7 +89,7 @@ class AtariWrapper(base.EpisodeWrapper):
           expose_lives_observation: Whether the observation is the tuple of the pictures
             and the number of lives.
           num_stacked_frames: The number of pictures in an observation, the newest last.
-            A game begins with one picture behind black ones.
+            At the start of a game, the earlier pictures are black.
           max_episode_len: The number of frames, without no-ops, after which a game is
             truncated; None for no limit.
           to_float: Whether pictures are float32 in [0, 1] rather than uint8.

@@ -102,7 +102,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
             (0, 1); the larger, the closer the value to the best recorded action. 0.9 is
             usual where good actions are rare.
           inverse_temperature: The factor beta of the advantages; 0 clones all recorded
-            actions alike.
+            actions with equal weights.
           max_weight: The largest weight of an example in the actor's loss.
           critic_network_2: The second critic; a copy of the first with other initial
             weights if None.

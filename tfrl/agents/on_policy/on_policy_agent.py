@@ -121,8 +121,8 @@ class OnPolicyAgent(RolloutAgent):
             advantages. If not, `preprocess_sequence` computes them, which minibatches
             need.
           collect_update_period: The number of calls of `train` between updates of the
-            policy that collects. If it is more than 1, this policy has an actor of its
-            own, a copy.
+            collect policy. If it is more than 1, this policy has its own copy of the
+            actor.
           records_policy_state: Whether recurrent networks' states are part of the
             collected `policy_info`; see `PPOPolicy`.
 

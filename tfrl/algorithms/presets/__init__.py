@@ -1,9 +1,9 @@
-"""Settings made for environments: rows of data in the JSON files of this folder.
+"""Presets: settings made for environments, in the JSON files of this folder.
 
-A row has a `name`, an `algorithm`, an `environment`, the `source` of its settings, and
-the `settings` that are not the algorithm's defaults. The `family` of a row is a pattern
-of further environments that it serves; a `variant` serves only by its name. A row with
-a `kind` serves all environments of this kind that have no other.
+A preset has a `name`, an `algorithm`, an `environment`, the `source` of its settings,
+and the `settings` that differ from the algorithm's defaults. Its `family` is a pattern
+of other environments that it is for. A `variant` is used only if it is named. A preset
+with a `kind` is for all environments of this kind that have no other preset.
 
 >>> from tfrl.algorithms import presets
 >>> presets.find("ppo", "Hopper-v5").name
@@ -26,15 +26,15 @@ class Preset:
     """Settings of an algorithm for an environment.
 
     Attributes:
-      name: The row's name.
+      name: The preset's name.
       algorithm: The algorithm's name.
       environment: The environment's name.
       source: Where the settings are from.
-      settings: The settings that are not the algorithm's defaults, by name.
+      settings: The settings that differ from the algorithm's defaults, by name.
       family: A pattern of further environments that the settings are for.
-      variant: Whether another row is the usual one of its environment.
-      kind: The kind of environments without another row that it serves, too:
-        "pictures", whose observations are single pictures.
+      variant: Whether another preset is the usual one for the environment.
+      kind: A kind of environments; the preset is also for those without another one.
+        "pictures" are environments whose observations are single pictures.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Preset:
 
 @functools.cache
 def every() -> tuple[Preset, ...]:
-    """Returns all rows."""
+    """Returns all presets."""
     folder = pathlib.Path(__file__).parent
     return tuple(
         Preset(**row)
@@ -72,7 +72,7 @@ def every() -> tuple[Preset, ...]:
 
 
 def named(name: str) -> Preset:
-    """Returns the row with a name.
+    """Returns the preset with a name.
 
     Raises:
       ValueError: There is none.

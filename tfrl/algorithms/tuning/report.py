@@ -25,7 +25,7 @@ def text(
 
     Args:
       study: Optuna's study.
-      row: The best settings, as a row of `presets`.
+      row: The best settings, as the fields of a `presets.Preset`.
       searched: The range of each field.
       returns: The last mean return with other seeds, by trial and seed.
     """

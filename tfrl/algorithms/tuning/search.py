@@ -31,8 +31,8 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
         fields that have a range, if there are some, and "all" every field with one.
 
     Raises:
-      ValueError: There is no such field, or it has no range of its own, or a value is
-        not allowed.
+      ValueError: There is no such field, or it has no default range, or a value is not
+        allowed.
     """
     own = kind.search_ranges()
     if given is None:
@@ -47,7 +47,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
         if name not in kind.texts():
             raise ValueError(
                 f"search: got {name!r}, expected settings of the algorithm; those with "
-                f"a range of their own are {', '.join(sorted(own))}."
+                f"a default range are {', '.join(sorted(own))}."
             )
         each = found[name] = _range(kind, name, given[name])
         ends = each if isinstance(each, tuple) else getattr(each, "choices", None)
@@ -64,7 +64,7 @@ def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
         own = kind.search_ranges()
         if name not in own:
             raise ValueError(
-                f"search: {name} has no range of its own, expected one; give it, such "
+                f"search: {name} has no default range, expected one; give it, such "
                 "as 0.1..0.9, 1e-5..1e-2:log or 32,64,128."
             )
         return own[name]

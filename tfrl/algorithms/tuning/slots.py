@@ -1,7 +1,7 @@
 """Trains the runs of tuning in one program, which has a slot for each.
 
 A slot whose run has ended, or was pruned, gets the next run. The program is compiled
-once and keeps its size; each run has counters, schedules and random numbers of its own.
+once and keeps its size; each run has its own counters, schedules and random numbers.
 """
 
 from __future__ import annotations

@@ -89,14 +89,14 @@ class TuningStudy:
         say: Callable[[str], None],
         storage: optuna.storages.BaseStorage | None = None,
     ) -> None:
-        """Takes the trials of a process that died, to train them first.
+        """Finds the unfinished trials of a process that died, to train them first.
 
         Args:
           study: Optuna's study.
           sampler: Optuna's sampler, the name of its class, or None for the study's.
           plan: The settings that the runs share.
           folder: The folder of the tuning.
-          say: Takes a line for each trial that ends.
+          say: A function that is called with a line for each trial that ends.
           storage: The study's storage, to continue with trials of a process that died;
             without it, these trials fail.
 
@@ -134,7 +134,7 @@ class TuningStudy:
         return self.study.get_trials(deepcopy=False, states=states)
 
     def search(self, run: Run, trials: int) -> None:
-        """Trains until the study has so many trials.
+        """Trains until the study has a number of trials.
 
         Args:
           run: Trains runs; see `Slots.run`.

@@ -39,7 +39,7 @@ class TuningResult:
 
     Attributes:
       study: Optuna's study, with all trials.
-      row: The best settings, a row as in `presets`; best.json in the folder.
+      row: The best settings, as the fields of a preset; best.json in the folder.
       settings: The best settings.
       values: The values among them that were searched, by field.
       returns: The mean return of the last evaluation of each of the best trials'
@@ -94,8 +94,8 @@ def tune(
 
     Args:
       algorithm: The class, such as `tfrl.SAC`, or its name.
-      environment: The name of an environment, or the `environments.native.Dynamics`
-        of your own, whose trials must be one program. None for the algorithm's usual
+      environment: The name of an environment, or the `environments.native.Dynamics` of
+        your own environment, for trials in one program. None for the algorithm's usual
         one.
       trials: The number of trials.
       num_environment_steps: The steps of a run, rounded up so that all evaluations are

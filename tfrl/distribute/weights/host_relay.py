@@ -8,7 +8,7 @@ once that the leader is gone, and the next process leads.
 
 Only processes of the same user take part.
 
-Ten processes of one host that pull weights of 100 MB, each into arrays of its own, took
+Ten processes of one host that pull weights of 100 MB, each into its own arrays, took
 this for a push every six to eight seconds, with two cores. A process without the relay
 looks and transfers by itself:
 

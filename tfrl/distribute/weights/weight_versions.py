@@ -87,7 +87,7 @@ class Lags(tf.Module):
 
 
 def percentiles(counts: np.ndarray, percents: Sequence[float]) -> np.ndarray:
-    """Returns percentiles: the least lags that so many percent of frames do not exceed.
+    """Returns percentiles: the smallest lags that a given percentage does not exceed.
 
     Args:
       counts: The result of `Lags.counts`, or the difference of two such results.

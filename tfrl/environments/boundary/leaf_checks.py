@@ -1,4 +1,4 @@
-"""Checks one array against its spec, for time steps and actions alike.
+"""Checks one array against its spec, for time steps and for actions.
 
 All places at which arrays enter or leave an environment use these checks:
 `TimeStepChecker` and `ActionChecker` for whole nests, and `NestCopier` for the results

@@ -32,7 +32,7 @@ def check_time_step_spec(time_step_spec: Any) -> None:
 
 
 def check_is_time_step(time_step: Any) -> None:
-    """Raises TypeError for an array, or a dict of arrays: an observation alone."""
+    """Raises TypeError if only an observation is given: an array or a dict of them."""
     if isinstance(time_step, _OBSERVATIONS):
         raise TypeError(
             f"time_step: expected a TimeStep, got {type(time_step).__name__}; call "

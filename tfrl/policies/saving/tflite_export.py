@@ -29,7 +29,7 @@ from tfrl.policies.saving import saved_model
 
 
 def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
-    """Returns the signature `action` of a saved policy as a TensorFlow Lite model.
+    """Returns a saved policy's signature `action` as a TensorFlow Lite model.
 
     Args:
       saved_model_path: The directory that `PolicySaver.save` wrote.

@@ -22,8 +22,8 @@ class CheckpointedClient(Protocol):
 class Contents(tf.train.experimental.PythonState):
     """Saves a Reverb server's items with each `tf.train.Checkpoint`.
 
-    Whenever a `tf.train.Checkpoint` is saved, the server writes a checkpoint of its
-    own, and the `tf.train.Checkpoint` holds the path of the server's checkpoint.
+    Whenever a `tf.train.Checkpoint` is saved, the server writes its own checkpoint, and
+    the `tf.train.Checkpoint` holds the path of the server's checkpoint.
 
     Attributes:
       path: The path of the last checkpoint, as the client has returned it; None before

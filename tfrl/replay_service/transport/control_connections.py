@@ -15,8 +15,8 @@ from tfrl.replay_service.transport import deadlines, idle_pool, wire
 class ControlConnections:
     """Connections of role "control", which are opened for requests and used again.
 
-    All threads may use it. Concurrent requests do not wait for each other: each has a
-    connection of its own.
+    All threads may use it. Concurrent requests do not wait for each other: each has its
+    own connection.
     """
 
     def __init__(self, connect: Callable[[float | None], connections.Connection]):

@@ -23,7 +23,7 @@ def explaining() -> Iterator[None]:
 
     Python raises an OSError, which may not name the file, TensorFlow one of several
     kinds of `tf.errors.OpError`, and a replay server that cannot write its checkpoint
-    an error of its own.
+    another error.
     """
     try:
         yield

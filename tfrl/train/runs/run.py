@@ -48,7 +48,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Run:
-    """Drives a loop to its end and writes the outputs of a `RunDirectory`.
+    """Runs a loop to completion and writes the outputs of a `RunDirectory`.
 
     A run that was interrupted or killed resumes from its last checkpoint when it is run
     again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes

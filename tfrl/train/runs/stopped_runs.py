@@ -46,7 +46,7 @@ class Stop:
 
 
 def find(path: pathlib.Path, length: run_length.RunLength) -> Stop | None:
-    """Returns how the run of a length in the folder `path` was stopped, if it was."""
+    """Returns how the run with a length in the folder `path` was stopped, or None."""
     return _read(path).get(length)
 
 

@@ -83,8 +83,8 @@ class Members:
     def replace(self, runs: Mapping[int, tuple[int, Mapping[str, float]]]) -> None:
         """Begins other runs in the places of some, in the same compiled program.
 
-        The new runs have counters, weights and random numbers of their own, and begin
-        with their initial experience. The others continue as if nothing had happened.
+        The new runs have their own counters, weights and random numbers, and begin with
+        their initial experience. The others continue as if nothing had happened.
 
         Args:
           runs: The seed and the hyperparameters of the new run in each place.
@@ -312,7 +312,7 @@ def _all_variables(
     made: collecting_loop.CollectingLoop,
     evaluation: native_environment.NativeEnvironment,
 ) -> list[tf.Variable]:
-    """Returns all variables of a run, including those of random generators."""
+    """Returns all variables of a run, including variables of random generators."""
     parts = [
         part
         for module in (made, evaluation)

@@ -28,7 +28,7 @@ def follow(name: str, value: Any, step: tf.Variable | None) -> Any:
         return value
     if step is None:
         raise ValueError(
-            f"step: got None beside the schedule {type(value).__name__} as {name}, "
+            f"step: got None with the schedule {type(value).__name__} as {name}, "
             "expected the variable that it follows; pass for example "
             "step=agent.train_step_counter."
         )

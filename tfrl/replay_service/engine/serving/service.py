@@ -187,7 +187,7 @@ class Service:
         self._most_stores = _FEW_STORES  # Unused stores are looked for at this number.
         self._digest = None if token is None else preamble.digest(token)
         self.checkpointer = checkpointer or checkpointers.TempDirCheckpointer()
-        # The last checkpoint that was written, or the one that the server started from.
+        # The last checkpoint that was written, or from which the server started.
         self.last_checkpoint: str | None = None
         self._checkpointing = asyncio.Lock()
         self.events = EventLog()

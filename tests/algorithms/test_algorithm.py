@@ -1,6 +1,7 @@
 """The algorithms as classes: trained, asked, saved, loaded, and made of own parts."""
 
 import dataclasses
+import json
 
 import gymnasium
 import numpy as np
@@ -10,13 +11,14 @@ import tfrl
 from tfrl import (
     agents,
     environments,
+    losses,
     networks,
     policies,
     replay_buffers,
     specs,
     train,
 )
-from tfrl.algorithms import registry
+from tfrl.algorithms import learning, registry, run_folders
 from tfrl.trajectories import time_step as ts
 
 # Small and traced only: these tests are about what surrounds the agents.
@@ -129,6 +131,26 @@ def test_a_run_in_a_folder_writes_its_outputs_and_resumes(tmp_path, capsys):
     assert_same(again, made)
     assert "training\n" in capsys.readouterr().err
     assert_same(tfrl.load(tmp_path), made)
+
+
+def test_a_run_with_own_parts_resumes_with_the_same_ones_alone(tmp_path):
+    def huber(targets, values):
+        return losses.huber_loss(targets - values)
+
+    def folder(**arguments):
+        made = make_dqn(logdir=tmp_path, **arguments)
+        length = train.runs.run_length.RunLength(5, None)
+        run_folders.open_folder(tmp_path, learning.config_of(made, length), {})
+
+    with_huber = {"agent_arguments": {"td_errors_loss_fn": huber}}
+    folder(**with_huber)
+    folder(**with_huber)
+    with pytest.raises(train.RunDirectoryError, match=r"own_parts: was '.*=huber', is"):
+        folder()
+    config = tmp_path / "config.json"  # Earlier versions did not write it.
+    fields = json.loads(config.read_text())
+    config.write_text(json.dumps({k: fields[k] for k in fields.keys() - {"own_parts"}}))
+    folder()
 
 
 @pytest.mark.slow

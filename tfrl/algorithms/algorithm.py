@@ -50,6 +50,20 @@ class OwnParts:
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     replay_buffer: Any = None
 
+    def __str__(self) -> str:
+        """Returns the names of the parts, such as "agent=MyAgent"; "" without any."""
+        parts = {
+            "network": self.networks,
+            "agent": self.agent,
+            "replay_buffer": self.replay_buffer,
+            **self.arguments,
+        }
+        return ", ".join(
+            f"{name}={_name_of(part)}"
+            for name, part in parts.items()
+            if part is not None
+        )
+
 
 class Algorithm:
     """An algorithm with its settings, which trains an agent in an environment.
@@ -598,3 +612,13 @@ def least_iterations(values: Mapping[str, Any], num_environment_steps: int) -> i
     each *= values.get("num_envs", 1)
     left = num_environment_steps - values.get("initial_collect_steps", 0)
     return max(-(-left // each), 1)
+
+
+def _name_of(part: Any) -> str:
+    """Returns the name of a function, a class or an object's class; or a number."""
+    if isinstance(part, bool | int | float | str):
+        return repr(part)
+    if isinstance(part, dict):
+        return "{" + ", ".join(f"{k}: {_name_of(v)}" for k, v in part.items()) + "}"
+    name = getattr(getattr(part, "func", part), "__name__", None)
+    return str(name or type(part).__name__)

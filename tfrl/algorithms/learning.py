@@ -154,6 +154,8 @@ def config_of(algorithm: Algorithm, length: run_length.RunLength) -> dict[str, A
         **algorithm.settings.to_dict(),
         "num_iterations": length.num_iterations or algorithm.num_iterations,
     }
+    if str(algorithm.own):
+        fields["own_parts"] = str(algorithm.own)
     if algorithm.initial_run:
         fields["initial_run"] = algorithm.initial_run
     if length.num_environment_steps is not None:

@@ -36,11 +36,15 @@ def open_folder(
     Raises:
       RunDirectoryError: The folder belongs to another run.
     """
-    fields = dict(fields)
+    fields = {"own_parts": "", **fields}
     config = folder / "config.json"
     if not overwrite and config.exists():
         begun = run_config.read(config)
-        defaults = {**defaults, "agent": fields.get("algorithm")}
+        defaults = {
+            **defaults,
+            "agent": fields.get("algorithm"),
+            "own_parts": fields["own_parts"],
+        }
         fields = {
             name: value
             for name, value in fields.items()

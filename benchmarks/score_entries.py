@@ -272,6 +272,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         ),
         Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
         Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
+        Entry("A2C", "train_ppo", "configs/a2c_acrobot.py", 5, -83.4, _ZOO),
         Entry("IMPALA", "train_impala", "configs/impala.py", 32),
         Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -86.4, _CLEAN_RL),
         Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),

@@ -50,7 +50,7 @@ RECORDS = (options.TdOptions, options.AgentOptions, on_policy.OnPolicyOptions)
 RNG = np.random.default_rng(0)
 ARRAYS = {
     "place": RNG.integers(0, 5, size=[20]),
-    "speed": RNG.normal(size=[20, 2]).astype(np.float32),
+    "speed": 5 * RNG.normal(size=[20, 2]).astype(np.float32),  # Greedy actions differ.
 }
 
 

@@ -119,8 +119,11 @@ def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain):
     others = loop.run(ITERATIONS // 2), loop.run(ITERATIONS // 2)
     assert loop.trace_count() == 1
     np.testing.assert_allclose(infos, others, rtol=1e-4)
-    for one, other in zip(expected, state(loop), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    variables = loop.agent.variables()
+    for variable, one, other in zip(variables, expected, state(loop), strict=True):
+        # A carry is the rounding error of a sum, which another program rounds otherwise.
+        if not variable.name.startswith("m2_carry"):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -113,7 +113,7 @@ FORBIDDEN = {
     "reward_scale": NOT_FINITE,
     "samples_per_insert": NOT_POSITIVE,
     "seed": COUNTS_OR_0,
-    "sequence_length": COUNTS,
+    "sequence_length": COUNTS_OR_0,
     "sigma": NEGATIVE,
     "stride_length": COUNTS,
     "target_entropy_fraction": NO_FRACTION,

@@ -121,7 +121,7 @@ def test_a_compiled_loop_gives_the_results_of_a_plain_one(plain):
     np.testing.assert_allclose(infos, others, rtol=1e-4)
     variables = loop.agent.variables()
     for variable, one, other in zip(variables, expected, state(loop), strict=True):
-        # A carry is the rounding error of a sum, which another program rounds otherwise.
+        # The carries of compensated sums are what their rounding leaves.
         if not variable.name.startswith("m2_carry"):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

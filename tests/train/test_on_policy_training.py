@@ -272,9 +272,11 @@ def test_the_kl_penalty_of_whole_rollouts_is_adapted_after_the_epochs(
 
 
 @pytest.mark.slow
-def test_the_ratios_of_a_recurrent_agent_start_at_one():
-    """So the state at a rollout's start is kept: nothing moves, but the normalizer."""
+@pytest.mark.parametrize("sequence_length", [None, 2])
+def test_the_ratios_of_a_recurrent_agent_start_at_one(sequence_length):
+    """So a sequence's first state is kept: nothing moves, but the normalizer."""
     loop = make_loop(
+        sequence_length=sequence_length,
         learning_rate=1e-12,
         recurrent=True,
         collect_steps_per_iteration=4,
@@ -322,6 +324,11 @@ def test_an_agent_that_does_all_in_train_is_given_the_whole_rollout():
             {"compute_value_and_advantage_in_train": True},
             {"minibatch_size": None},
             "num_epochs: got 3 for a PPOClipAgent that .* expected 1",
+        ),
+        (
+            {"compute_value_and_advantage_in_train": True},
+            {"num_epochs": 1, "minibatch_size": None, "sequence_length": 4},
+            "sequence_length: got 4 for a PPOClipAgent that .* expected None",
         ),
     ],
 )

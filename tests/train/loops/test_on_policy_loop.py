@@ -251,6 +251,30 @@ def test_minibatches_of_a_recurrent_agent_are_whole_sequences():
         assert members == {0.0, 1.0}
 
 
+def test_sequences_are_pieces_of_rollouts_with_their_states():
+    loop = make_loop(counts=True, num_epochs=2, minibatch_size=6, sequence_length=3)
+    loop.run(2)
+    minibatches = [event[1:] for event in loop.agent.events if event[0] == "minibatch"]
+    assert len(minibatches) == 8
+    for i, rollout in enumerate(loop.agent.given("rollout")):
+        for epoch in range(2):
+            start = 4 * i + 2 * epoch
+            seen = []
+            for frames, states in minibatches[start : start + 2]:
+                assert frames.observation.shape == (2, 3, 2)
+                for observation, state in zip(frames.observation, states, strict=True):
+                    member, first = (int(x) for x in observation[0])
+                    # The policy counts an episode's steps. Before the first frame of
+                    # an episode, its state is still that of the last episode.
+                    assert state == (first % 6 or first)
+                    np.testing.assert_array_equal(
+                        observation,
+                        rollout.observation[member, first % 6 : first % 6 + 3],
+                    )
+                    seen.append((member, first))
+            assert sorted(seen) == [(m, 6 * i + t) for m in (0, 1) for t in (0, 3)]
+
+
 def test_without_a_minibatch_size_an_update_takes_the_whole_rollout():
     loop = make_loop(num_epochs=2)
     loop.run(1)
@@ -302,8 +326,21 @@ def test_minibatches_that_do_not_divide_a_rollout_are_an_error(counts, size, tex
 
 
 @pytest.mark.parametrize(
+    ("counts", "length", "text"),
+    [
+        (True, 4, "got 4 for rollouts of 6 steps, expected a divisor"),
+        (False, 3, "got 3 for an agent without recurrent networks"),
+    ],
+)
+def test_a_wrong_sequence_length_is_an_error(counts, length, text):
+    with pytest.raises(ValueError, match=f"sequence_length: {text}"):
+        make_loop(counts, sequence_length=length)
+
+
+@pytest.mark.parametrize(
     ("settings", "text"),
     [
+        ({"sequence_length": 0}, "sequence_length: expected an integer of at least 1"),
         ({"num_epochs": 0}, "num_epochs: expected an integer of at least 1, got 0"),
         ({"collect_steps_per_iteration": 0}, "collect_steps_per_iteration: expected"),
         ({"target_kl": 0.0}, "target_kl: expected a finite number above 0, got 0.0"),

@@ -272,20 +272,44 @@ class CollectingLoop(training_loop.TrainingLoop):
         Returns the last time step and policy state, and the frames `[num_steps, B,
         ...]`.
         """
-        batch_size = self._environment.batch_size
+        reached, frames = self._scan_steps(
+            num_steps,
+            (time_step, policy_state),
+            lambda frame, _: frame,
+            self._agent.collect_data_spec,
+        )
+        return *reached, frames
+
+    def _scan_steps(
+        self,
+        num_steps: int,
+        position: tuple[Any, Any],
+        kept: Callable[[trajectory.Trajectory, Any], Any],
+        kept_spec: Any,
+    ) -> tuple[tuple[Any, Any], Any]:
+        """Takes steps of the collecting policy, and stacks what `kept` returns.
+
+        Args:
+          num_steps: The number of steps.
+          position: The time step and the policy state to begin with.
+          kept: Takes a frame and the policy state before it; returns a nest.
+          kept_spec: The specs of that nest, without the batch dimension.
+
+        Returns:
+          The last time step and policy state, and the nests, `[num_steps, B, ...]`.
+        """
         policy = self._agent.collect_policy
 
         def step(time_step: Any, policy_state: Any) -> tuple[Any, Any]:
             frame, *reached = self._take_step(policy, time_step, policy_state)
-            return tuple(reached), frame
+            return tuple(reached), kept(frame, policy_state)
 
-        reached, frames = self._transform.scan(
+        return self._transform.scan(
             num_steps,
             step,
-            (time_step, policy_state),
-            tensor_spec.add_outer_dim(self._agent.collect_data_spec, batch_size),
+            position,
+            tensor_spec.add_outer_dim(kept_spec, self._environment.batch_size),
         )
-        return *reached, frames
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         """Adds `frame` to the buffer; returns an int64 scalar that depends on it.

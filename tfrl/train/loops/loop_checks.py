@@ -335,7 +335,10 @@ def check_initial_collection(
 
 
 def check_on_policy_agent(
-    agent: tf_agent.TFAgent, num_epochs: int, minibatch_size: int | None
+    agent: tf_agent.TFAgent,
+    num_epochs: int,
+    minibatch_size: int | None,
+    sequence_length: int | None,
 ) -> None:
     """Raises a ValueError unless an `OnPolicyLoop` can train an agent.
 
@@ -348,6 +351,7 @@ def check_on_policy_agent(
         for argument, given, expected in (
             ("num_epochs", num_epochs, 1),
             ("minibatch_size", minibatch_size, None),
+            ("sequence_length", sequence_length, None),
         ):
             if given != expected:
                 raise ValueError(
@@ -368,8 +372,31 @@ def check_on_policy_agent(
             )
 
 
+def check_piece_length(
+    sequence_length: int, num_steps: int, is_recurrent: bool
+) -> None:
+    """Raises a ValueError unless rollouts can be cut into sequences of this length.
+
+    Args:
+      sequence_length: The number of frames in a sequence.
+      num_steps: The number of steps of each environment in a rollout.
+      is_recurrent: Whether the agent has recurrent networks.
+    """
+    if not is_recurrent:
+        raise ValueError(
+            f"sequence_length: got {sequence_length} for an agent without recurrent "
+            "networks, whose minibatches consist of single frames, expected None; "
+            "leave it out."
+        )
+    if num_steps % sequence_length:
+        raise ValueError(
+            f"sequence_length: got {sequence_length} for rollouts of {num_steps} "
+            "steps, expected a divisor of the number of steps; change one of them."
+        )
+
+
 def check_minibatch_size(
-    minibatch_size: int, batch_size: int, num_steps: int, is_recurrent: bool
+    minibatch_size: int, batch_size: int, num_steps: int, unit: int
 ) -> None:
     """Raises a ValueError unless minibatches divide a rollout.
 
@@ -377,9 +404,9 @@ def check_minibatch_size(
       minibatch_size: The number of frames in a minibatch.
       batch_size: The number of environments.
       num_steps: The number of steps of each environment in a rollout.
-      is_recurrent: Whether minibatches consist of the environments' whole rollouts.
+      unit: The number of frames in a sequence of which minibatches consist; 1 for
+        single frames.
     """
-    unit = num_steps if is_recurrent else 1
     num_frames = batch_size * num_steps
     divisors = [
         unit * d
@@ -388,7 +415,7 @@ def check_minibatch_size(
     ]
     if minibatch_size in divisors:
         return
-    wholes = "each a number of whole sequences, " if is_recurrent else ""
+    wholes = "each a number of whole sequences, " if unit > 1 else ""
     raise ValueError(
         f"minibatch_size: got {minibatch_size} for {num_steps} steps of {batch_size} "
         f"environment(s), {num_frames} frames, expected one of "

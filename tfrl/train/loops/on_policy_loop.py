@@ -37,9 +37,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
     Episodes continue from one rollout to the next. At a rollout's end the agent gets
     the last time step, and bootstraps its value.
 
-    A minibatch of an agent with recurrent networks consists of the whole rollouts of
-    some environments, so that the networks see sequences. Training starts from the
-    policy's state at the rollout's start.
+    A minibatch of an agent with recurrent networks consists of sequences: the whole
+    rollouts of some environments, or pieces of `sequence_length` frames. Training
+    starts from the policy's state before the first frame of each sequence, as it was
+    when the frame was collected.
 
     Actions of unbounded distributions can leave the bounds of their spec. The frames
     hold the actions as they were drawn; the environment gets actions clipped to the
@@ -57,6 +58,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         collect_steps_per_iteration: int,
         num_epochs: int = 1,
         minibatch_size: int | None = None,
+        sequence_length: int | None = None,
         target_kl: float | None = None,
         seed: int | None = None,
         jit_compile: bool | Literal["auto"] = False,
@@ -78,8 +80,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             frames.
           minibatch_size: The number of frames in an update, a divisor of the number of
             frames in an iteration; for an agent with recurrent networks, it is also a
-            multiple of `collect_steps_per_iteration`. None trains on all frames in one
-            update, `[B, T, ...]`, as A2C does.
+            multiple of `sequence_length`. None trains on all frames in one update, `[B,
+            T, ...]`, as A2C does.
+          sequence_length: The number of frames in a sequence for recurrent networks, a
+            divisor of `collect_steps_per_iteration`. None takes whole rollouts.
           target_kl: The target of the KL divergence between the collecting policy and
             the trained policy. If the divergence of a minibatch,
             `LossInfo.extra.approx_kl`, is more than 1.5 times the target, the iteration
@@ -89,8 +93,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
 
         Raises:
           ValueError: A number is not positive, `minibatch_size` does not divide the
-            frames of an iteration, or the agent's way of training does not fit the
-            loop; or specs do not match.
+            frames of an iteration, or `sequence_length` the steps; the agent's way of
+            training does not fit the loop; or specs do not match.
           TypeError: A number is not an integer, or a part is of another kind.
         """
         super().__init__(environment, agent, None, observers, seed, jit_compile)
@@ -98,6 +102,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             ("collect_steps_per_iteration", collect_steps_per_iteration),
             ("num_epochs", num_epochs),
             ("minibatch_size", 1 if minibatch_size is None else minibatch_size),
+            ("sequence_length", 1 if sequence_length is None else sequence_length),
         ):
             number_checks.check_integer(name, value, 1, remedy="give a positive number")
         if target_kl is not None:
@@ -120,11 +125,21 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             num_epochs > 1 or minibatch_size is not None
         )
         self._is_recurrent = agent.collect_policy.is_recurrent
-        loop_checks.check_on_policy_agent(agent, num_epochs, minibatch_size)
+        loop_checks.check_on_policy_agent(
+            agent, num_epochs, minibatch_size, sequence_length
+        )
+        if sequence_length is not None:
+            loop_checks.check_piece_length(
+                sequence_length, self._num_steps, self._is_recurrent
+            )
+        self._sequence_length = sequence_length
+        self._row_length = 1
+        if self._is_recurrent:
+            self._row_length = sequence_length or self._num_steps
         batch_size = environment.batch_size
         if minibatch_size is not None:
             loop_checks.check_minibatch_size(
-                minibatch_size, batch_size, self._num_steps, self._is_recurrent
+                minibatch_size, batch_size, self._num_steps, self._row_length
             )
         # The last minibatch of the last iteration, for the log. With recurrent
         # networks, the numbers for the log would need the policy's state, too. For an
@@ -172,13 +187,12 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         self, time_step: types.TimeStep, policy_state: types.NestedTensor
     ) -> tuple[types.TimeStep, types.NestedTensor, tf.Tensor]:
         """Collects a rollout and trains on it."""
-        start = policy_state
-        time_step, policy_state, frames, seed = self._collect_on_host(
+        time_step, policy_state, frames, states, seed = self._collect_on_host(
             time_step, policy_state
         )
 
         def learn() -> tf.Tensor:
-            return self._learn_on_device(frames, start, seed)
+            return self._learn_on_device(frames, states, seed)
 
         if not (self._jit_compile and self.calls_python):
             return time_step, policy_state, learn()
@@ -194,13 +208,38 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
 
         Returns:
           The last time step and policy state; the frames `[B, T + 1, ...]`, whose last
-          ones hold the last time step; and a seed for the minibatches.
+          ones hold the last time step; the policy states before the sequences, `[B,
+          ...]` or for pieces `[B, pieces, ...]`; and a seed for the minibatches.
         """
-        time_step, policy_state, frames = self._collect_frames(
-            self._num_steps, time_step, policy_state
-        )
+        start = policy_state
+        if self._sequence_length is None:
+            time_step, policy_state, frames = self._collect_frames(
+                self._num_steps, time_step, policy_state
+            )
+        else:
+            policy = self._agent.collect_policy
+            (time_step, policy_state), (frames, states) = self._scan_steps(
+                self._num_steps,
+                (time_step, policy_state),
+                lambda frame, state: (frame, state),
+                (self._agent.collect_data_spec, policy.policy_state_spec),
+            )
+            start = self._transform.apply(self._before_pieces, states)
         frames = self._transform.apply(rollouts.with_reached, frames, time_step)
-        return time_step, policy_state, frames, self._transform.apply(self._seed_now)
+        seed = self._transform.apply(self._seed_now)
+        return time_step, policy_state, frames, start, seed
+
+    def _before_pieces(self, states: Any) -> Any:
+        """Returns the policy states before pieces, from those before all frames.
+
+        States `[T, B, ...]` give `[B, pieces, ...]`.
+        """
+
+        def every(state: tf.Tensor) -> tf.Tensor:
+            state = state[:: self._sequence_length]
+            return tf.transpose(state, [1, 0, *range(2, state.shape.rank)])
+
+        return accelerators.map_moved(every, states)
 
     def _seed_now(self) -> tf.Tensor:
         """Returns a seed for the current step that differs from all steps' seeds."""
@@ -213,7 +252,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
 
         Args:
           frames: Frames `[B, T + 1, ...]`.
-          policy_state: The policy's state before the first frame, `[B, ...]`.
+          policy_state: The policy's states before the sequences; see `_collect`.
           seed: The seed of the minibatches.
         """
         experience = self._transform.apply(self._prepare, frames, policy_state)
@@ -241,23 +280,32 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
     ) -> tuple[Any, Any]:
         """Returns the training data and policy states, as rows for minibatches.
 
-        A row is one frame `[1, ...]`, or an environment's sequence `[T, ...]`.
+        A row is one frame `[1, ...]`, or a sequence `[T, ...]`.
         """
         if not self._is_recurrent:
             experience = self._agent.preprocess_sequence(frames)
             if self._minibatch_size is not None:
-                experience = tf.nest.map_structure(_one_row_each, experience)
+                experience = tf.nest.map_structure(self._as_rows, experience)
             return experience, ()
-        experience = self._agent.preprocess_sequence(frames, policy_state=policy_state)
+        start = policy_state
+        if self._sequence_length is not None:
+            start = accelerators.map_moved(lambda state: state[:, 0], policy_state)
+            policy_state = tf.nest.map_structure(_joined, policy_state)
+        experience = self._agent.preprocess_sequence(frames, policy_state=start)
+        if self._sequence_length is not None:
+            experience = tf.nest.map_structure(self._as_rows, experience)
         return experience, policy_state
+
+    def _as_rows(self, column: tf.Tensor) -> tf.Tensor:
+        """Reshapes a column `[B, T, ...]` to rows `[rows, row length, ...]`."""
+        shape = [-1, self._row_length, *column.shape[2:]]
+        return accelerators.moved(lambda column: tf.reshape(column, shape), column)
 
     def _minibatch_rows(self, seed: tf.Tensor) -> tf.Tensor:
         """Returns the rows of each update's minibatch, int32 `[updates, rows]`."""
         if self._minibatch_size is None:
             return tf.zeros([self._num_epochs, 0], tf.int32)
-        num_rows = self._environment.batch_size
-        if not self._is_recurrent:
-            num_rows *= self._num_steps
+        num_rows = self._environment.batch_size * self._num_steps // self._row_length
         order = permutations.permutations(seed, self._num_epochs, num_rows)
         shape = [self._num_epochs * self._num_minibatches(), -1]
         return accelerators.moved(lambda order: tf.reshape(order, shape), order)
@@ -331,7 +379,7 @@ def _row(rows: tf.Tensor, i: tf.Tensor | int) -> tf.Tensor:
     return accelerators.moved(lambda rows: rows[i], rows)
 
 
-def _one_row_each(column: tf.Tensor) -> tf.Tensor:
-    """Reshapes a column `[B, T, ...]` to `[B T, 1, ...]`."""
-    shape = [-1, 1, *column.shape[2:]]
-    return accelerators.moved(lambda column: tf.reshape(column, shape), column)
+def _joined(states: tf.Tensor) -> tf.Tensor:
+    """Reshapes states `[B, pieces, ...]` to `[B pieces, ...]`."""
+    shape = [-1, *states.shape[2:]]
+    return accelerators.moved(lambda states: tf.reshape(states, shape), states)

@@ -169,7 +169,7 @@ def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
 
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert f"4 runs in {'2 programs' if is_program else 'processes'}" in result.stdout
+    assert f"4 runs in {'one program' if is_program else 'processes'}" in result.stdout
     assert "| dqn gamma=0.9 " in result.stdout
     assert (logdir / "compare.png").exists()
     folders = list(logdir.glob("runs/*"))

@@ -141,9 +141,26 @@ def _on(environment: str, *flags: str) -> tuple[str, ...]:
     return f"--env={environment}", *flags
 
 
+# rl-zoo3's settings for Swimmer, but for lambda.
+_LONG_HORIZON = (
+    "--config.gamma=0.9999",
+    "--config.gae_lambda=0.99",
+    "--config.normalize_advantages=True",
+    "--config.value_loss_weight=0.5",
+    "--config.anneal_learning_rate=False",
+    "--config.initial_log_stddev=0.0",
+)
+_SEED_0_SEEN = "chosen on seed 100, after seed 0 had been seen with other settings"
 _PPO_ON_MUJOCO = tuple(
     Entry(
-        "PPO", "train_ppo", "configs/ppo_mujoco.py", 5, best, source, _on(name, *flags)
+        "PPO",
+        "train_ppo",
+        "configs/ppo_mujoco.py",
+        5,
+        best,
+        source,
+        _on(name, *flags),
+        _SEED_0_SEEN if flags else "",
     )
     for name, best, source, *flags in (
         ("HalfCheetah-v5", 5819, _ZOO_V3),
@@ -151,7 +168,7 @@ _PPO_ON_MUJOCO = tuple(
         ("Walker2d-v5", 3588.5, _TIANSHOU),
         ("Ant-v5", 1327, _ZOO_V3),
         ("Humanoid-v5", 716, _CLEAN_RL_V4),
-        ("Swimmer-v5", 281.6, _ZOO_V3, "--config.gamma=0.9999"),
+        ("Swimmer-v5", 281.6, _ZOO_V3, *_LONG_HORIZON),
         ("Reacher-v5", -4.1, _TIANSHOU),
         ("InvertedPendulum-v5", 963.1, _CLEAN_RL_V4),
         ("InvertedDoublePendulum-v5", 9231, _TIANSHOU),

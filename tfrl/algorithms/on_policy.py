@@ -75,7 +75,7 @@ class ActorCriticSettings(RolloutSettings):
     output_fc_layer_params: tuple[int, ...] = field(
         (), "Units of the hidden layers after the LSTM.", check_layers
     )
-    sequence_length: int = field(
+    lstm_sequence_length: int = field(
         0, "Frames in a sequence for the LSTM; 0 uses whole rollouts.", SIZE_OR_0
     )
     activation: str = field(
@@ -121,7 +121,7 @@ class OnPolicy(algorithm.Algorithm):
             collect_steps_per_iteration=s.collect_steps_per_iteration,
             num_epochs=s.num_epochs,
             minibatch_size=s.minibatch_size or None,
-            sequence_length=getattr(s, "sequence_length", 0) or None,
+            sequence_length=getattr(s, "lstm_sequence_length", 0) or None,
             target_kl=getattr(s, "target_kl", 0.0) or None,
             seed=s.seed,
             jit_compile="auto" if s.jit_compile else False,

@@ -41,7 +41,9 @@ RECIPES = {
     "tf_agents": Recipe(
         (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
     ),
-    "torch": Recipe((("stable-baselines3>=2.9", "sb3-contrib>=2.9"),)),
+    "torch": Recipe(
+        (("stable-baselines3>=2.9", "sb3-contrib>=2.9", "gymnasium[mujoco]"),)
+    ),
     # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
     # It requires tfp-nightly, which has no place beside the other packages.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks import score_curves, score_pairs, score_pictures
+from benchmarks import score_curves, score_pairs, score_peers, score_pictures
 from benchmarks.score_entries import FAMILIES, ROOT, Entry
 from tfrl.eval import statistics
 
@@ -79,7 +79,10 @@ runs on seeds 100 and 101 ended at -193 to -200.
 
 Recurrent PPO on PendulumNoVel-v1 is behind its reference, a single run with rollouts of
 1,024 steps of 4 environments. With independent noise, which the row had before, it
-reached -255; state-dependent noise as in that run brings -232.
+reached -255; state-dependent noise as in that run brings -231. That run trains on
+shorter sequences than its rollouts, which `lstm_sequence_length` makes, too: rollouts
+of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198 on seeds
+100 and 101, and the row's settings -189 and -181, so the row keeps them.
 
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps.
 sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3's own run reaches
@@ -106,16 +109,8 @@ shortest possible episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6
 BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight requires success
 in 90 % of episodes, after the same number of steps and updates.
 
-The score on Hopper-v5 is from one run, whose evaluations of 10 episodes went up and
-down: 943.3 after 19,432 steps, 296.3 after 24,399. Stable-Baselines3's SAC (2.9.2,
-its defaults, as many random steps first, one run) had 210.8 after 20,000 steps, over
-50 greedy episodes:
-
-```
-PYTHON benchmarks/workers/score_with_torch.py --env=Hopper-v5 --steps=20000
-```
-
-PYTHON is a Python interpreter with `stable-baselines3` and `gymnasium[mujoco]`.
+The score of SAC on Hopper-v5 is from one run, whose evaluations of 10 episodes went up
+and down: 943.3 after 19,432 steps, 296.3 after 24,399.
 
 IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
 collected while it learned. That SAC did one update every 16 steps and was stopped
@@ -203,6 +198,7 @@ def write(
     text += ["## How the table is made", _TAIL, *commands, ""]
     if absent:
         text += ["These entries do not have all their runs yet:", "", *absent, ""]
+    text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += score_pairs.section(shown, docs)
     if runs_of:
         text += [_PICTURES, *_pictures(runs_of, docs), *old, ""]
@@ -272,10 +268,10 @@ def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     """Returns the line of an entry's runs in the table."""
     returns = [float(row["return"]) for row in rows]
     summary = statistics.summarize(returns)
-    middle = f"{summary.interquartile_mean:.1f}"
+    middle = return_text(summary.interquartile_mean)
     low, high = summary.interquartile_mean_interval
     if len(returns) > 1:
-        middle += f" ({low:.1f}, {high:.1f})"
+        middle += f" ({return_text(low)}, {return_text(high)})"
     reference = beside = ""
     if entry.reference is not None:
         reference = f"{entry.reference:g} ({entry.source})"
@@ -285,10 +281,15 @@ def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
     )
     return (
         f"| {entry.agent} | {rows[0]['environment']} | {int(rows[0]['steps']):,} "
-        f"| {len(rows)} | {middle} | {min(returns):.1f} | {reference} "
+        f"| {len(rows)} | {middle} | {return_text(min(returns))} | {reference} "
         f"| {beside} | {seconds:.0f} | {_all_of(rows, 'commit')} "
         f"| {_all_of(rows, 'processor')} |"
     )
+
+
+def return_text(value: float) -> str:
+    """Returns a return with one digit after the point, or three if it is below 1."""
+    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.3f}"
 
 
 def _beside(reference: float, low: float, high: float) -> str:

@@ -231,7 +231,7 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         "config": run.entry.config,
         "seed": str(run.seed),
         "steps": str(score_curves.steps_of(last)),
-        "return": f"{result.mean:.1f}",
+        "return": score_table.return_text(result.mean),
         "episodes": str(episodes),
         "seconds": f"{float(last['training_seconds']):.0f}",
         "config_hash": run.entry.hash(),
@@ -404,7 +404,8 @@ def verdict(
     reach = max(3 * float(np.std(returns, ddof=1)), abs(mean) / 100)
     is_within = abs(float(new["return"]) - mean) <= reach
     side = "within" if is_within else "outside"
-    return is_within, f"{elsewhere}; {side} {mean - reach:.1f} to {mean + reach:.1f}."
+    low, high = map(score_table.return_text, (mean - reach, mean + reach))
+    return is_within, f"{elsewhere}; {side} {low} to {high}."
 
 
 def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:

@@ -137,7 +137,7 @@ def trials_of(folder):
 
 
 def wait_for(is_done):
-    until = time.monotonic() + 240
+    until = time.monotonic() + 600
     while not is_done():
         assert time.monotonic() < until
         time.sleep(0.1)

@@ -162,13 +162,15 @@ def write(
       docs: Where the page is.
     """
     lines: dict[str, list[str]] = {}
-    commands, shown, absent, old = [], [], [], []
+    commands, shown, absent, again, old = [], [], [], [], []
     runs_of: dict[str, list[score_pictures.Runs]] = {}
     for entry in entries:
         own = [row for row in rows if entry.has(row)]
+        name = f"{entry.agent} on {entry.environment}"
         if len(own) < entry.num_seeds:
-            name = f"{entry.agent} on {entry.environment}"
             absent.append(f"- {name}: {len(own)} of {entry.num_seeds} seeds")
+        if reasons := _all_of(own, "again"):
+            again.append(f"- {name}: {reasons}")
         if not own:
             continue
         shown += own
@@ -202,6 +204,8 @@ def write(
     text += ["## How the table is made", _TAIL, *commands, ""]
     if absent:
         text += ["These entries do not have all their runs yet:", "", *absent, ""]
+    if again:
+        text += ["Runs of these entries will be trained again:", "", *again, ""]
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += score_pairs.section(shown, docs)
     if runs_of:

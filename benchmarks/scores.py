@@ -47,7 +47,7 @@ from benchmarks.score_entries import (
     ROOT,
     Entry,
 )
-from tfrl.algorithms import worlds
+from tfrl.algorithms import registry
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -218,8 +218,8 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         environment = native.load(name, episodes, seed=123_456)
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
-        own = worlds.own_settings(run.entry.settings())
-        environment = worlds.make_environment(name, episodes, 123_456, **own)
+        world = registry.algorithm_of(run.entry.settings()).world
+        environment = world.make_evaluation(episodes, 123_456)
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))
     result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()

@@ -339,6 +339,27 @@ def test_ppo_keeps_its_noise_for_some_steps():
         make_ppo(gsde_sample_freq=4).learn(16, progress=False)
 
 
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (tfrl.PPO, {}),
+        (tfrl.PPO, {"gsde_sample_freq": 4}),
+        (tfrl.A2C, {}),
+        (tfrl.IMPALA, {}),
+        (tfrl.REINFORCE, {}),
+    ],
+)
+def test_unbounded_actions_are_clipped(make, values):
+    """The car pays 0.1 times the square of the action that it gets, at most 1."""
+    name = "MountainCarContinuous-v0"
+    for environment in (name, lambda: gymnasium.make(name)):
+        world = make(environment, num_envs=1, **values).world
+        for made in (world.make_training(), world.make_evaluation(1, seed=0)):
+            made.reset()
+            reward = made.step(np.float32([[5.0]])).reward.numpy()
+            np.testing.assert_allclose(reward, [-0.1], rtol=1e-6)
+
+
 def test_every_algorithm_of_values_explores_by_a_function():
     def explore(policy):
         return policies.EpsilonGreedyPolicy(policy, epsilon=0.2, seed=0)

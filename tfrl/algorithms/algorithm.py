@@ -160,7 +160,7 @@ class Algorithm:
         self.world = worlds.World(
             environment,
             settings,
-            worlds.ActionFit(self.action_kind, self.title),
+            worlds.ActionFit(self.action_kind, self.title, clip=self.actions == "any"),
             evaluation_environment,
             environment_name,
         )

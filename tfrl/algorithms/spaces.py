@@ -104,9 +104,9 @@ def fit_actions(
       kind: The kind of the algorithm's actions.
       title: The algorithm's name, for the error.
       name: The environment's name, for the error.
-      clip: Whether float32 actions are clipped to their bounds, too. Algorithms of the
-        kind "any" draw them from normal distributions, which have no bounds, and some
-        environments refuse actions out of bounds.
+      clip: Whether float32 actions are clipped to their bounds, too, for algorithms
+        that draw them from normal distributions, which have no bounds. Environments
+        may refuse such actions, or subtract their size from the reward.
 
     Raises:
       ValueError: There are more than 1,024 combinations of several discrete actions.

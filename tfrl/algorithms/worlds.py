@@ -21,18 +21,21 @@ class ActionFit:
     Attributes:
       kind: The kind of the algorithm's actions.
       title: The algorithm's name.
+      clip: Whether the algorithm's actions may be out of bounds, and are clipped.
     """
 
-    def __init__(self, kind: spaces.Kind, title: str) -> None:
-        """Keeps the kind and the title."""
-        self.kind, self.title = kind, title
+    def __init__(self, kind: spaces.Kind, title: str, clip: bool = False) -> None:
+        """Keeps the kind, the title, and whether to clip."""
+        self.kind, self.title, self.clip = kind, title, clip
         self._pair: tuple[Any, Any] = (None, None)
 
     def __call__(
-        self, environment: environments.PyEnvironment, name: str, clip: bool = False
+        self, environment: environments.PyEnvironment, name: str
     ) -> environments.PyEnvironment:
         """Returns the environment with actions that the algorithm chooses."""
-        fitted = spaces.fit_actions(environment, self.kind, self.title, name, clip=clip)
+        fitted = spaces.fit_actions(
+            environment, self.kind, self.title, name, clip=self.clip
+        )
         self._pair = fitted, environment
         return fitted
 
@@ -423,8 +426,7 @@ class World:
             environment = members[0]
             if num_envs > 1:
                 environment = environments.BatchedPyEnvironment(members)
-        # Other environments than the registered ones may refuse actions out of bounds.
-        environment = self.fit(environment, self.name, clip=self.fit.kind == "any")
+        environment = self.fit(environment, self.name)
         seed_if_possible(environment, seed)
         return environments.TFPyEnvironment(environment)
 

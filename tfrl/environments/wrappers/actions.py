@@ -36,6 +36,9 @@ class ActionClipWrapper(base.PyEnvironmentBaseWrapper):
           ValueError: If the action has another structure.
         """
         spec = self._env.action_spec()
+        # A step of most environments; it takes half the time of the general case.
+        if isinstance(spec, array_spec.ArraySpec) and isinstance(action, np.ndarray):
+            return _clip(spec, action)
         clipped = [
             _clip(leaf_spec, leaf)
             for leaf_spec, leaf in zip(
@@ -468,7 +471,8 @@ def _clip(spec: Any, value: Any) -> Any:
     if not array_spec.is_bounded(spec):
         return value
     array = np.asarray(value)
-    clipped = np.clip(array, spec.minimum, spec.maximum)
+    # np.clip takes three times as long for short arrays.
+    clipped = np.minimum(np.maximum(array, spec.minimum), spec.maximum)
     # An action of another integer or floating dtype gets the dtype of the spec.
     castable = action_arrays.can_cast(array.dtype, spec.dtype)
     return clipped.astype(spec.dtype) if castable else clipped

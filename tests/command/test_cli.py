@@ -6,12 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
 from tests.forks import REPOSITORY, Forks
 from tfrl.algorithms import registry
+from tfrl.command import cli
 from tfrl.environments import extras
+from tfrl.train.runs import run_result
 
 CONFIGS = {
     "play": None,
@@ -125,6 +128,7 @@ def test_convolutions_take_onednns_kernels(config, given, expected):
 
 READ_RATES = """
 import sys
+import types
 from absl import flags
 from examples import train_dqn
 from tfrl.command import cli
@@ -201,6 +205,7 @@ def test_help_shows_the_settings_of_the_agent_and_the_environment(run):
 
 SAY_PROCESSES = """
 import sys
+import types
 from absl import flags
 from examples import train_distributed
 from tfrl.command import cli
@@ -437,3 +442,20 @@ def test_an_unknown_field_of_a_given_file_gets_that_files_near_field(run):
         "train_dqn", "--config=configs/reinforce.py", "--config.use_base=1"
     )
     assert "did you mean --config.use_baseline?" in errors
+
+
+def test_the_end_of_a_run_without_updates_is_printed(tmp_path, capsys):
+    directory = types.SimpleNamespace(path=tmp_path)
+    untrained = run_result.RunResult(0, True, None, None, 9.25, 0.0)
+    cli.report(untrained, directory)
+    assert capsys.readouterr().out.startswith(
+        "Finished 0 iterations. Mean return of the last evaluation: 9.2.\n"
+    )
+    trained = run_result.RunResult(
+        1_000, True, None, 30.0, 20.0, 10.0, environment_steps_per_second=50.0
+    )
+    cli.report(trained, directory)
+    assert capsys.readouterr().out.startswith(
+        "Finished 1,000 iterations, 50 steps a second. Mean return of the last "
+        "evaluation: 20.0, of the best: 30.0.\n"
+    )

@@ -430,13 +430,16 @@ def report(
         from tfrl.train.runs import progress
 
         steps, updates = result.environment_steps_per_second, result.updates_per_second
-        speed = f"{progress.speed_text(steps or updates)} "
-        speed += "steps" if steps else "updates"
+        words = [f"{result.iteration:,} iterations"]
+        if speed := steps or updates:
+            unit = "steps" if steps else "updates"
+            words.append(f"{progress.speed_text(speed)} {unit} a second")
+        best = ""
+        if result.best_return is not None:  # The untrained policy is never the best.
+            best = f", of the best: {result.best_return:.1f}"
         print(
-            f"{'Finished' if result.finished else 'Stopped after'} "
-            f"{result.iteration:,} iterations, {speed} a second. Mean return of the "
-            f"last evaluation: {result.last_return:.1f}, of the best: "
-            f"{result.best_return:.1f}."
+            f"{'Finished' if result.finished else 'Stopped after'} {', '.join(words)}. "
+            f"Mean return of the last evaluation: {result.last_return:.1f}{best}."
         )
     print(f"Outputs: {directory.path}")
 

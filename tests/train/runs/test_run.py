@@ -486,6 +486,25 @@ def test_a_run_of_so_many_environment_steps_ends_after_the_iteration_that_reache
     assert loop.info().environment_steps == 17
 
 
+def test_a_run_that_ends_within_its_initial_collection_saves_the_untrained_policy(
+    tmp_path, capsys
+):
+    length = {"num_iterations": None, "num_environment_steps": 5}
+    this, loop = make_run(tmp_path, **length, config=length)
+    outcome = this.run()
+    assert outcome.finished
+    assert outcome.iteration == 0
+    assert loop.info().environment_steps >= 5
+    assert outcome.last_return == 0.0
+    assert outcome.best_return is None
+    assert "ended before its first update" in capsys.readouterr().err
+    assert (tmp_path / "final_policy").exists()
+    length["num_environment_steps"] = 12
+    longer, loop = make_run(tmp_path, **length, config=length)
+    assert longer.run().iteration > 0
+    assert loop.info().environment_steps == 12
+
+
 def test_loggers_get_the_rows_of_the_metrics_without_the_empty_ones(whole):
     data = whole.memory.data
     assert data == whole.diary.entries

@@ -364,12 +364,26 @@ class Run:
                 if info.iteration > before:
                     self._callbacks.reached(info.iteration)
                     self._at_stop(bar, interrupted, info)
+            if info.iteration == 0 and self._length.is_reached(info):
+                self._end_untrained(bar, info)
             if not goes_on():
                 self._end_early(bar)
         self._directory.check_intact(self._loop.iteration)
         if not all(path.exists() for path in self._expected_policies()):
             self._mend_policies()
         self._write_outputs(films=not interrupted())
+
+    def _end_untrained(
+        self, bar: progress.Progress, info: training_loop.IterationInfo
+    ) -> None:
+        """Saves a run that ended while it collected its initial experience."""
+        bar.announce(
+            f"The run ended before its first update: its {info.environment_steps:,} "
+            "environment steps are initial experience, so nothing was learned. Train "
+            "for more steps, or lower initial_collect_steps."
+        )
+        self._save_last_policy()
+        self._checkpointer.save(info.iteration)
 
     def _end_early(self, bar: progress.Progress) -> None:
         """Saves a run that was interrupted or stopped, and prints how it continues."""

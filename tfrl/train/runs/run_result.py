@@ -13,7 +13,7 @@ class RunResult:
       iteration: The total number of iterations.
       finished: False if the run was interrupted, or stopped by a callback.
       resumed_at: The iteration at which the run resumed, or None for a fresh start.
-      best_return: The best mean return of an evaluation; None without evaluations.
+      best_return: The best mean return of an evaluation after an update, or None.
       last_return: The mean return of the last evaluation in this call of `run`, or
         None.
       iterations_per_second: Speed of training in this call, without the evaluations,

@@ -162,15 +162,10 @@ def write(
       docs: Where the page is.
     """
     lines: dict[str, list[str]] = {}
-    commands, shown, absent, again, old = [], [], [], [], []
+    commands, shown, old = [], [], []
     runs_of: dict[str, list[score_pictures.Runs]] = {}
     for entry in entries:
         own = [row for row in rows if entry.has(row)]
-        name = f"{entry.agent} on {entry.environment}"
-        if len(own) < entry.num_seeds:
-            absent.append(f"- {name}: {len(own)} of {entry.num_seeds} seeds")
-        if reasons := _all_of(own, "again"):
-            again.append(f"- {name}: {reasons}")
         if not own:
             continue
         shown += own
@@ -202,15 +197,32 @@ def write(
     for family, its in lines.items():
         text += [f"## {family}", "", *head(), *its, ""]
     text += ["## How the table is made", _TAIL, *commands, ""]
-    if absent:
-        text += ["These entries do not have all their runs yet:", "", *absent, ""]
-    if again:
-        text += ["Runs of these entries will be trained again:", "", *again, ""]
+    text += _unfinished(entries, rows)
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += score_pairs.section(shown, docs)
     if runs_of:
         text += [_PICTURES, *_pictures(runs_of, docs), *old, ""]
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def _unfinished(
+    entries: Sequence[Entry], rows: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """Returns the lines on the runs that are missing, or will be trained again."""
+    absent, again = [], []
+    for entry in entries:
+        own = [row for row in rows if entry.has(row)]
+        name = f"{entry.agent} on {entry.environment}"
+        if len(own) < entry.num_seeds:
+            absent.append(f"- {name}: {len(own)} of {entry.num_seeds} seeds")
+        if reasons := _all_of(own, "again"):
+            again.append(f"- {name}: {reasons}")
+    lines = []
+    if absent:
+        lines += ["These entries do not have all their runs yet:", "", *absent, ""]
+    if again:
+        lines += ["Runs of these entries will be trained again:", "", *again, ""]
+    return lines
 
 
 def _pictures(

@@ -76,6 +76,9 @@ PPO on Swimmer-v5 learns from advantages over many steps: its first strokes earn
 and the values of the next steps say even less. On seed 100, rl-zoo3's settings reach
 159 with their lambda of 0.95, and 363 with 0.99.
 
+DQN and prioritized DQN on CartPole-v1, IQN, Rainbow and R2D2 have double Q-learning;
+the other rows of DQN and its relatives do not.
+
 C51 on MountainCar-v0 needs two details of CleanRL's program that its settings do not
 name: PyTorch's initial weights (`initial_weights`), and a bound of 1e-5 for the
 probabilities in the loss (`min_probability`). With one of them or none, nine of ten

@@ -14,6 +14,7 @@ from tfrl import agents, networks, utils
 from tfrl.algorithms import off_policy, parts
 from tfrl.algorithms.settings import (
     ABOVE_0,
+    BATCHES,
     COUNT,
     EPSILONS,
     FINITE,
@@ -242,7 +243,6 @@ class R2D2Settings(DQNSettings):
         "importance_exponent": 0.6,
         "final_importance_exponent": 0.6,
         "fc_layer_params": (64,),
-        "batch_size": 32,
         "learning_rate": 1e-3,
         "n_step_update": 5,
         "epsilon_decay_iterations": 5_000,
@@ -251,6 +251,7 @@ class R2D2Settings(DQNSettings):
         "checkpoint_interval": 10_000,
     }
 
+    batch_size: int = field(32, "Sequences in each update.", SIZE, search=BATCHES)
     lstm_size: int = field(64, "Units of the LSTM, after the hidden layers.", SIZE)
     burn_in_length: int = field(
         10, "Steps that bring the LSTM's state up to date.", SIZE_OR_0

@@ -42,7 +42,15 @@ RECIPES = {
         (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
     ),
     "torch": Recipe(
-        (("stable-baselines3>=2.9", "sb3-contrib>=2.9", "gymnasium[mujoco]"),)
+        (
+            (
+                "stable-baselines3>=2.9",
+                "sb3-contrib>=2.9",
+                "gymnasium[mujoco]",
+                "ale-py",
+                "opencv-python-headless",
+            ),
+        )
     ),
     # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks import score_curves, score_pairs, score_peers, score_pictures
+from benchmarks import pong, score_curves, score_pairs, score_peers, score_pictures
 from benchmarks.score_entries import FAMILIES, ROOT, Entry
 from tfrl.eval import statistics
 
@@ -202,6 +202,7 @@ def write(
     text += ["## How the table is made", _TAIL, *commands, ""]
     text += _unfinished(entries, rows)
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
+    text += pong.section(pong.read(), docs / "scores" / "pong.png")
     text += score_pairs.section(shown, docs)
     if runs_of:
         text += [_PICTURES, *_pictures(runs_of, docs), *old, ""]

@@ -10,6 +10,7 @@ from tfrl.algorithms.tuning import search, study
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SEARCHED = search.fields(DQNSettings, "learning_rate,gamma")
+SPACE = search.distributions(SEARCHED)
 SEED, EVALUATIONS = 7, 3
 
 
@@ -104,6 +105,32 @@ def test_evaluations_that_were_reported_before_a_kill_are_not_reported_again(
         assert list(trial.intermediate_values) == [1, 2, 3]
         assert trial.state.name == "COMPLETE"
     assert not recwarn.list
+
+
+def test_a_trial_whose_process_ended_while_it_drew_values_draws_them(make_study):
+    whole = make_study("whole")
+    whole.search(runner(rising), 4)
+    make_study().study.ask()
+    make_study().search(runner(rising), 4)
+    assert drawn(make_study()) == drawn(whole)
+    partly = make_study("partly")
+    name, distribution = next(iter(SPACE.items()))
+    search.draw(partly.study.ask(), name, distribution)
+    first = partly.study.trials[0].params
+    make_study("partly").search(runner(rising), 4)
+    trials = make_study("partly").study.trials
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 4
+    assert trials[0].params.keys() == SPACE.keys()
+    assert trials[0].params[name] == first[name]
+
+
+def test_a_trial_of_another_search_fails(make_study):
+    says = []
+    search.draw(make_study().study.ask(), "epsilon", SPACE["gamma"])
+    make_study(say=says.append).search(runner(rising), 2)
+    assert "Trial 0 failed: its process searched for other settings" in says
+    states = [trial.state.name for trial in make_study().study.trials]
+    assert states == ["FAIL", "COMPLETE"]
 
 
 def test_the_pruner_ends_trials_and_the_next_takes_the_slot(make_study):

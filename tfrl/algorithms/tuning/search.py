@@ -128,6 +128,25 @@ def _distribution(searched: Any) -> optuna.distributions.BaseDistribution:
     return of.FloatDistribution(low, high, log=searched.is_log)
 
 
+def draw(
+    trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution
+) -> None:
+    """Draws a value of a trial, unless the trial has it already."""
+    from optuna import distributions as of
+
+    if isinstance(distribution, of.CategoricalDistribution):
+        trial.suggest_categorical(name, distribution.choices)
+    elif isinstance(distribution, of.IntDistribution):
+        low, high = distribution.low, distribution.high
+        trial.suggest_int(name, low, high, step=distribution.step, log=distribution.log)
+    else:
+        assert isinstance(distribution, of.FloatDistribution)
+        low, high = distribution.low, distribution.high
+        trial.suggest_float(
+            name, low, high, step=distribution.step, log=distribution.log
+        )
+
+
 def _stored(choice: Any) -> Any:
     """Returns a choice as Optuna's storages hold it; a sequence becomes its text."""
     return choice if isinstance(choice, _SCALARS) else repr(choice)

@@ -161,21 +161,29 @@ class TuningStudy:
             left = self._left.pop(0)
             if self._storage is None:
                 self._fail(left, "its process ended")
-            elif left.params.keys() == self._distributions.keys():
+            elif left.params.keys() <= self._distributions.keys():
+                self._seed_sampler(left.number)
                 study = self._storage.get_study_id_from_name(self.study.study_name)
                 find = self._storage.get_trial_id_from_study_id_trial_number
-                return optuna.Trial(self.study, find(study, left.number))
+                trial = optuna.Trial(self.study, find(study, left.number))
+                # If the process ended while it drew values, the others are drawn now.
+                for name, distribution in self._distributions.items():
+                    search.draw(trial, name, distribution)
+                return trial
             else:
-                self._fail(left, "its process ended while its values were drawn")
+                self._fail(left, "its process searched for other settings")
         number = len(self.study.get_trials(deepcopy=False))
         if number - len(self._trials("WAITING")) >= trials:
             return None
-        if self._sampler is not None:
-            # The same draws follow, whether or not the process was killed before.
-            self.study.sampler = self._sampler(seed=self._seed + number)
+        self._seed_sampler(number)
         trial = self.study.ask(self._distributions)
         trial.set_user_attr("folder", self._folder)
         return trial
+
+    def _seed_sampler(self, number: int) -> None:
+        """Makes a sampler whose draws depend on the trial's number, and on no kill."""
+        if self._sampler is not None:
+            self.study.sampler = self._sampler(seed=self._seed + number)
 
     def _fail(
         self, trial: optuna.Trial | optuna.trial.FrozenTrial, reason: str

@@ -176,7 +176,7 @@ def from_settings(
       **defaults: The agent's own defaults, where they differ from the records'.
 
     Raises:
-      TypeError: A keyword argument is no setting, or is of a wrong type.
+      TypeError: A keyword argument is not a setting, or has the wrong type.
       ValueError: A number is out of range.
 
     Warns:

@@ -136,7 +136,7 @@ def alpha_loss(
     weights: tf.Tensor | None = None,
     training: bool = False,
 ) -> tf.Tensor:
-    """Returns the temperature's mean loss, a scalar, also if the temperature is fixed.
+    """Returns the temperature's mean loss, a scalar, even if the temperature is fixed.
 
     Args:
       self: The agent; this function is one of its methods.

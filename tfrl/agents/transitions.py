@@ -72,8 +72,8 @@ class Transitions(NamedTuple):
             ...]`.
 
         Returns:
-          `[B, ...]`, or `[B, T - 1, ...]`: the first of `T` steps is no next step, and
-          the others move by `n - 1` steps, for n-step returns.
+          `[B, ...]`, or `[B, T - 1, ...]`: the first of `T` steps is never a next step,
+          and the others move by `n - 1` steps, for n-step returns.
         """
         if self.unrolled_steps is None:
             return output

@@ -270,7 +270,7 @@ def _check_continuous(specs: list[Any], kind: Kind, title: str, name: str) -> No
         )
     if kind == "vector" and (len(specs) > 1 or not _is_vector(specs[0])):
         raise ValueError(
-            f"{_subject(name)}, whose actions are no single vector, but {title} "
+            f"{_subject(name)}, whose actions are not a single vector, but {title} "
             f"chooses one; {_instead('SAC', name)}."
         )
 

@@ -54,7 +54,7 @@ def huber_loss(error: types.TensorLike, delta: float = 1.0) -> tf.Tensor:
     gradient is the clipped error of Mnih et al., 2015.
 
     Raises:
-      ValueError: `delta` is no scalar.
+      ValueError: `delta` is not a scalar.
     """
     check_scalars(delta=delta)
     size = tf.abs(error)

@@ -100,7 +100,7 @@ def sequence_priorities(td_errors: types.TensorLike, eta: float = 0.9) -> tf.Ten
       eta: The weight of the largest error, in [0, 1].
 
     Raises:
-      ValueError: The rank of the errors is not 1 or 2, or `eta` is no scalar.
+      ValueError: The rank of the errors is not 1 or 2, or `eta` is not a scalar.
     """
     sizes = tf.abs(td_errors)
     check_ranks((1, 2), td_errors=sizes)

@@ -49,7 +49,7 @@ class Counter:
         """
         if time_delta < 0:
             raise ValueError(
-                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
+                f"time_delta: got {time_delta}, expected 0 or more seconds; pass 0 "
                 "to exchange counts with the parent at each use."
             )
         self._parent = parent

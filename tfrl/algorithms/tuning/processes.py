@@ -34,7 +34,7 @@ class Processes:
           number: The largest number of processes at a time.
 
         Raises:
-          TypeError: `environment` is no name.
+          TypeError: `environment` is not a name.
         """
         if not isinstance(environment, str):
             raise TypeError(

@@ -200,7 +200,7 @@ def _result(
     def mean(number: int) -> float:
         return statistics.mean(returns[number].values())
 
-    # A mean that is no number is the least.
+    # NaN counts as the smallest mean.
     number = max(
         returns,
         key=lambda n: (mean(n) == mean(n), mean(n)),

@@ -29,7 +29,7 @@ def check(task: str, options: Mapping[str, Any]) -> None:
       options: The options of the task.
 
     Raises:
-      ValueError: If that process died. An exception in it is no error here.
+      ValueError: If that process died. An exception in it is ignored.
     """
     pickled = pickle.dumps((task, dict(options))).hex()
     with interpreter.start(_CODE, [pickled], stdin=subprocess.DEVNULL) as process:

@@ -27,7 +27,7 @@ class FlattenDictLogger:
         Args:
           logger: The logger to write to.
           label: The start of all names.
-          raw_keys: The names that stay as they are, of values that are no dictionaries.
+          raw_keys: The names to leave as they are; their values are not dictionaries.
         """
         self._logger = logger
         self._label = label

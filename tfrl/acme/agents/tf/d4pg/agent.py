@@ -59,7 +59,7 @@ class D4PG(replay_agent.ReplayAgent):
 
         Raises:
           ValueError: A number is out of range, or a network does not fit the specs.
-          TypeError: A keyword argument is no setting, or is of a wrong type.
+          TypeError: A keyword argument is not a setting, or has the wrong type.
         """
         (replay,) = options.from_settings(
             type(self), settings, [replay_agent.ReplayOptions]

@@ -2,7 +2,7 @@
 
 Replay buffers keep observations and rewards unchanged. Each network of an agent sees
 observations through the agent's normalizer, both in policies and in losses, so that all
-of them use the same statistics. The statistics change in `Normalizers.update` alone.
+of them use the same statistics. The statistics change only in `Normalizers.update`.
 """
 
 from __future__ import annotations

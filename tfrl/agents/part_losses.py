@@ -90,7 +90,7 @@ def soft_critic_loss(
       time_steps: See `critic_loss`.
       actions: See `critic_loss`.
       next_time_steps: See `critic_loss`.
-      td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers give,
+      td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers pass,
         or None.
       gamma: The discount; None takes the agent's discount.
       reward_scale_factor: The factor of the rewards; None takes the agent's factor.

@@ -117,8 +117,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           reward_normalizer: A normalizer of the rewards for the losses.
 
         Raises:
-          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is no
-            `RewardNormalizer`.
+          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is not
+            a `RewardNormalizer`.
           ValueError: `num_outer_dims` is neither 1 nor 2.
         """
         super().__init__(name=name)
@@ -271,9 +271,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           experience: See `train`; None leaves out the numbers that need a batch.
 
         Returns:
-          Scalars: `learning_rate` and `gradient_norm`, before clipping, also
-          `<label>_learning_rate` and `<label>_gradient_norm` for each part but the
-          critics if there are several parts; `dormant_units`, the share of hidden units
+          Scalars: `learning_rate` and `gradient_norm` (before clipping); if there are
+            several parts, also `<label>_learning_rate` and `<label>_gradient_norm` of
+            each part but the critics; `dormant_units`, the share of hidden units
           that hardly ever differ from 0, and `dormant_layer`, the largest such share in
           one layer; the numbers of `measures.of_experience`; and numbers of the
           algorithm.
@@ -365,7 +365,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def variables(self) -> VariableList:
-        """All variables that training changes, such as weights and slots.
+        """All variables that training changes, such as weights and optimizer slots.
 
         `agent.variables()` returns the same list as `agent.variables`.
         """
@@ -568,7 +568,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         *args: Any,
         **kwargs: Any,
     ) -> LossInfo:
-        """Returns the sum of the parts' losses, all of the current weights."""
+        """Returns the sum of the parts' losses, all with the current weights."""
         batch = self._batch(experience, weights, training, *args, **kwargs)
         return self._loss_of_parts(batch)
 
@@ -578,7 +578,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         optimizer: types.Optimizer | None,
         clip: optimizers.Clip | None = None,
     ) -> None:
-        """Lists the one part of an agent whose whole loss is `_loss`.
+        """Sets the only part of an agent whose whole loss is `_loss`.
 
         Args:
           trained: The networks to train.
@@ -678,7 +678,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._loss_info(part_losses, details)
 
     def _loss_of_parts(self, batch: updates.Batch) -> LossInfo:
-        """Returns all losses of the current weights; changes nothing."""
+        """Returns all losses with the current weights; changes nothing."""
         part_losses, details = {}, dict(batch.details)
         for part, own in self._in_turn(batch):
             loss, new = part.loss(own._replace(details=dict(details)))

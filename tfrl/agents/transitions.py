@@ -1,7 +1,7 @@
 """The transitions that agents learn from, with masks, n steps and unrolled sequences.
 
 The output of a recurrent network at a step depends on all earlier steps. So the network
-is unrolled over whole sequences, also to compute the values of the next steps.
+is unrolled over whole sequences, even to compute the values of the next steps.
 
 A sequence may begin in mid-episode. The network then starts from the state that the
 policy recorded there (`first_state`), which was computed with older weights. The first

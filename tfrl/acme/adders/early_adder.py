@@ -102,7 +102,7 @@ class EarlyAdder:
         """Adds a step without waiting for the server; for the arguments see `add`.
 
         Returns:
-          A future, which ends when the step is added. The next call of `add`,
+          A future that completes when the step is added. The next call of `add`,
           `end_episode` or `reset` waits for it, and raises its error.
         """
         copied = tree.map_structure(

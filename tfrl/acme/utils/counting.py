@@ -14,7 +14,7 @@ class Counter:
     """Counts by name, and shares the counts with other counters through a parent.
 
     A counter with a parent passes its counts to the parent every `time_delta` seconds,
-    and then knows the counts of all other children, too. Threads may share a counter.
+    and gets the counts of all its other children. Threads may share a counter.
 
     >>> learner_and_actor = Counter()
     >>> learner = Counter(learner_and_actor, prefix="learner", time_delta=0)
@@ -91,7 +91,7 @@ class Counter:
             return {"counts": dict(self._counts), "cache": dict(self._cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Restores a state that `save` returned; later fetches the parent's counts."""
+        """Restores a state that `save` returned; the next use asks the parent again."""
         with self._lock:
             self._counts = dict(state["counts"])
             self._cache = dict(state["cache"])

@@ -133,7 +133,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           policy_network: A `Network` (or Keras layer) that maps observations to normal
             distributions of actions, such as a `Sequential` of a `LayerNormMLP` and a
             `MultivariateNormalDiagHead`, or an `ActorDistributionNetwork`.
@@ -146,7 +146,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           dual_optimizer: The optimizer of the dual variables; None as for the policy.
             Acme takes Adam with a rate of 1e-2.
           observation_network: A `Network` (or Keras layer) without state, such as a
-            network of images. The policy and the critic get its output instead of the
+            network for images. The policy and the critic get its output instead of the
             observations. The critic's loss trains it; the policy is trained, and acts,
             with the output of its target. None for no such network.
           policy_loss_module: The policy's loss, and its dual variables; None takes

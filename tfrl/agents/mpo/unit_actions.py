@@ -22,7 +22,7 @@ class UnitActions:
         """Keeps the bounds.
 
         Args:
-          action_spec: A nest of bounded floating specs with `D` numbers in total.
+          action_spec: A nest of bounded float specs with `D` numbers in total.
         """
         self._spec = action_spec
         self._flat_specs = tf.nest.flatten(action_spec)

@@ -1,4 +1,4 @@
-"""Where tuning searches: the fields, and their ranges in words and as Optuna's.
+"""The fields that tuning searches, and their ranges, in words and as Optuna's.
 
 In words a range is `1e-5..1e-2:log`, without `:log` for a uniform one, and choices are
 `32,64,128`. This module imports neither TensorFlow nor Optuna at the top.

@@ -303,7 +303,7 @@ class ShardedClient:
         return list(map(self._checkpoint_of, self._shards, written))
 
     def close(self) -> None:
-        """Ends the thread that asks the servers. Streams are closed by their users."""
+        """Ends the thread that queries the servers. Users of streams close them."""
         self._stop.set()
 
     def _mutate(self, keys: Any, priorities: Any, deletes: Any) -> None:

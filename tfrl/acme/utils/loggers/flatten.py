@@ -1,4 +1,4 @@
-"""`FlattenDictLogger`: dictionaries of values as values of longer names."""
+"""`FlattenDictLogger`: turns dictionaries of values into values with longer names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FlattenDictLogger:
         self._raw_keys = frozenset(raw_keys)
 
     def write(self, values: base.Values) -> None:
-        """Writes the values by their longer names."""
+        """Writes the values under their longer names."""
         flat: dict[str, Any] = {}
         for key, value in values.items():
             if key in self._raw_keys:

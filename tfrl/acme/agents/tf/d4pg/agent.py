@@ -44,7 +44,7 @@ class D4PG(replay_agent.ReplayAgent):
             `make_environment_spec` returns.
           policy_network: See `actor_network` of `D4pgAgent`.
           critic_network: See `D4pgAgent`.
-          observation_network: See `D4pgAgent`; also a function of observations
+          observation_network: See `D4pgAgent`; may also be a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_update_period: The number of learner steps between copies of the
             networks to their targets.

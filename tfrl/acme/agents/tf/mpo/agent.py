@@ -47,7 +47,7 @@ class MPO(replay_agent.ReplayAgent):
             `make_environment_spec` returns.
           policy_network: See `MpoAgent`.
           critic_network: See `MpoAgent`.
-          observation_network: See `MpoAgent`; also a function of observations
+          observation_network: See `MpoAgent`; may also be a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_policy_update_period: The number of learner steps between copies of the
             networks to their targets.

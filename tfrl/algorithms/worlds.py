@@ -137,7 +137,8 @@ class Probe:
     def find_kind(self) -> str | None:
         """Returns the kind, see `presets.Preset`, or None.
 
-        A function is called; its environment is the first one that it returns then.
+        If a function was given, it is called once; `environment` then returns this
+        result first.
         """
         if isinstance(self._given, str):
             return kind_of(self._given)

@@ -1,6 +1,6 @@
 """Graphs for an accelerator that rarely wait for the host.
 
-Most of TensorFlow's GPU kernels of int32 work in the host's memory; exceptions are
+Most of TensorFlow's GPU kernels for int32 work in the host's memory; exceptions are
 casts, gathers and selections. Assertions, the conditions of `tf.cond` and the positions
 of slices are needed in the host's memory, too. TensorFlow copies such results from the
 accelerator to the host, and starts no further kernel until they have arrived. Loops on

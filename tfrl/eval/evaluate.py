@@ -47,7 +47,7 @@ class EvaluationResult:
         bool `[num_episodes]`; None if the evaluation did not record it.
       predicted: The discounted returns that the agent's values predicted at the first
         steps, float32 `[num_episodes]`; None without values.
-      realized: The discounted returns that came; see `value_check.ValueCheck`. NaN for
+      realized: The actual discounted returns; see `value_check.ValueCheck`. NaN for
         episodes that did not end.
     """
 
@@ -86,9 +86,8 @@ class _State(NamedTuple):
       sums: Return and length of the running episodes, each `[B]`; with a `ValueCheck`
         its sums, too.
       ended: The number of episodes of each environment that have ended, int32 `[B]`.
-      episodes: Returns and lengths of these episodes, whether they terminated, and
-        with a `ValueCheck` the returns that were predicted and that came, each `[B,
-        max(quota)]`.
+      episodes: Returns and lengths of these episodes, whether they terminated, and with
+        a `ValueCheck` the predicted and the actual returns, each `[B, max(quota)]`.
     """
 
     step: tf.Tensor

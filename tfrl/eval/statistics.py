@@ -28,8 +28,8 @@ class Summary:
     Attributes:
       mean: The mean.
       median: The median.
-      lower_quartile: The quantile of 0.25.
-      upper_quartile: The quantile of 0.75.
+      lower_quartile: The 0.25 quantile.
+      upper_quartile: The 0.75 quantile.
       interquartile_mean: See `interquartile_mean`.
       interval: The confidence interval of the mean.
       interquartile_mean_interval: The confidence interval of the interquartile mean.
@@ -218,7 +218,7 @@ def runs_to_decide(
 
     Args:
       probability: The probability of improvement of one agent over the other.
-      num_tasks: The number of tasks that it is the mean of.
+      num_tasks: The number of tasks over which it is the mean.
       confidence: One minus the chance of the two-sided test to find a difference
         between equal agents.
       power: The chance to find the difference.

@@ -1,4 +1,4 @@
-"""Compares the values that an agent predicts with the returns that come."""
+"""Compares the values that an agent predicts with the actual returns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tfrl.specs import tensor_spec
 class ValueCheck:
     """Sums the discounted rewards of running episodes.
 
-    The return that comes after the first step of an episode is the discounted sum of
-    its rewards. If the episode was truncated, the discounted value of its last time
-    step is added, as in the targets of the values.
+    The actual return of an episode is the discounted sum of its rewards. If the episode
+    was truncated, the discounted value of its last time step is added, as in the
+    targets of the values.
 
     Attributes:
       names: The names of the sums.

@@ -18,7 +18,7 @@ def huber(
     """Returns `huber_loss(inputs, quadratic_linear_boundary)`; Acme's name of it.
 
     Raises:
-      ValueError: The boundary is negative, or no scalar.
+      ValueError: The boundary is negative, or not a scalar.
     """
     check_scalars(quadratic_linear_boundary=quadratic_linear_boundary)
     if quadratic_linear_boundary < 0:

@@ -395,9 +395,9 @@ class MPO(DecoupledMPO):
 class MultiObjectiveMPO(DecoupledMPO):
     """The losses of MPO for several objectives, each with its own temperature.
 
-    The policy is fitted to the sum of the objectives' weights, so that the scale of an
-    objective's values has no effect, only its constraint has. Abdolmaleki et al. 2020
-    (arXiv:2005.07513).
+    The policy is fitted to the sum of the objectives' weights, so an objective's
+    influence depends on its constraint, not on the scale of its values. Abdolmaleki et
+    al. 2020 (arXiv:2005.07513).
     """
 
     def __init__(

@@ -91,7 +91,7 @@ def quantile_huber_loss(
       The losses, `[..., N]`.
 
     Raises:
-      ValueError: `targets` or `levels` do not fit the predictions, or `delta` is no
+      ValueError: `targets` or `levels` do not fit the predictions, or `delta` is not a
         scalar.
     """
     predictions, targets = map(tf.convert_to_tensor, (predictions, targets))

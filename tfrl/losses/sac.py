@@ -80,7 +80,7 @@ def sac_actor_loss(
 ) -> tf.Tensor:
     """Returns `alpha log_prob - q`, whose gradient flows through the actions.
 
-    Haarnoja et al. 2018, equation 9; The arguments are as for `soft_value`. For
+    Haarnoja et al. 2018, equation 9. The arguments are as for `soft_value`. For
     discrete actions the loss is `-expected_soft_value`.
     """
     return -soft_value(q, log_prob, tf.stop_gradient(alpha))

@@ -16,7 +16,7 @@ class Evidence:
 
     Attributes:
       settings: The settings of the run, by name.
-      rows: The rows, each a dict of what was measured at an `iteration`.
+      rows: The rows, each a dict of numbers measured at an `iteration`.
     """
 
     def __init__(

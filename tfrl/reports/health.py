@@ -1,4 +1,4 @@
-"""Rules that find what keeps a run from learning, each with its figure and source.
+"""Rules that find reasons why a run may not learn, each with a figure and a source.
 
 A rule compares a number that the run has measured with a threshold, and says what to
 try first. It finds nothing if the number was not measured. The thresholds are chosen so
@@ -51,8 +51,8 @@ class Rule:
     Attributes:
       name: Its name.
       source: Where its thresholds are from.
-      find: Returns the text, figure, value, threshold and remedy of what is wrong with
-        a run, or None.
+      find: Returns the text, figure, value, threshold and remedy of a problem of a run,
+        or None.
     """
 
     name: str

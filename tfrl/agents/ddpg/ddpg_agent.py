@@ -123,8 +123,8 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
           target_critic_network: The target of the critic; a new copy if None.
           dqda_clipping: The largest absolute value of each element of dQ/da; None does
             not clip.
-          noise_scaled_to_spec: Whether the noise is in units of half of the range of
-            each action, not of the action itself.
+          noise_scaled_to_spec: Whether the noise is in units of half the range of each
+            action, not in the action's own units.
           reset_noise_at_episode_start: Whether the noise starts from zero in each
             episode, as in the paper.
           observation_network: A `Network` (or Keras layer) without state, such as a

@@ -155,7 +155,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           target_policy_network: The target of the policy; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
           **settings: See `TdOptions` and `AgentOptions`. The defaults are
-            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, half of the
+            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, half the
             squared error, and `gradient_clipping=40.0`, the largest norm of all
             gradients of the policy, and of all gradients of the critic and the
             observation network. The gradients of the dual variables are not clipped.

@@ -34,7 +34,7 @@ def learn(
       experiment: The run's experiment.
       address: The server's address.
       directory: The directory of the outputs, which the run locks.
-      num_iterations: The number of rounds in all.
+      num_iterations: The total number of rounds.
       num_actors: The number of actors.
       is_stopped: Returns whether to stop before that.
     """

@@ -91,7 +91,7 @@ class PulledWeights:
         Args:
           agent: The agent.
           client: A client of the server of the weights.
-          period: The least number of seconds between two looks for newer weights.
+          period: The least number of seconds between two requests for newer weights.
         """
         shared = tf.nest.flatten(shared_variables(agent))
         self._variables = [variables_lib.as_tf_variable(each) for each in shared]

@@ -1,4 +1,4 @@
-"""`DmEnvWrapper` makes a dm_env environment, such as Acme's, a `PyEnvironment`.
+"""`DmEnvWrapper` turns a dm_env environment, such as Acme's, into a `PyEnvironment`.
 
 `py_to_dm_wrapper.PyToDMWrapper` is the inverse.
 """

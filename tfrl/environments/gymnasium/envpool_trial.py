@@ -1,4 +1,4 @@
-"""Tries options of EnvPool in another process, because bad ones end the process.
+"""Tries options of EnvPool in another process, because bad ones crash a process.
 
 EnvPool's tasks have about a hundred options, such as the size of a maze, and check few
 of them.

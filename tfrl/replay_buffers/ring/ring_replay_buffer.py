@@ -10,7 +10,7 @@ oldest one.
 A window of frames is identified by the *key* of its first frame: `i * B + b`.
 
 The buffer's `RowFormat` converts frames to stored rows and back. If a format reads
-frames before a window, the ring has so many further blocks.
+frames before a window, the ring has that many further blocks.
 """
 
 from __future__ import annotations

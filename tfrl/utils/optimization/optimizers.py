@@ -256,7 +256,7 @@ def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
 
 
 def half_squared_norm(gradients: Sequence[Any]) -> tf.Tensor:
-    """Returns half of the sum of the squares of all gradients, a scalar.
+    """Returns half the sum of the squares of all gradients, a scalar.
 
     It is finite if and only if all gradients are finite, and small enough that the sum
     of their squares, which optimizers such as Adam use, does not overflow.

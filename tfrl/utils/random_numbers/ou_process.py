@@ -31,7 +31,7 @@ class OUProcess(tf.Module):
         """Creates the process.
 
         Args:
-          initial_value: A floating tensor or array of any shape, or a callable that
+          initial_value: A float tensor or array of any shape, or a callable that
             returns one.
           damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
           stddev: Standard deviation of each step, not negative.

@@ -596,7 +596,7 @@ def flatten_layers(
 ) -> list[Any]:
     """Returns a layer, if `include_self`, and the layers in it.
 
-    Without `recursive`, the layers inside of inner layers are left out.
+    Without `recursive`, the layers inside inner layers are left out.
     """
     try:
         flatten = look_up(layer, "_flatten_layers")

@@ -101,7 +101,7 @@ class Experiment:
             pull_period=self.pull_period,
         )
         number_checks.check_number(
-            "pull_seconds", self.pull_seconds, 0, remedy="0 looks all the time"
+            "pull_seconds", self.pull_seconds, 0, remedy="0 asks all the time"
         )
         number_checks.check_number(
             "importance_exponent",

@@ -194,7 +194,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The conclusion for all tasks, or for each if they are not compared together."""
+        """The conclusion for all tasks together, or for each task separately."""
         *_, last = self.sections
         if len(self.sections) == 1 or len(last.rows[0].scores) > 1:
             return last.sentence

@@ -21,7 +21,7 @@ class Finding:
 
     Attributes:
       rule: The name of the rule.
-      text: What is wrong, a sentence.
+      text: The problem, in a sentence.
       figure: The name of the number.
       value: The number.
       threshold: The bound that the number is beyond.

@@ -1,4 +1,4 @@
-"""Trains an agent on a dataset, by TF-Agents' `Learner`.
+"""Trains an agent on a dataset, with TF-Agents' `Learner` interface.
 
 ```python
 learner = Learner(

@@ -190,7 +190,7 @@ class SamplingDataset(tf.data.Dataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> tf.data.Dataset:
-        """Returns a dataset of batches, which are made without making single rows first.
+        """Returns a dataset of batches, which never exist as single rows.
 
         Args:
           batch_size: The number of elements per batch.

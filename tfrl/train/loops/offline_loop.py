@@ -24,7 +24,7 @@ class OfflineLoop(training_loop.TrainingLoop):
     """Trains on batches of a filled replay buffer, without an environment.
 
     An iteration does `train_steps_per_iteration` updates. Each gathers its batch from
-    the buffer's variables inside of the call. Fill the buffer first, for instance with
+    the buffer's variables inside the call. Fill the buffer first, for instance with
     `datasets.fill`.
 
     When the loop is made, the buffer's frames are added to the statistics of the

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Base class of callbacks; override the methods of the events to which to react.
+    """Base class of callbacks; override the methods of the events that matter to you.
 
     ```python
     class StopAfterHour(train.Callback):

@@ -1,4 +1,4 @@
-"""Applies gradients by a Keras 3 or a TensorFlow 1 optimizer.
+"""Applies gradients with a Keras 3 or a TensorFlow 1 optimizer.
 
 Agents hold an `OptimizerAdapter` and call `apply`. The adapter hides the kind of the
 optimizer and makes checkpoints hold its slot variables.

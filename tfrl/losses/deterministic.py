@@ -77,7 +77,7 @@ def dpg(
       a_max: The actor's actions, `[B, A]`, which `tape` watches.
       tape: The tape under which `q_max` was computed; it is used once.
       dqda_clipping: See `deterministic_policy_gradient`.
-      clip_norm: See there.
+      clip_norm: See `deterministic_policy_gradient`.
 
     Returns:
       The losses, `[B]`.

@@ -79,7 +79,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
         per_dim_constraining: bool,
         name: str,
     ) -> None:
-        """Keeps the constraints; see `MPO`. `epsilons` has one per objective."""
+        """Stores the constraints; see `MPO`. `epsilons` has one per objective."""
         super().__init__(name=name)
         _check_epsilon("epsilon_mean", epsilon_mean)
         _check_epsilon("epsilon_stddev", epsilon_stddev)
@@ -341,7 +341,7 @@ class MPO(DecoupledMPO):
         epsilon_penalty: float = 0.001,
         name: str = "MPO",
     ) -> None:
-        """Keeps the constraints. A dual variable is `softplus(log) + 1e-8`.
+        """Stores the constraints. A dual variable is `softplus(log) + 1e-8`.
 
         Args:
           epsilon: The largest KL divergence of the actions' weights from uniform
@@ -411,7 +411,7 @@ class MultiObjectiveMPO(DecoupledMPO):
         per_dim_constraining: bool = True,
         name: str = "MOMPO",
     ) -> None:
-        """Keeps the constraints.
+        """Stores the constraints.
 
         Args:
           epsilons: The constraint of each objective, in the order of the values.

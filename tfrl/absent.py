@@ -40,7 +40,7 @@ _OF_TF_AGENTS = {
     "tfrl.agents.qtopt": _NO_QT_OPT,
     "tfrl.agents.QtOptAgent": _NO_QT_OPT,
     "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps by an adder of tfrl.acme.adders"
+        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
     ),
     "tfrl.experimental.examples": (
         "it is not here yet; tfrl.distribute runs actors and a learner"

@@ -43,8 +43,8 @@ class EvaluationResult:
         policy; None outside of a run.
       environment_steps: The environment steps of this run so far; None outside of a
         run.
-      terminated: Whether each episode ended by a termination, with the discount 0,
-        bool `[num_episodes]`; None if the evaluation did not record it.
+      terminated: Whether each episode ended with a termination (discount 0), bool
+        `[num_episodes]`; None if the evaluation did not record it.
       predicted: The discounted returns that the agent's values predicted at the first
         steps, float32 `[num_episodes]`; None without values.
       realized: The actual discounted returns; see `value_check.ValueCheck`. NaN for
@@ -234,7 +234,7 @@ class Evaluator:
                 f"{field}: an evaluation ended at its limit of {int(state.step):,} "
                 f"steps of each environment, after {ended.sum()} of "
                 f"{self._quota.sum()} episodes. {num_cut} that had not ended count "
-                "with their returns so far. End episodes by a TimeLimit, or give "
+                "with their returns so far. End episodes with a TimeLimit, or give "
                 f"another {field}.",
                 RuntimeWarning,
                 stacklevel=3,

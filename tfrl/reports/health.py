@@ -447,8 +447,8 @@ def _clock(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
         "share of such episodes",
         share,
         0.2,
-        "end them by `truncated` (discount 1), such as with a TimeLimit wrapper, or "
-        "put the time left into the observation.",
+        "end them with `truncated` (discount 1), for example in a TimeLimit wrapper, "
+        "or put the time left into the observation.",
     )
 
 

@@ -33,7 +33,7 @@ class Normalizers(tf.Module):
         reward_normalizer: RewardNormalizer | None,
         splitter: types.Splitter | None = None,
     ) -> None:
-        """Keeps the normalizers.
+        """Stores the normalizers.
 
         Args:
           observation_normalizer: The normalizer that the agent's networks were wrapped

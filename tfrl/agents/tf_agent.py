@@ -92,7 +92,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
-        """Keeps the specs and the policies.
+        """Stores the specs and the policies.
 
         Args:
           time_step_spec: A `TimeStep` of specs, such as the environment's
@@ -326,8 +326,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def predicted_returns(self, time_step: ts.TimeStep) -> tf.Tensor | None:
         """Returns the discounted returns that the agent's values predict, `[B]`.
 
-        They are in the units of the environment's rewards, for the policy that learns
-        greedily from them. None for an agent without values, or with memory.
+        They are in the units of the environment's rewards: the greatest action value,
+        the value of the greedy action, or the value of the observation, as the agent
+        learns them. None for an agent without values, or with memory.
 
         Args:
           time_step: Time steps `[B, ...]`.
@@ -597,7 +598,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return loss, {"extra": extra}
 
     def _prepare(self, experience: Any, weights: tf.Tensor | None = None) -> Any:
-        """Prepares the experience for the losses, by `_as_data` if it is not None."""
+        """Prepares the experience for the losses, with `_as_data` if it is not None."""
         del weights
         return experience if self._as_data is None else self._as_data(experience)
 

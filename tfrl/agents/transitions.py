@@ -112,7 +112,7 @@ class Reader(tf.Module):
         td: options.TdOptions,
         recurrent: bool,
     ) -> None:
-        """Keeps the settings.
+        """Stores the settings.
 
         Args:
           context: The specs of the experience.

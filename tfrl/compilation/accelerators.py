@@ -76,7 +76,7 @@ def equal(x: tf.Tensor, y: Any) -> tf.Tensor:
 
 
 def comparable(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns a form of `tensor` that can be sliced, and compared by `tf.equal`."""
+    """Returns a form of `tensor` that can be sliced, and compared with `tf.equal`."""
     return tf.bitcast(tensor, tf.uint32) if _goes_by_host(tensor) else tensor
 
 

@@ -82,7 +82,7 @@ class Experiment:
         """Returns the largest number of items that an actor sends together.
 
         Args:
-          num_environments: The number of its environments.
+          num_environments: The number of the actor's environments.
         """
         of_each = -(-self.pull_period // self.stride_length)
         return min(stream.BATCH, of_each * num_environments)

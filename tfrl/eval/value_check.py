@@ -27,7 +27,7 @@ class ValueCheck:
     def __init__(
         self, values: Callable[[Any], tf.Tensor | None], discount: Any
     ) -> None:
-        """Keeps the arguments.
+        """Stores the arguments.
 
         Args:
           values: A function of time steps `[B, ...]` that returns the values, `[B]`, in
@@ -43,7 +43,7 @@ class ValueCheck:
         """Adds a step to the sums.
 
         Args:
-          sums: The sums so far by `names`, each `[B]`.
+          sums: The sum so far of each of `names`, `[B]`.
           time_step: The time step before the step.
           reached: The time step after it.
 

@@ -22,7 +22,7 @@ class Evidence:
     def __init__(
         self, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
     ) -> None:
-        """Keeps the rows and the settings."""
+        """Stores the rows and the settings."""
         self.rows = rows
         self.settings = settings
 

@@ -120,7 +120,7 @@ class Messages:
     """Messages of the chief to the other workers: numbers, and its variables."""
 
     def __init__(self, strategy: tf.distribute.Strategy, shared: Sequence[Any]) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           strategy: The strategy of the workers.

@@ -40,7 +40,7 @@ class EarlyAdder:
     """
 
     def __init__(self, adder: base.Adder) -> None:
-        """Keeps the adder.
+        """Stores the adder.
 
         Args:
           adder: The adder that receives the steps.

@@ -13,8 +13,8 @@ class CropType(enum.Enum):
     """How `pad_and_crop` crops.
 
     Attributes:
-      ALIGNED: To whole pixels, at random.
-      BILINEAR: To the same size, by bilinear interpolation.
+      ALIGNED: At a random offset of whole pixels.
+      BILINEAR: At a random offset, with bilinear interpolation.
     """
 
     ALIGNED = "aligned"

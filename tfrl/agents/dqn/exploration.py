@@ -1,4 +1,4 @@
-"""How DQN explores: by an epsilon-greedy, a Boltzmann or the caller's own policy."""
+"""How DQN explores: with an epsilon-greedy, a Boltzmann or the caller's own policy."""
 
 from __future__ import annotations
 

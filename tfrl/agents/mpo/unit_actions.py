@@ -19,7 +19,7 @@ class UnitActions:
     """
 
     def __init__(self, action_spec: types.NestedTensorSpec) -> None:
-        """Keeps the bounds.
+        """Stores the bounds.
 
         Args:
           action_spec: A nest of bounded float specs with `D` numbers in total.

@@ -25,7 +25,7 @@ class Processes:
     def __init__(
         self, plan: Plan, environment: Any, folder: pathlib.Path, number: int
     ) -> None:
-        """Keeps the plan of the runs.
+        """Stores the plan of the runs.
 
         Args:
           plan: The settings that the runs share.

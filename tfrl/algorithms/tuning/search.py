@@ -26,9 +26,10 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
 
     Args:
       kind: The class of an algorithm's settings.
-      given: The names of fields, or a mapping of names to ranges: of `settings`, in
-        words, Optuna's distributions, or None for the field's own. None takes the live
-        fields that have a range, if there are some, and "all" every field with one.
+      given: The names of fields, or a mapping of names to ranges. A range is one from
+        `settings`, words, a distribution of Optuna, or None for the field's own range.
+        Without names, None takes the live fields that have a range (all fields with a
+        range if no live field has one), and "all" takes every field with a range.
 
     Raises:
       ValueError: There is no such field, or it has no default range, or a value is not

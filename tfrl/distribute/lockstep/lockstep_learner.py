@@ -63,7 +63,7 @@ class Actors(tf.train.experimental.PythonState):
     def __init__(
         self, agent: tf_agent.TFAgent, address: str, round_: rounds.Round
     ) -> None:
-        """Keeps the arguments; the connection is made when the actors are needed.
+        """Stores the arguments; the connection is made when the actors are needed.
 
         Args:
           agent: The agent whose weights the actors use.

@@ -26,7 +26,7 @@ class WriteManifest(train.Callback):
         iteration: Callable[[], int],
         shards: Callable[[], Sequence[str | None]],
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           path: The file.

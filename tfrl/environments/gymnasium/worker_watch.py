@@ -103,7 +103,7 @@ class WorkerWatch:
         )
 
     def stop(self) -> None:
-        """Stops watching, so that the workers may end, and waits for the thread."""
+        """Stops watching for workers that end, and waits for the thread."""
         self._stop()
         # Two threads that ask a process for its exit code can disturb each other.
         self._thread.join()

@@ -264,7 +264,7 @@ class DatasetStep:
         options: tf.distribute.RunOptions | None = None,
         priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           agent: The agent.

@@ -111,7 +111,7 @@ class StopAtReturn(Callback):
     """
 
     def __init__(self, threshold: float) -> None:
-        """Keeps the threshold.
+        """Stores the threshold.
 
         Args:
           threshold: The least mean return of an evaluation that stops the run.
@@ -128,7 +128,7 @@ class CallbackList:
     """Calls several callbacks in order, and finds out whether one requests a stop."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
-        """Keeps the callbacks.
+        """Stores the callbacks.
 
         Args:
           callbacks: The callbacks.

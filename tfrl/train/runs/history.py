@@ -62,7 +62,7 @@ class History:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value for JSON, with numbers of Python."""
+    """Returns a value for JSON, with Python numbers."""
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(x) for x in value]
     if isinstance(value, np.generic):

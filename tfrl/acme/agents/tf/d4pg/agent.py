@@ -53,8 +53,8 @@ class D4PG(replay_agent.ReplayAgent):
           critic_optimizer: The optimizer of the critic and of the observation network;
             None as for the policy.
           sigma: The standard deviation of the noise on actions.
-          clipping: Whether to clip the gradients of the policy and of the critic to
-            the norm 40, and the gradient of the value by the action to 1.
+          clipping: Whether to clip the gradients of the policy and of the critic to the
+            norm 40, and the gradient of the value with respect to the action to 1.
           **settings: See `ReplayOptions`.
 
         Raises:

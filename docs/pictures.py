@@ -144,8 +144,8 @@ def draw_programs() -> Figure:
     return figure
 
 
-# The packages by floors, from the highest. A package imports those of lower floors, and
-# those to its right.
+# The packages by floors, from the highest. A package imports packages of lower floors,
+# and those to its right.
 FLOORS = (
     ("what you call", _GREEN, ("command", "algorithms")),
     ("what runs", _ORANGE, ("distribute", "train", "reports", "eval")),

@@ -1,8 +1,9 @@
 """Turns the Markdown of the repository into pages of the site.
 
-In the repository a page is read as it is. On the site a link to a file that is no page
-leads to the project's address, or is the file's name; the lists of links in `index.md`
-are the order of the pages; and the index of the API links to the pages of the API.
+In the repository a page is read as it is. On the site a link to a file that is not a
+page leads to the project's address, or is the file's name; the lists of links in
+`index.md` are the order of the pages; and the index of the API links to the pages of
+the API.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _toctree(caption: str, pages: list[str]) -> str:
 
 
 def _of_the_site(link: re.Match[str], folder: pathlib.Path, repository: str) -> str:
-    """Returns a link, or what stands for a link to a file that is not of the site."""
+    """Returns a link, or its replacement if the file is not part of the site."""
     text, target, anchor = link.groups()
     path = pathlib.Path(os.path.normpath(folder / target))
     is_page = path.is_relative_to(_DOCS) and path.suffix in _OF_THE_SITE

@@ -1,10 +1,10 @@
 """TensorFlow-native reinforcement learning.
 
-The packages are the rooms of the library; import what you need from them, either
-from the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
+The packages are the rooms of the library; import what you need from them, either from
+the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
-heavy: packages load on first use. If it comes before the import of TensorFlow, then
-TensorFlow's start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
+heavy: packages load on first use. If `tfrl` is imported before TensorFlow, TensorFlow's
+start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 
 >>> import tfrl
 >>> tfrl.agents.DqnAgent.__name__

@@ -1,9 +1,9 @@
 """Explains failed imports of names that only TF-Agents or Acme has, or that have moved.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
-both for `import tfrl.policies.qtopt_cem_policy` and for `from tfrl.policies import
-CEMPolicy`. The packages in which names are missing take their attributes by
-`attach_stub`, whose AttributeErrors say the same.
+both for `import tfrl.policies.qtopt_cem_policy` and for
+`from tfrl.policies import CEMPolicy`. Packages with missing names get their attributes
+from `attach_stub`, whose AttributeErrors say the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OF_TF_AGENTS = {
     "tfrl.agents.qtopt": _NO_QT_OPT,
     "tfrl.agents.QtOptAgent": _NO_QT_OPT,
     "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps by an adder of tfrl.acme.adders"
+        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
     ),
     "tfrl.experimental.examples": (
         "it is not here yet; tfrl.distribute runs actors and a learner"
@@ -331,7 +331,7 @@ NAMES = {
 
 
 def install() -> None:
-    """Makes failed imports of absent names say why; a second call does nothing."""
+    """Makes failed imports of absent names explain why; a second call does nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
@@ -357,7 +357,7 @@ def attach_stub(
 def explained(module: str) -> tuple[Callable[[str], Any], list[str]]:
     """Returns `__getattr__` and `__path__` of a module that is not a package.
 
-    The import system asks finders for a name of a module only if the module has a
+    The import system asks finders for a name in a module only if the module has a
     `__path__`; an empty one makes it find no files.
 
     Args:

@@ -340,7 +340,7 @@ def test_errors_say_what_is_wrong_and_what_to_train():
     # These have not gone through `fit_actions`.
     several = message_of(spaces.MultiDiscrete([2, 3]), "discrete")
     assert "whose action is choices of 2 and 3, but" in several
-    assert "are no single vector" in message_of(spaces.Box(-1, 1, ()), "vector")
+    assert "are not a single vector" in message_of(spaces.Box(-1, 1, ()), "vector")
     assert "which has no actions" in message_of(spaces.Dict({}), "any")
 
 

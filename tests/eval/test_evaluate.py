@@ -171,7 +171,7 @@ def test_at_the_limit_of_steps_running_episodes_count_as_they_are():
     assert str(warned[0].message) == (
         "max_steps: an evaluation ended at its limit of 9 steps of each environment, "
         "after 4 of 8 episodes. 2 that had not ended count with their returns so far. "
-        "End episodes by a TimeLimit, or give another max_steps."
+        "End episodes with a TimeLimit, or give another max_steps."
     )
 
 

@@ -1,8 +1,9 @@
-"""Acme's own tree: a program for Acme runs after the one rename `acme` to `tfrl.acme`.
+"""Acme's own tree: a program for Acme runs after one rename, `acme` to `tfrl.acme`.
 
 Names, arguments and meanings are the same as in the TensorFlow half of Acme 0.4, on
 Keras 3 and on `tfrl.replay_service`. Parts that the rest of tfrl uses too, such as
-specs, loggers and savers, are the same objects here. Nothing outside imports this tree.
+specs, loggers and savers, are the same objects here. Nothing outside this tree imports
+it.
 
 >>> import numpy as np
 >>> from tfrl import acme

@@ -91,12 +91,12 @@ class Learner(VariableSource, Worker, Saveable):
         """Returns the learner's state; optional for subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__}.save: this learner does not give its state; write "
-            "save and restore, or save its networks by a Checkpointer."
+            "save and restore, or save its networks with a Checkpointer."
         )
 
     def restore(self, state: Any) -> None:
         """Restores a state that `save` returned; optional for subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__}.restore: this learner does not take a state; write "
-            "save and restore, or restore its networks by a Checkpointer."
+            "save and restore, or restore its networks with a Checkpointer."
         )

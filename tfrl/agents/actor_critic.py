@@ -61,7 +61,7 @@ class ActorCriticAgent(tf_agent.TFAgent):
         td: options.TdOptions,
         agent: options.AgentOptions,
     ) -> None:
-        """Keeps the networks, and creates the updater of the target networks.
+        """Stores the networks, and creates the updater of the target networks.
 
         Args:
           time_step_spec: A `TimeStep` of specs.

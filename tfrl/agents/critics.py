@@ -200,7 +200,7 @@ def policy_gradient_loss(
 
 
 def check_gives_numbers(critic: types.Network) -> None:
-    """Raises a ValueError unless a critic's output is one float an example.
+    """Raises a ValueError unless a critic's output is one float per example.
 
     Args:
       critic: A built `Network`.

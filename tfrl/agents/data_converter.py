@@ -104,7 +104,7 @@ class AsTrajectory(tf.Module):
         sequence_length: int | None = None,
         num_outer_dims: int = 2,
     ) -> None:
-        """Keeps the specs.
+        """Stores the specs.
 
         Args:
           data_context: The specs.
@@ -137,7 +137,7 @@ class AsTransition(tf.Module):
         squeeze_time_dim: bool = False,
         prepend_t0_to_next_time_step: bool = False,
     ) -> None:
-        """Keeps the specs.
+        """Stores the specs.
 
         Args:
           data_context: The specs.
@@ -179,7 +179,7 @@ class AsHalfTransition(tf.Module):
     def __init__(
         self, data_context: DataContext, squeeze_time_dim: bool = False
     ) -> None:
-        """Keeps the specs.
+        """Stores the specs.
 
         Args:
           data_context: The specs, made with `use_half_transition=True`.
@@ -227,7 +227,7 @@ class AsNStepTransition(tf.Module):
     def __init__(
         self, data_context: DataContext, gamma: float, n: int | None = None
     ) -> None:
-        """Keeps the specs and the discount.
+        """Stores the specs and the discount.
 
         Args:
           data_context: The specs.

@@ -1,6 +1,6 @@
-"""Numbers that say how an agent's training goes: units, experience and weights.
+"""Measurements of an agent's training: of units, experience and actions.
 
-They are for a run's log, and change nothing.
+They are for a run's log. Measuring changes nothing.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def of_experience(
     that lie at one of its bounds.
 
     Args:
-      experience: A `Trajectory` `[B, T, ...]`; other experience has no numbers.
+      experience: A `Trajectory` `[B, T, ...]`; nothing is returned for other
+        experience.
       action_spec: The nest of bounded specs.
       reward_scale: The factor of the rewards in the losses.
     """

@@ -2,7 +2,7 @@
 
 Replay buffers keep observations and rewards unchanged. Each network of an agent sees
 observations through the agent's normalizer, both in policies and in losses, so that all
-of them use the same statistics. The statistics change in `Normalizers.update` alone.
+of them use the same statistics. The statistics change only in `Normalizers.update`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Normalizers(tf.Module):
         reward_normalizer: RewardNormalizer | None,
         splitter: types.Splitter | None = None,
     ) -> None:
-        """Keeps the normalizers.
+        """Stores the normalizers.
 
         Args:
           observation_normalizer: The normalizer that the agent's networks were wrapped

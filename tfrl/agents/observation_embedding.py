@@ -55,7 +55,7 @@ class ObservationEmbedding(tf.Module):
             does not normalize.
 
         Raises:
-          ValueError: The network has a state, or its output is no nest of tensors.
+          ValueError: The network has a state, or its output is not a nest of tensors.
         """
         super().__init__()
         self.spec = observation_spec

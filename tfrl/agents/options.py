@@ -3,7 +3,7 @@
 An agent of TF-Agents takes these settings one by one, in TF-Agents' order, and writes
 out the records: `TdOptions(gamma=gamma, ...)`. An agent that TF-Agents never had takes
 them as keywords, `**settings: Unpack[Settings]`, which editors complete, and makes the
-records by `from_settings`. The base classes take the records.
+records with `from_settings`. The base classes take the records.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class TdOptions:
         clip.
       n_step_update: The number `n` of steps in the return; `train` then takes
         experience with `T = n + 1`. With a recurrent network, `T` is any number: the
-        returns of the last steps have fewer than `n` steps. It must be 1 for an actor
-        and critics that are recurrent.
+        returns of the last steps have fewer than `n` steps. It must be 1 for a
+        recurrent actor and recurrent critics.
     """
 
     target_update_tau: float = 1.0
@@ -176,7 +176,7 @@ def from_settings(
       **defaults: The agent's own defaults, where they differ from the records'.
 
     Raises:
-      TypeError: A keyword argument is no setting, or is of a wrong type.
+      TypeError: A keyword argument is not a setting, or has the wrong type.
       ValueError: A number is out of range.
 
     Warns:

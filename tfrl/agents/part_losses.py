@@ -90,7 +90,7 @@ def soft_critic_loss(
       time_steps: See `critic_loss`.
       actions: See `critic_loss`.
       next_time_steps: See `critic_loss`.
-      td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers give,
+      td_errors_loss_fn: The agent's own loss function, which TF-Agents' callers pass,
         or None.
       gamma: The discount; None takes the agent's discount.
       reward_scale_factor: The factor of the rewards; None takes the agent's factor.
@@ -136,7 +136,7 @@ def alpha_loss(
     weights: tf.Tensor | None = None,
     training: bool = False,
 ) -> tf.Tensor:
-    """Returns the temperature's mean loss, a scalar, also if the temperature is fixed.
+    """Returns the temperature's mean loss, a scalar, even if the temperature is fixed.
 
     Args:
       self: The agent; this function is one of its methods.

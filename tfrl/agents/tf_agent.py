@@ -92,7 +92,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
-        """Keeps the specs and the policies.
+        """Stores the specs and the policies.
 
         Args:
           time_step_spec: A `TimeStep` of specs, such as the environment's
@@ -117,8 +117,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           reward_normalizer: A normalizer of the rewards for the losses.
 
         Raises:
-          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is no
-            `RewardNormalizer`.
+          TypeError: `time_step_spec` is not a `TimeStep`, or `reward_normalizer` is not
+            a `RewardNormalizer`.
           ValueError: `num_outer_dims` is neither 1 nor 2.
         """
         super().__init__(name=name)
@@ -271,9 +271,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
           experience: See `train`; None leaves out the numbers that need a batch.
 
         Returns:
-          Scalars: `learning_rate` and `gradient_norm`, before clipping, also
-          `<label>_learning_rate` and `<label>_gradient_norm` for each part but the
-          critics if there are several parts; `dormant_units`, the share of hidden units
+          Scalars: `learning_rate` and `gradient_norm` (before clipping); if there are
+            several parts, also `<label>_learning_rate` and `<label>_gradient_norm` of
+            each part but the critics; `dormant_units`, the share of hidden units
           that hardly ever differ from 0, and `dormant_layer`, the largest such share in
           one layer; the numbers of `measures.of_experience`; and numbers of the
           algorithm.
@@ -326,8 +326,9 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
     def predicted_returns(self, time_step: ts.TimeStep) -> tf.Tensor | None:
         """Returns the discounted returns that the agent's values predict, `[B]`.
 
-        They are in the units of the environment's rewards, for the policy that learns
-        greedily from them. None for an agent without values, or with memory.
+        They are in the units of the environment's rewards: the greatest action value,
+        the value of the greedy action, or the value of the observation, as the agent
+        learns them. None for an agent without values, or with memory.
 
         Args:
           time_step: Time steps `[B, ...]`.
@@ -365,7 +366,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
     @property
     def variables(self) -> VariableList:
-        """All variables that training changes, such as weights and slots.
+        """All variables that training changes, such as weights and optimizer slots.
 
         `agent.variables()` returns the same list as `agent.variables`.
         """
@@ -568,7 +569,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         *args: Any,
         **kwargs: Any,
     ) -> LossInfo:
-        """Returns the sum of the parts' losses, all of the current weights."""
+        """Returns the sum of the parts' losses, all with the current weights."""
         batch = self._batch(experience, weights, training, *args, **kwargs)
         return self._loss_of_parts(batch)
 
@@ -578,7 +579,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         optimizer: types.Optimizer | None,
         clip: optimizers.Clip | None = None,
     ) -> None:
-        """Lists the one part of an agent whose whole loss is `_loss`.
+        """Sets the only part of an agent whose whole loss is `_loss`.
 
         Args:
           trained: The networks to train.
@@ -597,7 +598,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return loss, {"extra": extra}
 
     def _prepare(self, experience: Any, weights: tf.Tensor | None = None) -> Any:
-        """Prepares the experience for the losses, by `_as_data` if it is not None."""
+        """Prepares the experience for the losses, with `_as_data` if it is not None."""
         del weights
         return experience if self._as_data is None else self._as_data(experience)
 
@@ -678,7 +679,7 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         return self._loss_info(part_losses, details)
 
     def _loss_of_parts(self, batch: updates.Batch) -> LossInfo:
-        """Returns all losses of the current weights; changes nothing."""
+        """Returns all losses with the current weights; changes nothing."""
         part_losses, details = {}, dict(batch.details)
         for part, own in self._in_turn(batch):
             loss, new = part.loss(own._replace(details=dict(details)))

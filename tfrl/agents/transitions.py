@@ -1,7 +1,7 @@
 """The transitions that agents learn from, with masks, n steps and unrolled sequences.
 
 The output of a recurrent network at a step depends on all earlier steps. So the network
-is unrolled over whole sequences, also to compute the values of the next steps.
+is unrolled over whole sequences, even to compute the values of the next steps.
 
 A sequence may begin in mid-episode. The network then starts from the state that the
 policy recorded there (`first_state`), which was computed with older weights. The first
@@ -72,8 +72,8 @@ class Transitions(NamedTuple):
             ...]`.
 
         Returns:
-          `[B, ...]`, or `[B, T - 1, ...]`: the first of `T` steps is no next step, and
-          the others move by `n - 1` steps, for n-step returns.
+          `[B, ...]`, or `[B, T - 1, ...]`: the first of `T` steps is never a next step,
+          and the others move by `n - 1` steps, for n-step returns.
         """
         if self.unrolled_steps is None:
             return output
@@ -112,7 +112,7 @@ class Reader(tf.Module):
         td: options.TdOptions,
         recurrent: bool,
     ) -> None:
-        """Keeps the settings.
+        """Stores the settings.
 
         Args:
           context: The specs of the experience.

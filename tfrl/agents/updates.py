@@ -51,7 +51,8 @@ class Part(tf.Module):
       loss: The loss before its weight. A subclass of an agent may replace it.
       weight: The factor of the loss. A subclass of an agent may replace it, too.
       optimizer: The optimizer.
-      period: The number of train steps between updates; None updates in each.
+      period: The number of train steps between updates; None updates in every train
+        step.
       after: A function to call after each update, or None.
       counts: Whether the agent's loss includes the loss of this part.
       trained: The networks, or modules, whose trainable variables are updated.

@@ -529,7 +529,7 @@ class R2D2(_R2D2):
     ) -> None: ...
 
 class REINFORCE(_REINFORCE):
-    """REINFORCE, also with a baseline (Williams, 1992)."""
+    """REINFORCE, optionally with a baseline (Williams, 1992)."""
 
     Settings: typing.ClassVar[type[_REINFORCESettings]] = ...
     settings: _REINFORCESettings

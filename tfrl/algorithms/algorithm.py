@@ -1,7 +1,7 @@
 """The base of the algorithms: an agent with its networks, replay, loop and settings.
 
-A class of this package is an algorithm on a page. Python programs use it as `tfrl.PPO`;
-scripts, score tables, sweeps and distributed runs make the same parts by it.
+Each class of this package is one algorithm. Python programs use it as `tfrl.PPO`;
+scripts, score tables, sweeps and distributed runs make the same parts with it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class OwnParts:
     """The parts of an algorithm that a program makes itself.
 
     Attributes:
-      networks: Networks by the agent's arguments, such as `q_network`, or the only one;
-        each may be a function of the observation spec and the action spec.
+      networks: A dict of networks by the agent's arguments, such as `q_network`, or the
+        only network. Each may be a function of the observation spec and the action
+        spec.
       agent: A subclass of the algorithm's agent, or a function with its arguments.
       arguments: Further arguments of the agent, such as `exploration`.
       replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and the
@@ -141,12 +142,11 @@ class Algorithm:
           environment_name: The environment's name, if `environment` is not a name.
           preset: The name of a preset; empty for the environment's preset, if there is
             one. `tfrl list settings` lists the presets.
-          settings: All settings; None takes the preset's settings, with `values` in
-            their places.
+          settings: All settings; None takes the preset's settings, changed by `values`.
           **values: Settings, see `Settings`.
 
         Raises:
-          TypeError: There is no such setting, or the environment is no environment.
+          TypeError: There is no such setting, or `environment` is not an environment.
           ValueError: A setting is out of its range, or the preset is for another
             algorithm, or the run is to begin with the weights in its own folder.
         """
@@ -193,8 +193,8 @@ class Algorithm:
     ) -> Any:
         """Returns the settings for an environment, and says where they are from.
 
-        An environment that a program has made says how many `num_envs` are. `name` is
-        for one without a name.
+        The size of an environment that a program has made sets `num_envs`. `name` is
+        the name of an environment without one.
         """
         given = probe.environment
         name = given if isinstance(given, str) else name
@@ -238,7 +238,7 @@ class Algorithm:
     # What a subclass says.
 
     def make_networks(self) -> dict[str, Any]:
-        """Makes the networks, by the agent's arguments."""
+        """Makes the networks, a dict by the agent's arguments."""
         raise NotImplementedError
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -317,7 +317,7 @@ class Algorithm:
 
         Raises:
           ValueError: The algorithm does not choose the environment's actions, or a
-            network of the program belongs to no argument of the agent.
+            network of the program matches no argument of the agent.
         """
         quiet.take_onednn_notice()
         environment, own = self.environment, self.own
@@ -370,15 +370,15 @@ class Algorithm:
         The first `learn` does this. Call it to use the parts before `learn`.
 
         Args:
-          num_environment_steps: The steps in all, which schedules span; None for the
-            settings' `num_iterations`.
+          num_environment_steps: The total number of steps, which schedules span; None
+            for the settings' `num_iterations`.
           prepare: Called with the agent when it has its weights, such as to load
             others.
 
         Raises:
           RuntimeError: The parts are made already.
           FileNotFoundError: `initial_run` has no checkpoint.
-          CheckpointError: Its weights are of other networks.
+          CheckpointError: Its weights belong to other networks.
         """
         if self._loop is not None:
             raise RuntimeError(
@@ -442,8 +442,8 @@ class Algorithm:
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
           progress: Whether to show the progress; warnings are shown in any case.
-          continue_stopped: Whether a run in `logdir` that a callback has stopped in
-            this call, in an earlier program, continues.
+          continue_stopped: Whether to continue if a callback stopped this call when an
+            earlier program trained in `logdir`.
           overwrite: Whether to remove the outputs of an earlier run in `logdir` first.
 
         Raises:
@@ -511,7 +511,7 @@ class Algorithm:
 
         Args:
           num_episodes: The number of episodes, which run side by side.
-          greedy: Whether to take the most probable actions, or sampled ones.
+          greedy: Whether to take the most probable actions instead of sampled ones.
           seed: The seed of the episodes.
 
         Raises:
@@ -530,7 +530,7 @@ class Algorithm:
           observation: An observation, or a batch `[B, ...]` of them.
           state: The state that the call before returned; None at the beginning of an
             episode. Policies without memory return `()`.
-          greedy: Whether to take the most probable action, or a sampled one.
+          greedy: Whether to take the most probable action instead of a sampled one.
         """
         return learning.predict(self, observation, state, greedy=greedy)
 
@@ -545,8 +545,8 @@ class Algorithm:
     def health(self) -> list[health_lib.Finding]:
         """Returns findings about why the run may not learn; none if it is healthy.
 
-        A rule finds something if a number that the run has measured is far out; see
-        `reports.health`. Rules of evaluations need a `logdir`, or callbacks.
+        A rule reports a number of the run that is far from its usual range; see
+        `reports.health`. Rules about evaluations need a `logdir`, or callbacks.
         """
         return health_lib.check(self.evidence())
 
@@ -566,7 +566,7 @@ class Algorithm:
         Args:
           path: The TFRecord file.
           num_episodes: The number of episodes.
-          greedy: Whether to take the most probable actions, or sampled ones.
+          greedy: Whether to take the most probable actions instead of sampled ones.
           seed: The seed of the episodes.
 
         Returns:

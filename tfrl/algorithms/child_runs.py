@@ -1,7 +1,7 @@
 """Trains runs in separate processes, as many at a time as there are processors.
 
-Each is a command with a folder: an ordinary run, which resumes by itself, so that the
-same program may be killed and started again. Its output is in output.txt there.
+Each is a command with a folder: an ordinary run, which resumes by itself, so the
+program can be killed and started again. Its output is in output.txt there.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def train_all(
         that it may depend on the runs that have ended.
       most: The largest number of processes at the same time.
       on_end: Called with the number and the exit status of each run that ends.
-      ends_early: Returns whether the running run of this number should save itself and
-        end.
+      ends_early: Returns whether the run with a given number should save and end now.
 
     Returns:
       The exit status of each run.

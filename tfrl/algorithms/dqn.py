@@ -1,4 +1,4 @@
-"""DQN and the algorithms after it, which learn the values of discrete actions.
+"""DQN and the algorithms based on it, which learn the values of discrete actions.
 
 `DQN` (Mnih et al., 2015), `DDQN` (van Hasselt et al., 2016), `C51` (Bellemare et al.,
 2017), `QRDQN` and `IQN` (Dabney et al., 2018), `Rainbow` (Hessel et al., 2018) and

@@ -26,7 +26,7 @@ class IMPALASettings(Settings):
     """The settings of IMPALA.
 
     With actors in processes, an update takes 16 sequences from any of their
-    environments, which are just as many steps.
+    environments, the same number of steps.
     """
 
     defaults: ClassVar = {

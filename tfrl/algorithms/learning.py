@@ -298,13 +298,14 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
 
     Args:
       folder: The folder.
-      environment: The environment, see `Algorithm`; None for the one of the name that
-        the folder holds.
+      environment: The environment, see `Algorithm`; None for the environment that the
+        folder names.
       **arguments: Own parts, as they were given when the run began: see `Algorithm`.
 
     Raises:
       FileNotFoundError: There is no run in the folder.
-      ValueError: The run is of no single algorithm, or its environment has no name.
+      ValueError: The run does not belong to one algorithm, or its environment has no
+        name.
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)

@@ -1,4 +1,4 @@
-"""`MPO` and `DMPO`: policies that follow weighted actions within bounds of change.
+"""`MPO` and `DMPO`: policies that are fitted to weighted actions, with bounded changes.
 
 Abdolmaleki et al. (2018), and with a critic of distributions Hoffman et al. (2020). The
 equations are in `tfrl.agents` and `tfrl.losses`.

@@ -165,7 +165,7 @@ def _say_if_large(
     row_format: replay_buffers.RowFormat | None,
     **_: Any,
 ) -> None:
-    """Prints the memory of a buffer before the buffer takes it, if that is much."""
+    """Prints the memory that a large buffer needs before it is allocated."""
     import tensorflow as tf  # Not at the top: --help does not wait for it.
 
     stored = (row_format or replay_buffers.RowFormat()).stored_spec(data_spec)

@@ -114,7 +114,7 @@ class BC(algorithm.Algorithm):
     def make_loop(self, agent: agents.TFAgent) -> train.OfflineLoop:
         """Makes the loop, with a buffer of the data; see `Algorithm.make_loop`.
 
-        The environment only evaluates.
+        The environment is only for evaluations.
         """
         s = self.settings
         with train.device_scope(s.device):

@@ -89,7 +89,7 @@ class A2C(on_policy.OnPolicy):
 
     @property
     def action_kind(self) -> spaces.Kind:
-        """The kind of its actions; state-dependent noise is of a vector."""
+        """The kind of its actions; with state-dependent noise, one vector."""
         return "vector" if self.settings.gsde_sample_freq else "any"
 
     def agent_arguments(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def find_preset(
     Args:
       algorithm: The algorithm.
       environment: The environment's name; empty if it has none.
-      find_kind: Returns the environment's kind; None for `worlds.kind_of` its name.
+      find_kind: Returns the environment's kind; None for `worlds.kind_of` of its name.
     """
     names = [name for name in (algorithm.name, algorithm.relative) if name]
     for name in names:

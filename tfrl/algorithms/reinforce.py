@@ -22,10 +22,10 @@ from tfrl.algorithms.settings import (
 
 
 class REINFORCESettings(Settings):
-    """The settings of REINFORCE: one hidden layer, two episodes an update.
+    """The settings of REINFORCE: one hidden layer, two episodes per update.
 
-    A compiled loop is three times faster on CartPole-v0, but compilation takes as long
-    as 250 iterations save.
+    A compiled loop is three times faster on CartPole-v0, but compilation takes as much
+    time as it saves in 250 iterations.
     """
 
     defaults: ClassVar = {
@@ -77,7 +77,7 @@ class REINFORCESettings(Settings):
 
 
 class REINFORCE(algorithm.Algorithm):
-    """REINFORCE, also with a baseline (Williams, 1992)."""
+    """REINFORCE, optionally with a baseline (Williams, 1992)."""
 
     Settings = REINFORCESettings
     name = "reinforce"

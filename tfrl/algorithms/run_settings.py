@@ -1,4 +1,4 @@
-"""What a run of an algorithm evaluates, logs, saves and films."""
+"""The evaluations, logs, checkpoints and films of an algorithm's run."""
 
 from __future__ import annotations
 

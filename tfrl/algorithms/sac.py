@@ -1,4 +1,4 @@
-"""SAC and the algorithms after it: actors that keep their entropy.
+"""SAC and the algorithms based on it, whose actors keep their entropy.
 
 `SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `TQC` (Kuznetsov et al.,
 2020) and `DiscreteSAC` (Christodoulou, 2019). The equations are in `tfrl.agents`.

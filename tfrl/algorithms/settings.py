@@ -267,7 +267,7 @@ class Settings:
           remedy_for: Returns the remedy for a field's name: how the user sets it.
 
         Raises:
-          ValueError: A value is out of its range, or values do not go together.
+          ValueError: A value is out of its range, or values cannot be combined.
           TypeError: A value is not a number.
         """
         for each in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -357,7 +357,7 @@ _make_dataclass(Settings)
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value with tuples for lists."""
+    """Returns a value with its lists replaced by tuples."""
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
     return value

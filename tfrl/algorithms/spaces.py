@@ -48,7 +48,8 @@ def observation_network(
 
     Returns:
       A network from observations to vectors `[B, n]`; None if all observations are
-      floats and no images, which these networks join themselves.
+      floats and none is an image, since these networks join such observations
+      themselves.
 
     Raises:
       ValueError: See `networks.observation_encoder`.
@@ -205,8 +206,8 @@ def check_space(space: Any, algorithm: Any, name: str) -> None:
     """Checks a space of actions before an environment is made, without TensorFlow.
 
     Args:
-      space: Gymnasium's space of an action; None if it is not known. Several actions
-        may be fitted to the algorithm, so that only one is checked here.
+      space: Gymnasium's space of an action; None if it is not known. Only a single
+        action is checked here, since several can be fitted to the algorithm.
       algorithm: The class of the algorithm.
       name: The environment's name.
 
@@ -270,7 +271,7 @@ def _check_continuous(specs: list[Any], kind: Kind, title: str, name: str) -> No
         )
     if kind == "vector" and (len(specs) > 1 or not _is_vector(specs[0])):
         raise ValueError(
-            f"{_subject(name)}, whose actions are no single vector, but {title} "
+            f"{_subject(name)}, whose actions are not a single vector, but {title} "
             f"chooses one; {_instead('SAC', name)}."
         )
 

@@ -184,7 +184,7 @@ class Progress:
         """Returns the seconds of an iteration of all runs.
 
         The time before the first evaluation, with the compilation, counts only if there
-        is no other. 0 for a sweep that had come to its end before.
+        is no other. 0 for a sweep that had already ended.
         """
         (last, end), (first, begin) = self._times[-1], self._times[:2][-1]
         if first == last:

@@ -37,7 +37,7 @@ class DeterministicSettings(off_policy.OffPolicySettings):
 
 
 class TD3Settings(DeterministicSettings):
-    """The settings of TD3. Noise is in units of half of the range of each action."""
+    """The settings of TD3. Noise is in units of half the range of each action."""
 
     target_update_period: int = field(
         2, "Updates between steps of the target networks.", COUNT
@@ -57,7 +57,7 @@ class TD3Settings(DeterministicSettings):
 
 
 class DDPGSettings(DeterministicSettings):
-    """The settings of DDPG. Noise is in units of half of the range of each action."""
+    """The settings of DDPG. Noise is in units of half the range of each action."""
 
     ou_stddev: float = live(
         0.2, "Deviation of Ornstein-Uhlenbeck noise in each step.", FROM_0, NOISES

@@ -6,7 +6,7 @@ without memory cannot know which way the pole falls.
 
 from __future__ import annotations
 
-# The elements of an observation that are no velocities.
+# The elements of an observation that are not velocities.
 _POSITIONS = {
     "CartPole": (0, 2),
     "MountainCar": (0,),

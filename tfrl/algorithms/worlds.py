@@ -25,7 +25,7 @@ class ActionFit:
     """
 
     def __init__(self, kind: spaces.Kind, title: str, clip: bool = False) -> None:
-        """Keeps the kind, the title, and whether to clip."""
+        """Stores the arguments."""
         self.kind, self.title, self.clip = kind, title, clip
         self._pair: tuple[Any, Any] = (None, None)
 
@@ -131,13 +131,14 @@ class Probe:
     """
 
     def __init__(self, environment: Any) -> None:
-        """Keeps an environment, or a function that makes one, or a name."""
+        """Stores an environment, or a function that makes one, or a name."""
         self._given = self.environment = environment
 
     def find_kind(self) -> str | None:
         """Returns the kind, see `presets.Preset`, or None.
 
-        A function is called; its environment is the first one that it returns then.
+        If a function was given, it is called once; `environment` then returns this
+        result first.
         """
         if isinstance(self._given, str):
             return kind_of(self._given)
@@ -415,7 +416,7 @@ class World:
     def _of_program(
         self, given: Any, num_envs: int, seed: int
     ) -> environments.TFEnvironment:
-        """Returns environments that a program has made, or makes by its function."""
+        """Returns the environments of a program, which gives them or a function."""
         if isinstance(given, environments.TFEnvironment):
             return given
         environment: environments.PyEnvironment

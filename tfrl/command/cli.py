@@ -137,7 +137,7 @@ def _default_settings(name: str) -> str:
 
 
 def _text_of_missing_file(path: str) -> str:
-    """Returns the error of a configuration that is not there, with the near file."""
+    """Returns the error for a missing configuration, which suggests a similar file."""
     folder, name = os.path.split(path)
     files = [each.name for each in pathlib.Path(folder).glob("*.py")]
     near = difflib.get_close_matches(name, files, n=1, cutoff=0.5)
@@ -252,7 +252,7 @@ def check(config: Config) -> None:
     """Checks the fields of a configuration, alone and together.
 
     Raises:
-      ValueError: A field has another value than it may have.
+      ValueError: A field has a value that is not allowed.
       TypeError: A field is not a number.
     """
     for settings in (_kind(config).Settings, distributed.ActorSettings):

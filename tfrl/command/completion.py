@@ -1,4 +1,4 @@
-"""Prints what completes the words of `tfrl` in a shell.
+"""Prints the code with which a shell completes the words of `tfrl`.
 
 tfrl completion bash >> ~/.bashrc
 tfrl completion zsh >> ~/.zshrc

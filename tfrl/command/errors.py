@@ -43,7 +43,7 @@ def describe(error: Exception) -> str:
     """Returns the part of an error's message that is about the settings.
 
     TensorFlow's dump is left out. The text names the flags that misnamed arguments come
-    from. For a lack of memory it names the settings to lower.
+    from. If memory runs out, it names the settings to lower.
     """
     text = str(error)
     # TensorFlow's own error is known by its name, since the script may not need it.

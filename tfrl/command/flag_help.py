@@ -100,7 +100,7 @@ def text(script_help: str, config: Mapping[str, Any] | None, config_file: str) -
 
 
 def _shown_file(config_file: str) -> str:
-    """Returns the words of the settings that are no file of the user's."""
+    """Returns the name to show for settings that are not the user's own file."""
     file, _, words = config_file.partition(":")
     if not words or words.endswith(".json"):
         return words or file

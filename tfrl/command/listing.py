@@ -1,4 +1,4 @@
-"""Lists algorithms, the settings that there are for environments, and environments.
+"""Lists algorithms, presets of settings for environments, and environments.
 
 tfrl list                    algorithms, and the actions they choose
 tfrl list settings           presets: settings for environments

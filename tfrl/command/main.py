@@ -1,7 +1,7 @@
 """Trains, plays and evaluates agents from the command line.
 
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
-    tfrl tune sac --env=Pendulum-v1        searches settings, by Optuna
+    tfrl tune sac --env=Pendulum-v1        searches settings with Optuna
     tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
     tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
     tfrl report LOGDIR                     writes a report on a run
@@ -42,12 +42,12 @@ def main() -> None:
 
 
 def _refuse(what: str, name: str, known: object) -> None:
-    """Exits with an error that names the near word.
+    """Exits with an error that suggests the nearest word.
 
     Args:
       what: The kind of word.
       name: The word that was given.
-      known: The words that there are.
+      known: The words that are allowed.
     """
     names = [str(each) for each in known]  # type: ignore[attr-defined]
     near = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)

@@ -3,9 +3,9 @@
     tfrl sweep dqn --env=CartPole-v1 --seeds=0..9
     tfrl sweep ppo --seeds=0..4 --config.learning_rate=1e-3,3e-3 --processes=2
 
-The runs are one program where that is possible, and else processes; a line says which,
-and why. Settings with several values are combined. The same command resumes a sweep
-that was interrupted or killed, and trains only what is missing, such as more --seeds.
+The runs are one program where possible, and otherwise processes; a line says which, and
+why. Settings with several values are combined. The same command resumes a sweep that
+was interrupted or killed, and trains only what is missing, such as more --seeds.
 """
 
 from __future__ import annotations

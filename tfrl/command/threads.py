@@ -1,4 +1,4 @@
-"""How many threads TensorFlow gets in a program that trains small networks.
+"""Limits TensorFlow's threads in a program that trains small networks.
 
 Handing an operation of a small network to another thread, or starting one of oneDNN's
 kernels, takes longer than computing it.

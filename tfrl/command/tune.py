@@ -1,4 +1,4 @@
-"""Searches the settings of an algorithm by Optuna."""
+"""Searches the settings of an algorithm with Optuna."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def text(name: str) -> str:
         for field, each in sorted(kind.Settings.search_ranges().items())
     )
     return f"""\
-Searches settings of {kind.title} by Optuna (pip install 'tfrl[tune]').
+Searches settings of {kind.title} with Optuna (pip install 'tfrl[tune]').
 
     tfrl tune {name} --env={kind.environment_name} --trials=64
 

@@ -1,6 +1,6 @@
 """Graphs for an accelerator that rarely wait for the host.
 
-Most of TensorFlow's GPU kernels of int32 work in the host's memory; exceptions are
+Most of TensorFlow's GPU kernels for int32 work in the host's memory; exceptions are
 casts, gathers and selections. Assertions, the conditions of `tf.cond` and the positions
 of slices are needed in the host's memory, too. TensorFlow copies such results from the
 accelerator to the host, and starts no further kernel until they have arrived. Loops on
@@ -76,7 +76,7 @@ def equal(x: tf.Tensor, y: Any) -> tf.Tensor:
 
 
 def comparable(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns a form of `tensor` that can be sliced, and compared by `tf.equal`."""
+    """Returns a form of `tensor` that can be sliced, and compared with `tf.equal`."""
     return tf.bitcast(tensor, tf.uint32) if _goes_by_host(tensor) else tensor
 
 

@@ -1,4 +1,4 @@
-"""Calls of Python from graphs that keep the called objects no longer than the graphs.
+"""Calls Python from graphs, and keeps the called objects no longer than the graphs.
 
 TensorFlow keeps each function that is given to `tf.numpy_function` in a `tf.function`
 until the process ends, and with it every object to which the function refers, such as

@@ -1,10 +1,10 @@
-"""Calls of Python from a program that XLA compiled.
+"""Calls Python from a program that XLA compiled.
 
-An ordinary graph calls Python by `tf.numpy_function`, which XLA cannot compile. Under
-XLA `host_call` makes a custom call of XLA's foreign function interface (its stable C
-interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers). A single handler,
-written in Python, answers all of these calls. Such a call takes a few microseconds; a
-`tf.numpy_function` takes twenty or more.
+An ordinary graph calls Python through `tf.numpy_function`, which XLA cannot compile.
+Under XLA `host_call` makes a custom call of XLA's foreign function interface (its
+stable C interface, declared in `xla/ffi/api/c_api.h` of TensorFlow's headers). A single
+handler, written in Python, answers all of these calls. Such a call takes a few
+microseconds; a `tf.numpy_function` takes twenty or more.
 
 XLA must never see a call fail: when a program fails, XLA frees the variables that the
 program was about to update in place, and TensorFlow continues using their memory. So an

@@ -1,7 +1,7 @@
 """Looks up the private names of TensorFlow, Keras and Gymnasium that `tfrl` uses.
 
 A private name may be gone in the next release. So each name is looked up when it is
-used, not when a module is imported, and only by `look_up`. If a name is missing,
+used, not when a module is imported, and only through `look_up`. If a name is missing,
 
 - code that only saves time takes the public, slower way;
 - code that has a public way to nearly the same result takes that way;
@@ -211,13 +211,13 @@ def leave_unconverted(modules: Iterable[str]) -> None:
     config.CONVERSION_RULES = (*map(rule, modules), *rules)
 
 
-# --- Calls of Python from graphs.
+# --- Calls to Python from graphs.
 
 
 def register_py_function(function: Callable[..., Sequence[Any] | None]) -> Any:
     """Registers a function for the operation `PyFunc`, without its conversions.
 
-    `tf.numpy_function` compares the version of NumPy by regular expressions for each
+    `tf.numpy_function` checks the version of NumPy with regular expressions for each
     result of each call, which takes longer than a step of a small environment.
 
     Args:
@@ -596,7 +596,7 @@ def flatten_layers(
 ) -> list[Any]:
     """Returns a layer, if `include_self`, and the layers in it.
 
-    Without `recursive`, the layers inside of inner layers are left out.
+    Without `recursive`, the layers inside inner layers are left out.
     """
     try:
         flatten = look_up(layer, "_flatten_layers")

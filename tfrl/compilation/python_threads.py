@@ -1,4 +1,4 @@
-"""Keeps the Python state of TensorFlow's threads between their calls of Python."""
+"""Keeps the Python state of TensorFlow's threads between their calls to Python."""
 
 from __future__ import annotations
 

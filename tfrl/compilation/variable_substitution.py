@@ -7,7 +7,7 @@ tensors and returns the new state. `tf.vectorized_map` can run this function for
 copies of the state in one call.
 
 A variable may also stand for another one, such as its copy on another device. Code may
-assign to it inside of a loop or a condition, too.
+assign to it inside a loop or a condition, too.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class WordArrays(NamedTuple):
     Attributes:
       stored: An array for each of the layout's `stored_specs`.
       values: An array for each tensor, in the memory of `stored`: write to these.
-      floats: Arrays over all floating numbers of `stored`. Adjacent numbers of float32
-        are in one array.
+      floats: Arrays over all floats of `stored`. Adjacent float32 numbers are in one
+        array.
     """
 
     stored: list[np.ndarray]

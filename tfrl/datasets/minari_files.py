@@ -1,6 +1,6 @@
 """Reads Minari's datasets from their HDF5 files.
 
-The layout is Minari 0.5's: one group an episode, `episode_0` and so on, with
+The layout is Minari 0.5's: one group per episode, `episode_0` and so on, with
 `observations` `[T + 1, ...]`, `actions`, `rewards`, `terminations` and `truncations`
 `[T, ...]`. A dict of arrays is a group, and a tuple a group of `_index_0` and so on.
 """
@@ -31,7 +31,7 @@ def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
       path: The folder of the dataset, such as `~/.minari/datasets/mujoco/hopper/
         expert-v0`, or its file `main_data.hdf5`.
       spec: The `Trajectory` of specs of the frames, such as an agent's
-        `collect_data_spec`, Arrays are converted to its dtypes. None takes the shapes
+        `collect_data_spec`. Arrays are converted to its dtypes. None takes the shapes
         and dtypes of the first episode, with float32 instead of float64.
 
     Raises:

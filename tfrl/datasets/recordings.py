@@ -17,8 +17,8 @@ def load_recordings(
 ) -> tf.data.Dataset:
     """Returns the frames of recordings, one file after another, as `Trajectory`s.
 
-    A file begins a new episode; it does not continue the last episode of the file
-    before.
+    Each file begins a new episode; it does not continue the previous file's last
+    episode.
 
     Args:
       files: The recordings, written by `TFRecordObserver`s.

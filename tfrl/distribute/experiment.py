@@ -82,7 +82,7 @@ class Experiment:
         """Returns the largest number of items that an actor sends together.
 
         Args:
-          num_environments: The number of its environments.
+          num_environments: The number of the actor's environments.
         """
         of_each = -(-self.pull_period // self.stride_length)
         return min(stream.BATCH, of_each * num_environments)
@@ -101,7 +101,7 @@ class Experiment:
             pull_period=self.pull_period,
         )
         number_checks.check_number(
-            "pull_seconds", self.pull_seconds, 0, remedy="0 looks all the time"
+            "pull_seconds", self.pull_seconds, 0, remedy="0 asks all the time"
         )
         number_checks.check_number(
             "importance_exponent",

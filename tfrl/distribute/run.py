@@ -99,8 +99,8 @@ def run_distributed(
         process locks this directory, and the calling process locks the server's
         directory in it.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all, including the updates of the resumed
-        run. In lockstep, it is the number of rounds.
+      num_iterations: The total number of updates, including the updates of the resumed
+        run; in lockstep, of rounds.
       num_shards: The number of replay servers, among which the experiment's table is
         divided. Each actor writes to one of them.
       num_learners: The number of replicas of the learner, each of which computes the
@@ -110,9 +110,9 @@ def run_distributed(
       schedule: "free" lets actors and learner run independently, within the limits of
         the table's rate limiter. With "lockstep" they take turns, so that runs are
         reproducible; see above.
-      evaluator: Whether a separate process evaluates, so that the learner waits for the
-        last evaluation only. A result appears in the next row of metrics.csv, and the
-        best policy has the weights that were evaluated.
+      evaluator: Whether a separate process evaluates, so that the learner waits only
+        for the last evaluation. A result appears in the next row of metrics.csv, and
+        the best policy has the weights that were evaluated.
       launcher: Starts the processes; a `LocalLauncher` if None.
       is_stopped: Returns whether to stop as on a signal.
       say: See `supervisor.supervise`.

@@ -19,8 +19,8 @@ class DiscreteValuedDistribution(tfp.distributions.Categorical):
 
     `sample()`, `mode()`, `mean()` and `variance()` refer to the values. Entropies and
     KL divergences depend on the probabilities alone, so a KL divergence expects two
-    distributions over the same values. `log_prob(x)` adds up the probabilities of the
-    values that equal `x`; it is `-inf` if no value does.
+    distributions over the same values. `log_prob(x)` is the logarithm of the total
+    probability of the values that equal `x`, and `-inf` if there are none.
     """
 
     def __init__(

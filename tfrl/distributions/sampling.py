@@ -19,8 +19,8 @@ def sample(distribution: Any, seed: tf.Tensor) -> tf.Tensor:
     Generation", 1986, section III.2). A `Normal` or `MultivariateNormalDiag`, even if
     it is squashed to a spec, and an `Independent` of a `Normal` whose last dimension is
     the event, are reparameterized: `loc + scale * seeds.normal(...)`. The samples are
-    the same whether or not XLA compiles the graph, except for rounding, and if a number
-    falls on the edge between two values. All other distributions use TFP's own
+    the same whether or not XLA compiles the graph, except for rounding, and where a
+    number falls on the edge between two values. All other distributions use TFP's own
     sampling, whose samples may differ with XLA.
 
     Args:

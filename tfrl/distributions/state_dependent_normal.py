@@ -18,8 +18,8 @@ class StateDependentNormal(tfp.distributions.MultivariateNormalDiag):
     "Smooth exploration for robotic reinforcement learning" (2021, arXiv:2005.05719),
     equations 4 to 6.
 
-    The features are no parameters of the distribution: a distribution that is made from
-    the recorded `loc` and `scale_diag` has the same density, but cannot `perturb`.
+    The features are not parameters of the distribution: a distribution made from the
+    recorded `loc` and `scale_diag` has the same density, but cannot `perturb`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Runs a TF policy in a TF environment until a number of steps or episodes."""
+"""Runs a TF policy in a TF environment for a number of steps or episodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TFDriver(tf_loop.LoopDriver):
           transition_observers: See `Driver`.
           max_steps: The number of environment steps in a run, without boundaries.
           max_episodes: The number of episodes in a run.
-          disable_tf_function: Whether to step eagerly in any case.
+          disable_tf_function: Whether to step eagerly always.
 
         Raises:
           TypeError: If `env` is a Python environment.

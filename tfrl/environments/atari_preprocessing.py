@@ -23,7 +23,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
 
     Observations are uint8 `[screen_size, screen_size, 1]`, the maximum of the last two
     frames. The reward is the sum over the frames. By default there are no random no-ops
-    at a reset, because sticky actions make the games different (Machado et al. 2018).
+    at a reset, because sticky actions already make the games differ (Machado et al.
+    2018).
 
     With `terminal_on_life_loss`, a lost life terminates the episode while the game
     continues: the next `reset` returns the current screen and starts no new game,
@@ -49,7 +50,7 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
           terminal_on_life_loss: Whether losing a life ends the episode.
           screen_size: The height and the width of the picture.
           noop_max: The largest number of frames without an action at the start of a
-            game. The number is drawn from 1 on; 0 for no such frames.
+            game. The number is drawn from 1 to `noop_max`; 0 gives no such frames.
 
         Raises:
           ValueError: If a number is too small, or `env` skips frames itself, or its

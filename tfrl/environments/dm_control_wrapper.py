@@ -1,4 +1,4 @@
-"""`DmControlWrapper` makes a task of dm_control a `PyEnvironment`.
+"""`DmControlWrapper` turns a task of dm_control into a `PyEnvironment`.
 
 dm_control computes in float64 and agents in float32, so specs and values are converted.
 """

@@ -1,4 +1,4 @@
-"""`ParallelPyEnvironment` makes environments in separate processes one batch."""
+"""`ParallelPyEnvironment` joins environments in separate processes into one batch."""
 
 from __future__ import annotations
 

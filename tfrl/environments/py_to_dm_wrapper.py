@@ -1,4 +1,4 @@
-"""`PyToDMWrapper` makes a `PyEnvironment` a dm_env environment, for Acme's code.
+"""`PyToDMWrapper` turns a `PyEnvironment` into a dm_env environment, for Acme's code.
 
 `dm_env_wrapper.DmEnvWrapper` is the inverse.
 """

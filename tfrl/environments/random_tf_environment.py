@@ -69,7 +69,7 @@ class RandomTFEnvironment(tf_environment.TFEnvironment):
         )
 
     def get_state(self) -> Any:
-        """Returns the state as arrays; it cannot be called in a graph."""
+        """Returns the state as NumPy arrays. This cannot be called in a graph."""
         return {
             "time_step": [x.numpy() for x in tf.nest.flatten(self._stored.read())],
             "started": bool(self._started),

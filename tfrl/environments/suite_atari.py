@@ -1,7 +1,7 @@
 """Loads Atari 2600 games with the usual preprocessing.
 
 Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
-`load_batch` steps several games at once, on request by EnvPool (the extra `envpool`).
+`load_batch` steps several games at once, optionally with EnvPool (the extra `envpool`).
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def load_batch(
 
     Actions are repeated for four frames, and the maximum of the last two is shown, as
     `AtariPreprocessing` and `FrameStack4` do. With ale-py, each of several members has
-    its own process; EnvPool (`suite_envpool`) steps all members by threads in C++,
+    its own process; EnvPool (`suite_envpool`) steps all members with threads in C++,
     which is faster.
 
     Played from the same frame, the two emulators give the same pictures and rewards.

@@ -1,12 +1,12 @@
-"""Loads EnvPool's environments: a batch whose members are stepped by threads in C++.
+"""Loads EnvPool's environments: batches that are stepped by threads in C++.
 
 Weng et al. 2022, "EnvPool: A Highly Parallel Reinforcement Learning Environment
 Execution Engine". Needs the extra: `pip install 'tfrl[envpool]'`, on Linux, macOS or
 Windows. `suite_atari.load_batch` loads Atari games with the preprocessing and the names
-of `suite_atari`, by EnvPool if it is installed.
+of `suite_atari`, with EnvPool as an option.
 
 EnvPool is worthwhile if a step takes long, as in Atari games and MuJoCo. A step of
-classic control takes less time than the call of EnvPool.
+classic control takes less time than a call of EnvPool.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class _EpisodeCounter(environments.CountingEnvironment):
 class CountingEnv(_EpisodeCounter):
     """Observes one number, `10 * finished episodes + steps in this episode`.
 
-    Actions are 0 or 1 and change nothing. A reset in mid-episode counts no episode.
+    Actions are 0 or 1 and change nothing. Unfinished episodes do not count.
     """
 
     def __init__(self, steps_per_episode: int = 10, dtype: Any = np.int32):
@@ -83,7 +83,7 @@ class CountingEnv(_EpisodeCounter):
 class EpisodeCountingEnv(_EpisodeCounter):
     """Observes `(finished episodes, steps in this episode)`, both int32.
 
-    Actions are 0 or 1 and change nothing. A reset in mid-episode counts no episode.
+    Actions are 0 or 1 and change nothing. Unfinished episodes do not count.
     """
 
     def __init__(self, steps_per_episode: int = 10):

@@ -29,7 +29,7 @@ class TFEnvironment(abc.ABC):
     def __init__(
         self, time_step_spec: Any = None, action_spec: Any = None, batch_size: int = 1
     ):
-        """Keeps the specs.
+        """Stores the specs.
 
         Args:
           time_step_spec: The `TimeStep` of nests of tensor specs, without the batch.

@@ -92,8 +92,8 @@ class Section:
 
     Attributes:
       title: The name of the task.
-      rows: The groups, the one first that has the highest mean probability of
-        improvement over all.
+      rows: The groups. The first has the highest mean probability of improvement over
+        all others.
       improvements: The probability that the first group is an improvement over each
         other one, by its name.
       has_mean: Whether the scores mean the same on all its tasks.
@@ -156,7 +156,7 @@ class Section:
         )
 
     def table(self) -> str:
-        """Returns a Markdown table, whose columns are straight in a terminal, too."""
+        """Returns a Markdown table, whose columns are aligned in a terminal, too."""
         digits = 1 if max(abs(record["iqm"]) for record in self.records) >= 10 else 3
         forms = {
             "group": lambda record: record["group"],
@@ -182,9 +182,9 @@ class Comparison:
     """The comparison of groups of runs; as text, it is what `compare.md` holds.
 
     Attributes:
-      sections: One for each task; then one of the tasks that all groups have, if these
+      sections: One for each task; then one for all tasks that every group has, if there
         are several.
-      notes: What a reader has to know about the runs.
+      notes: Remarks about the runs, for readers.
       metric: The name of the score.
     """
 
@@ -194,7 +194,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What follows: of all tasks together, or of each if they are not compared."""
+        """The conclusion for all tasks together, or for each task separately."""
         *_, last = self.sections
         if len(self.sections) == 1 or len(last.rows[0].scores) > 1:
             return last.sentence
@@ -276,7 +276,7 @@ def compare(
       metric: The name of the score; larger is better.
       normalize: The scores of each task that become 0 and 1, such as an untrained and a
         solved one. None leaves the scores, which then have no mean over tasks.
-      notes: What a reader has to know, too.
+      notes: Further remarks for readers.
 
     Raises:
       ValueError: There are no runs, or `normalize` lacks a task.

@@ -43,11 +43,11 @@ class EvaluationResult:
         policy; None outside of a run.
       environment_steps: The environment steps of this run so far; None outside of a
         run.
-      terminated: Whether each episode ended by a termination, with the discount 0,
-        bool `[num_episodes]`; None if the evaluation did not record it.
+      terminated: Whether each episode ended with a termination (discount 0), bool
+        `[num_episodes]`; None if the evaluation did not record it.
       predicted: The discounted returns that the agent's values predicted at the first
         steps, float32 `[num_episodes]`; None without values.
-      realized: The discounted returns that came; see `value_check.ValueCheck`. NaN for
+      realized: The actual discounted returns; see `value_check.ValueCheck`. NaN for
         episodes that did not end.
     """
 
@@ -86,9 +86,8 @@ class _State(NamedTuple):
       sums: Return and length of the running episodes, each `[B]`; with a `ValueCheck`
         its sums, too.
       ended: The number of episodes of each environment that have ended, int32 `[B]`.
-      episodes: Returns and lengths of these episodes, whether they terminated, and
-        with a `ValueCheck` the returns that were predicted and that came, each `[B,
-        max(quota)]`.
+      episodes: Returns and lengths of these episodes, whether they terminated, and with
+        a `ValueCheck` the predicted and the actual returns, each `[B, max(quota)]`.
     """
 
     step: tf.Tensor
@@ -235,7 +234,7 @@ class Evaluator:
                 f"{field}: an evaluation ended at its limit of {int(state.step):,} "
                 f"steps of each environment, after {ended.sum()} of "
                 f"{self._quota.sum()} episodes. {num_cut} that had not ended count "
-                "with their returns so far. End episodes by a TimeLimit, or give "
+                "with their returns so far. End episodes with a TimeLimit, or give "
                 f"another {field}.",
                 RuntimeWarning,
                 stacklevel=3,

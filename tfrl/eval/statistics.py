@@ -28,8 +28,8 @@ class Summary:
     Attributes:
       mean: The mean.
       median: The median.
-      lower_quartile: The quantile of 0.25.
-      upper_quartile: The quantile of 0.75.
+      lower_quartile: The 0.25 quantile.
+      upper_quartile: The 0.75 quantile.
       interquartile_mean: See `interquartile_mean`.
       interval: The confidence interval of the mean.
       interquartile_mean_interval: The confidence interval of the interquartile mean.
@@ -149,9 +149,9 @@ def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.
 def probability_of_improvement(scores_x: npt.ArrayLike, scores_y: npt.ArrayLike) -> Any:
     """Returns the probability that a run of X has a higher score than a run of Y.
 
-    The mean over the tasks of `P(X > Y) + P(X = Y) / 2`, which is the statistic U of
-    Mann and Whitney, divided by the number of pairs of runs (Agarwal et al., 2021,
-    section 4.3). Only the order of the scores counts, not their differences.
+    The mean over the tasks of `P(X > Y) + P(X = Y) / 2`, the Mann-Whitney statistic U
+    divided by the number of pairs of runs (Agarwal et al., 2021, section 4.3). Only the
+    order of the scores counts, not their differences.
 
     Args:
       scores_x: Scores `[..., num_runs_x, num_tasks]`.
@@ -211,14 +211,14 @@ def runs_to_decide(
 ) -> float:
     """Returns how many runs of each of two agents show which of them is better.
 
-    G. E. Noether's approximation for the test of Mann and Whitney ("Sample size
-    determination for some common nonparametric tests", 1987): with so many runs of each
-    agent on each task, the test finds the difference with the chance `power`. And at
-    least as many as can show it at all, see `is_enough`.
+    G. E. Noether's approximation for the Mann-Whitney test ("Sample size determination
+    for some common nonparametric tests", 1987): with this many runs of each agent on
+    each task, the test finds the difference with probability `power`. The result is
+    never less than the number that can show a difference at all; see `is_enough`.
 
     Args:
       probability: The probability of improvement of one agent over the other.
-      num_tasks: The number of tasks that it is the mean of.
+      num_tasks: The number of tasks over which it is the mean.
       confidence: One minus the chance of the two-sided test to find a difference
         between equal agents.
       power: The chance to find the difference.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 
 class EvaluationInterruptedError(BaseException):
-    """Stops an evaluation. It is no Exception, so that user code does not catch it."""
+    """Stops an evaluation. It is not an `Exception`, so user code does not catch it."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Compares the values that an agent predicts with the returns that come."""
+"""Compares the values that an agent predicts with the actual returns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tfrl.specs import tensor_spec
 class ValueCheck:
     """Sums the discounted rewards of running episodes.
 
-    The return that comes after the first step of an episode is the discounted sum of
-    its rewards. If the episode was truncated, the discounted value of its last time
-    step is added, as in the targets of the values.
+    The actual return of an episode is the discounted sum of its rewards. If the episode
+    was truncated, the discounted value of its last time step is added, as in the
+    targets of the values.
 
     Attributes:
       names: The names of the sums.
@@ -27,7 +27,7 @@ class ValueCheck:
     def __init__(
         self, values: Callable[[Any], tf.Tensor | None], discount: Any
     ) -> None:
-        """Keeps the arguments.
+        """Stores the arguments.
 
         Args:
           values: A function of time steps `[B, ...]` that returns the values, `[B]`, in
@@ -43,7 +43,7 @@ class ValueCheck:
         """Adds a step to the sums.
 
         Args:
-          sums: The sums so far by `names`, each `[B]`.
+          sums: The sum so far of each of `names`, `[B]`.
           time_step: The time step before the step.
           reached: The time step after it.
 

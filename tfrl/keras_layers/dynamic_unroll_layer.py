@@ -263,7 +263,7 @@ class DynamicUnroll(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, with the cell serialised by Keras."""
+        """Returns the constructor's arguments, with the cell serialized by Keras."""
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),

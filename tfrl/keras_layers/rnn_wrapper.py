@@ -146,7 +146,7 @@ class RNNWrapper(keras.layers.Layer):
         return self._unroll.compute_output_shape(input_shape)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, with the layer serialised by Keras."""
+        """Returns the constructor's arguments, with the layer serialized by Keras."""
         return {
             **super().get_config(),
             "layer": keras.saving.serialize_keras_object(self.layer),

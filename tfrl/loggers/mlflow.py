@@ -14,8 +14,8 @@ from tfrl.loggers import base
 class MLflowLogger:
     """Logs numbers to a run of MLflow, as the metrics `label/key`.
 
-    The run need not be MLflow's active one. Values that are no numbers, and None, are
-    left out, as MLflow has no metrics of them. Needs the extra:
+    The run need not be MLflow's active one. None and values that are not numbers are
+    left out, as MLflow's metrics are numbers. Needs the extra:
     `pip install 'tfrl[mlflow]'`.
 
     Attributes:

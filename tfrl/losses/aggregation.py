@@ -41,7 +41,7 @@ def aggregate_losses(
 
     Raises:
       ValueError: `per_example_loss` is a scalar, or its shape does not begin with the
-        shape of `sample_weight`; or `global_batch_size` is no scalar.
+        shape of `sample_weight`; or `global_batch_size` is not a scalar.
     """
     check_scalars(global_batch_size=global_batch_size)
     weighted = regularization = None

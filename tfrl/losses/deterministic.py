@@ -37,8 +37,8 @@ def deterministic_policy_gradient(
         them.
       action: The nest of the actor's actions, `[B(, T), ...]`.
       dqda: The gradients of `q` with respect to the actions, like `action`.
-      dqda_clipping: The largest size of each number of the gradients; None does not
-        clip.
+      dqda_clipping: The largest absolute value of each element of the gradients; None
+        does not clip.
       clip_norm: Whether `dqda_clipping` is the largest L2 norm of each action tensor's
         gradient instead.
 
@@ -77,7 +77,7 @@ def dpg(
       a_max: The actor's actions, `[B, A]`, which `tape` watches.
       tape: The tape under which `q_max` was computed; it is used once.
       dqda_clipping: See `deterministic_policy_gradient`.
-      clip_norm: See there.
+      clip_norm: See `deterministic_policy_gradient`.
 
     Returns:
       The losses, `[B]`.
@@ -150,8 +150,8 @@ def smoothed_action(
     Args:
       action: The target actor's actions, `[B, ...]`.
       noise: Random numbers, like `action`.
-      noise_clip: The largest size `c` of the noise, not negative; broadcast to
-        `action`.
+      noise_clip: The largest absolute value `c` of the noise, not negative; broadcast
+        to `action`.
       minimum: The least action, broadcast to `action`.
       maximum: The greatest action, broadcast to `action`.
 

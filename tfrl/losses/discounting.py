@@ -33,8 +33,8 @@ def discounted_future_sum(
       The sums `[B, T]`.
 
     Raises:
-      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is no scalar, or
-        `num_steps` is a number below 1.
+      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is not a scalar,
+        or `num_steps` is a number below 1.
     """
     values = _batch_major(values)
     check_scalars(gamma=gamma, num_steps=num_steps)
@@ -70,8 +70,7 @@ def discounted_future_sum_masked(
       The sums `[B, T]`.
 
     Raises:
-      ValueError: See `discounted_future_sum`; also if there is not one length for each
-        row.
+      ValueError: As for `discounted_future_sum`, or there is not one length per row.
     """
     values = _batch_major(values)
     check_same_shape(
@@ -101,7 +100,7 @@ def shift_values(
       `[B, T]`: `g^n v_(t+n)` where `t + n < T`, and `g^(T-t) final_value` elsewhere.
 
     Raises:
-      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is no scalar,
+      ValueError: If `values` is not of rank 2, `gamma` or `num_steps` is not a scalar,
         `num_steps` is a number below 0, or there is not one final value for each row.
     """
     values = _batch_major(values)

@@ -18,7 +18,7 @@ def huber(
     """Returns `huber_loss(inputs, quadratic_linear_boundary)`; Acme's name of it.
 
     Raises:
-      ValueError: The boundary is negative, or no scalar.
+      ValueError: The boundary is negative, or not a scalar.
     """
     check_scalars(quadratic_linear_boundary=quadratic_linear_boundary)
     if quadratic_linear_boundary < 0:
@@ -54,7 +54,7 @@ def huber_loss(error: types.TensorLike, delta: float = 1.0) -> tf.Tensor:
     gradient is the clipped error of Mnih et al., 2015.
 
     Raises:
-      ValueError: `delta` is no scalar.
+      ValueError: `delta` is not a scalar.
     """
     check_scalars(delta=delta)
     size = tf.abs(error)

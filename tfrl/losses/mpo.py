@@ -109,7 +109,7 @@ def out_of_bounds_value(actions: types.TensorLike) -> tf.Tensor:
       actions: Actions in which [-1, 1] is the range of each number, `[N, B, D]`.
 
     Returns:
-      `[N, B]`, 0 for actions inside of the range.
+      `[N, B]`, 0 for actions inside the range.
 
     Raises:
       ValueError: The rank is wrong.

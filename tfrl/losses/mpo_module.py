@@ -79,7 +79,7 @@ class DecoupledMPO(tf.Module, abc.ABC):
         per_dim_constraining: bool,
         name: str,
     ) -> None:
-        """Keeps the constraints; see `MPO`. `epsilons` has one per objective."""
+        """Stores the constraints; see `MPO`. `epsilons` has one per objective."""
         super().__init__(name=name)
         _check_epsilon("epsilon_mean", epsilon_mean)
         _check_epsilon("epsilon_stddev", epsilon_stddev)
@@ -341,7 +341,7 @@ class MPO(DecoupledMPO):
         epsilon_penalty: float = 0.001,
         name: str = "MPO",
     ) -> None:
-        """Keeps the constraints. A dual variable is `softplus(log) + 1e-8`.
+        """Stores the constraints. A dual variable is `softplus(log) + 1e-8`.
 
         Args:
           epsilon: The largest KL divergence of the actions' weights from uniform
@@ -395,9 +395,9 @@ class MPO(DecoupledMPO):
 class MultiObjectiveMPO(DecoupledMPO):
     """The losses of MPO for several objectives, each with its own temperature.
 
-    The policy is fitted to the sum of the objectives' weights, so that the scale of an
-    objective's values has no effect, only its constraint has. Abdolmaleki et al. 2020
-    (arXiv:2005.07513).
+    The policy is fitted to the sum of the objectives' weights, so an objective's
+    influence depends on its constraint, not on the scale of its values. Abdolmaleki et
+    al. 2020 (arXiv:2005.07513).
     """
 
     def __init__(
@@ -411,7 +411,7 @@ class MultiObjectiveMPO(DecoupledMPO):
         per_dim_constraining: bool = True,
         name: str = "MOMPO",
     ) -> None:
-        """Keeps the constraints.
+        """Stores the constraints.
 
         Args:
           epsilons: The constraint of each objective, in the order of the values.

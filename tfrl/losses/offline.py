@@ -68,7 +68,7 @@ def expectile_loss(error: types.TensorLike, expectile: float) -> tf.Tensor:
       expectile: A number in (0, 1).
 
     Raises:
-      ValueError: `expectile` is no scalar.
+      ValueError: `expectile` is not a scalar.
     """
     check_scalars(expectile=expectile)
     error = tf.convert_to_tensor(error)

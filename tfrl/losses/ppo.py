@@ -92,6 +92,9 @@ def kl_cutoff_penalty(
       mean_kl: The mean KL divergence of the old and the new policy, `[]`.
       cutoff: The divergence above which there is a penalty, `[]`.
       coefficient: The weight of the penalty, `[]`.
+
+    Raises:
+      ValueError: An argument is not a scalar.
     """
     check_scalars(mean_kl=mean_kl, cutoff=cutoff, coefficient=coefficient)
     mean_kl = tf.convert_to_tensor(mean_kl)
@@ -116,6 +119,9 @@ def adapted_kl_beta(
       mean_kl: The mean KL divergence after the update, `[]`.
       target: The divergence to reach, `[]`.
       tolerance: A number in [0, 1).
+
+    Raises:
+      ValueError: An argument is not a scalar.
     """
     check_scalars(beta=beta, mean_kl=mean_kl, target=target, tolerance=tolerance)
     mean_kl = tf.convert_to_tensor(mean_kl)
@@ -133,6 +139,9 @@ def approx_kl(log_ratio: types.TensorLike) -> tf.Tensor:
 
     Args:
       log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
+
+    Raises:
+      ValueError: The rank is wrong.
     """
     (log_ratio,) = as_sequences(log_ratio=log_ratio)
     return tf.math.expm1(log_ratio) - log_ratio
@@ -147,6 +156,9 @@ def clip_fraction(
       log_ratio: The logarithms of the importance ratios, `[B]` or `[B, T]`.
       clip_range: The number or scalar `c`.
       mask: The steps that count, bools like `log_ratio`.
+
+    Raises:
+      ValueError: A shape is wrong.
     """
     log_ratio, mask = as_sequences(log_ratio=log_ratio, mask=mask)
     check_scalars(clip_range=clip_range)
@@ -166,6 +178,9 @@ def explained_variance(
       values: The predictions `V`, `[B]` or `[B, T]`.
       returns: The returns `G`, like `values`.
       mask: The steps that count, bools like `values`.
+
+    Raises:
+      ValueError: A shape is wrong.
     """
     values, returns, mask = as_sequences(values=values, returns=returns, mask=mask)
     variance = _masked_variance(returns, mask)

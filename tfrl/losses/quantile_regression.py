@@ -53,7 +53,8 @@ def quantile(
       The losses, `[B]`.
 
     Raises:
-      ValueError: The shapes differ.
+      ValueError: A tensor has another rank, the shapes do not fit together, or
+        `huber_param` is not a scalar.
     """
     q_tm1, r_t, d_t, q_t = map(tf.convert_to_tensor, (q_tm1, r_t, d_t, q_t))
     check_ranks((2,), q_tm1=q_tm1, q_t=q_t)
@@ -91,7 +92,7 @@ def quantile_huber_loss(
       The losses, `[..., N]`.
 
     Raises:
-      ValueError: `targets` or `levels` do not fit the predictions, or `delta` is no
+      ValueError: `targets` or `levels` do not fit the predictions, or `delta` is not a
         scalar.
     """
     predictions, targets = map(tf.convert_to_tensor, (predictions, targets))

@@ -39,6 +39,9 @@ def discounted_returns(
 
     Returns:
       Returns, like `r_t`.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     r_t, discount_t = sequences.as_sequences(r_t=r_t, discount_t=discount_t)
     if v_final is not None:
@@ -137,6 +140,9 @@ def lambda_returns(
 
     Returns:
       Returns, like `r_t`.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     r_t, discount_t, v_t = sequences.as_sequences(
         r_t=r_t, discount_t=discount_t, v_t=v_t
@@ -176,6 +182,9 @@ def generalized_advantage_estimation(
 
     Returns:
       Advantages, like `v_tm1`. `A + v_tm1` are the lambda returns.
+
+    Raises:
+      ValueError: The shapes differ.
     """
     v_tm1, r_t, discount_t, v_t = sequences.as_sequences(
         v_tm1=v_tm1, r_t=r_t, discount_t=discount_t, v_t=v_t

@@ -35,7 +35,7 @@ def soft_value(
       alpha: The temperature, `[]`.
 
     Raises:
-      ValueError: The shapes differ, or `alpha` is no scalar.
+      ValueError: The shapes differ, or `alpha` is not a scalar.
     """
     q, log_prob = tf.convert_to_tensor(q), tf.convert_to_tensor(log_prob)
     check_same_shape(q=q, log_prob=log_prob)
@@ -57,7 +57,7 @@ def expected_soft_value(
       alpha: The temperature, `[]`.
 
     Raises:
-      ValueError: The shapes differ, or `alpha` is no scalar.
+      ValueError: The shapes differ, or `alpha` is not a scalar.
     """
     q, log_probs = tf.convert_to_tensor(q), tf.convert_to_tensor(log_probs)
     check_same_shape(q=q, log_probs=log_probs)
@@ -80,7 +80,7 @@ def sac_actor_loss(
 ) -> tf.Tensor:
     """Returns `alpha log_prob - q`, whose gradient flows through the actions.
 
-    Haarnoja et al. 2018, equation 9; The arguments are as for `soft_value`. For
+    Haarnoja et al. 2018, equation 9. The arguments are as for `soft_value`. For
     discrete actions the loss is `-expected_soft_value`.
     """
     return -soft_value(q, log_prob, tf.stop_gradient(alpha))
@@ -105,7 +105,7 @@ def temperature_loss(
       use_log_alpha: Whether `c` is `log_alpha`.
 
     Raises:
-      ValueError: `log_alpha` or `target_entropy` is no scalar.
+      ValueError: `log_alpha` or `target_entropy` is not a scalar.
     """
     check_scalars(log_alpha=log_alpha, target_entropy=target_entropy)
     factor = log_alpha if use_log_alpha else tf.exp(log_alpha)

@@ -25,7 +25,11 @@ def as_sequences(**sequences: Any) -> list[tf.Tensor]:
 
 
 def as_continues(continues_t: types.TensorLike | None, r_t: tf.Tensor) -> tf.Tensor:
-    """Returns `continues_t` with the dtype of `r_t`; ones if it is None."""
+    """Returns `continues_t` with the dtype of `r_t`; ones if it is None.
+
+    Raises:
+      ValueError: The shapes differ.
+    """
     if continues_t is None:
         return tf.ones_like(r_t)
     continues_t = tf.cast(continues_t, r_t.dtype)

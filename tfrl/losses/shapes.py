@@ -52,7 +52,7 @@ def check_same_shape(**tensors: Any) -> None:
 
 
 def check_scalars(**numbers: Any) -> None:
-    """Raises ValueError if a number is known to be no scalar; None is not checked."""
+    """Raises ValueError if a number is known not to be a scalar; None is allowed."""
     for name, number in numbers.items():
         if number is None:
             continue
@@ -65,7 +65,11 @@ def check_scalars(**numbers: Any) -> None:
 
 
 def check_scalar_or_same_shape(**tensors: Any) -> None:
-    """Calls `check_same_shape` for the tensors that are no scalars."""
+    """Checks that tensors have the shape of the first one, or are scalars.
+
+    Raises:
+      ValueError: A tensor has another shape.
+    """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
         if shape_of(tensor).rank != 0:

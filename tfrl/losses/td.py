@@ -70,7 +70,7 @@ def td_error(
 
 
 def largest_error(errors: Sequence[types.TensorLike]) -> tf.Tensor:
-    """Returns the error with the largest size among several, element by element.
+    """Returns the error with the largest absolute value, element by element.
 
     The absolute values of the result for two critics are the priorities in Fujimoto,
     Meger and Precup, "An Equivalence between Loss Functions and Non-Uniform Sampling in
@@ -100,7 +100,7 @@ def sequence_priorities(td_errors: types.TensorLike, eta: float = 0.9) -> tf.Ten
       eta: The weight of the largest error, in [0, 1].
 
     Raises:
-      ValueError: The rank of the errors is not 1 or 2, or `eta` is no scalar.
+      ValueError: The rank of the errors is not 1 or 2, or `eta` is not a scalar.
     """
     sizes = tf.abs(td_errors)
     check_ranks((1, 2), td_errors=sizes)
@@ -122,8 +122,8 @@ def action_value(q: types.TensorLike, a: types.TensorLike) -> tf.Tensor:
       The values, in the shape of `a`, or `[..., N]`.
 
     Raises:
-      ValueError: `q` has not one or two dimensions more than `a`, or the shape of `q`
-        does not begin with the shape of `a`.
+      ValueError: `q` does not have one or two dimensions more than `a`, or the shape of
+        `q` does not begin with the shape of `a`.
     """
     q, a = tf.convert_to_tensor(q), tf.convert_to_tensor(a)
     if a.dtype not in (tf.int32, tf.int64):

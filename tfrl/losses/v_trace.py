@@ -120,7 +120,7 @@ def leaky_vtrace(
       continues_t: See `vtrace`.
 
     Raises:
-      ValueError: See `vtrace`; also if `alpha` is no scalar.
+      ValueError: As for `vtrace`, or `alpha` is not a scalar.
     """
     check_scalars(alpha=alpha)
 

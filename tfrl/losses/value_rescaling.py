@@ -26,6 +26,13 @@ def signed_hyperbolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """Returns `h(x) = sign(x) (sqrt(|x| + 1) - 1) + eps x`, in the shape of `x`.
 
     Pohlen et al. 2018, proposition A.2.
+
+    Args:
+      x: Floats of any shape.
+      eps: The factor of the linear term, a number or a scalar.
+
+    Raises:
+      ValueError: `eps` is not a scalar.
     """
     check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
@@ -39,6 +46,13 @@ def signed_parabolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """Returns the inverse of `signed_hyperbolic`, in the shape of `x`.
 
     Pohlen et al. 2018, proposition A.2.
+
+    Args:
+      x: Floats of any shape.
+      eps: The factor of the linear term, a number or a scalar.
+
+    Raises:
+      ValueError: `eps` is not a scalar.
     """
     check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)

@@ -1,8 +1,8 @@
 """Running statistics over trajectories. Every metric is an observer for drivers.
 
 The metrics of `tf_metrics` run in graphs and hold their state in variables; the metrics
-of `py_metrics` run in Python. Both have classes of the same names, so they are reached
-through their modules.
+of `py_metrics` run in Python. Both have classes of the same names, so use them through
+their modules.
 
 >>> import numpy as np
 >>> from tfrl.metrics import py_metrics

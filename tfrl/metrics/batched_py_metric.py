@@ -17,8 +17,8 @@ class BatchedPyMetric(py_metric.PyStepMetric):
     """Keeps one metric for each member of a batch; its result is their aggregate.
 
     The metrics of `py_metrics` accept batches; this class is for metrics that do not.
-    It aggregates the members' results by `metric_class.aggregate`, by default the mean.
-    A member that has not finished an episode yet counts too.
+    It aggregates the members' results with `metric_class.aggregate`, the mean by
+    default. A member that has not finished an episode yet counts too.
     """
 
     def __init__(

@@ -148,7 +148,7 @@ class ActorNetwork(EncoderActorNetwork):
 
         Args:
           input_tensor_spec: The nest of observation specs.
-          output_tensor_spec: The nest of bounded floating action specs.
+          output_tensor_spec: The nest of bounded float action specs.
           fc_layer_params: As for `EncodingNetwork`.
           dropout_layer_params: As for `EncodingNetwork`.
           conv_layer_params: As for `EncodingNetwork`.

@@ -42,7 +42,7 @@ class ActorRnnNetwork(actor_network.EncoderActorNetwork):
 
         Args:
           input_tensor_spec: The nest of observation specs.
-          output_tensor_spec: The nest of bounded floating action specs.
+          output_tensor_spec: The nest of bounded float action specs.
           conv_layer_params: As for `EncodingNetwork`.
           input_fc_layer_params: As for `LSTMEncodingNetwork`.
           lstm_size: As for `LSTMEncodingNetwork`; None with `rnn_construction_fn`.

@@ -23,7 +23,7 @@ class EncoderCriticNetwork(network.Network):
         last_layer: keras.layers.Layer,
         name: str | None,
     ):
-        """Keeps the encoder and the last layer.
+        """Stores the encoder and the last layer.
 
         Args:
           encoder: A network from pairs of observations and actions to a hidden state

@@ -25,7 +25,7 @@ class LSTMEncodingNetwork(network.Network):
 
     The state `[B, ...]` has the structure of the cell's `state_size`: `[h, c]` for an
     LSTM, and a list of such pairs for several LSTM cells. Where `step_type` is FIRST,
-    even inside of a sequence, the state is reset before the step.
+    even inside a sequence, the state is reset before the step.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class StateDependentNoiseProjectionNetwork(network.DistributionNetwork):
           initial_log_std: The initial logarithm of all deviations.
           learn_features: Whether gradients flow through the variance into the hidden
             state; by default no gradient flows, as in the authors' code.
-          scale_distribution: Whether samples are squashed into the bounds by a tanh:
+          scale_distribution: Whether samples are squashed into the bounds with a tanh:
             the distribution is then a `SquashToSpecNormal`.
           name: The network's name.
           seed: Seed of the initial kernel; None follows `tf.random.set_seed`.

@@ -185,7 +185,7 @@ def is_distribution(value: Any) -> bool:
 def check_single_floating_network_output(
     output_spec: Any, expected_output_shape: tuple[int, ...], label: str
 ) -> None:
-    """Checks that a network's output is one floating tensor of the expected shape.
+    """Checks that a network's output is one float tensor of the expected shape.
 
     Raises:
       ValueError: If the output is anything else.

@@ -112,7 +112,7 @@ class ReplayBuffer(tf.Module, tracking.Untracked):
 
     @property
     def is_prioritized(self) -> bool:
-        """Whether trainers set priorities by `update_priorities` after each update.
+        """Whether trainers call `update_priorities` after each update.
 
         The info of a sample then has `keys` and `weights`, as `PrioritizedBufferInfo`
         describes them. False unless a subclass says otherwise.

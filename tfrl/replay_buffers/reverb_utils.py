@@ -58,7 +58,7 @@ class ReverbAddEpisodeObserver(reverb_observer.ReverbObserver):
           table_name: The table, or several tables, to write to. Several tables share
             the frames.
           max_sequence_length: The largest number of frames in an episode, including its
-            boundary; the writer keeps so many frames.
+            boundary; the writer keeps this many frames.
           priority: The priority of new items.
           bypass_partial_episodes: Whether to drop and log a longer episode; if False, a
             longer episode raises a ValueError.
@@ -181,7 +181,7 @@ class ReverbAddTrajectoryObserver(reverb_observer.ReverbObserver):
           priority: The priority of new items.
           pad_end_of_episodes: Whether boundary frames of zeros are added at the end of
             an episode, so that an episode shorter than `sequence_length` makes an item.
-          tile_end_of_episodes: Whether to add so many padding frames that the last item
+          tile_end_of_episodes: Whether to add enough padding frames that the last item
             begins with the episode's boundary. Take an episode F, M, L with boundary B,
             padding P and 4 frames per item: the items are F M L B, M L B P, L B P P and
             B P P P. Without tiling, F M L B is the only item.

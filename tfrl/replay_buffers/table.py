@@ -1,8 +1,8 @@
 """A table of rows in `tf.Variable`s: one variable for each leaf of a nest.
 
-Rows are written by `scatter_update` (on a GPU, blocks of rows by assigned slices) and
-read by `gather`, so the cost of an access does not grow with the number of rows, and
-both compile under XLA.
+Rows are written with `scatter_update` (on a GPU, blocks of rows with assigned slices)
+and read with `gather`, so the cost of an access does not grow with the number of rows,
+and both compile under XLA.
 """
 
 from __future__ import annotations

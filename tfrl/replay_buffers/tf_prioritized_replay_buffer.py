@@ -82,7 +82,7 @@ class TFPrioritizedReplayBuffer(ring_replay_buffer.RingReplayBuffer):
     be sampled once (algorithm 1, line 6). As in the paper, this largest priority never
     falls; only `clear` resets it to 1. So after one priority of 1e30, nearly every draw
     takes a frame that has not been drawn since it was added. If errors can have any
-    size, bound the priorities, for example by `tf.minimum(errors, 10.0)`.
+    size, bound the priorities, for example with `tf.minimum(errors, 10.0)`.
 
     A window is identified by its first frame, for any `num_steps`. Windows are drawn
     independently, with replacement and without strata, so a large sample can be split

@@ -219,7 +219,7 @@ class Client:
 
         Raises:
           ValueError: If `num_samples` is 0, or an item cannot be split because its
-            columns have different lengths; with `unpack_as_table_signature` also if
+            columns have different lengths, or `unpack_as_table_signature` is True and
             there is no such table.
           RuntimeError: If there is no such table.
           ReplayUnavailable: If no server answers.

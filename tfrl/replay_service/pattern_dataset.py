@@ -1,4 +1,4 @@
-"""Creates datasets of trajectories from datasets of steps, by patterns."""
+"""Creates datasets of trajectories from datasets of steps, with patterns."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class KilledAtStartError(RuntimeError):
     """
 
     def __init__(self, text: str, how: str):
-        """Keeps the phrase.
+        """Stores the phrase.
 
         Args:
           text: The message.

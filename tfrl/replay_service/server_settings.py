@@ -102,10 +102,10 @@ def default_tls() -> tuple[bytes, bytes] | None:
 
 
 def check_tls(tls: tuple[bytes, bytes] | None) -> None:
-    """Checks that a certificate chain and a private key are in the PEM format.
+    """Checks that `tls` is a certificate chain and a private key in the PEM format.
 
     Raises:
-      ValueError: If one of them is not.
+      ValueError: If it is neither that nor None.
     """
     if tls is None:
         return

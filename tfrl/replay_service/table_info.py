@@ -113,8 +113,8 @@ class TableInfo:
       num_deleted_episodes: The number of episodes whose last item has been deleted.
       num_unique_samples: The number of items that have been sampled at least once.
       num_deleted_items: The number of deleted items.
-      total_weight: The sum of the weights by which items are sampled: of the powers of
-        priorities with `Prioritized`, else `current_size`.
+      total_weight: The sum of the weights by which items are sampled: the sum of the
+        powers of priorities with `Prioritized`, else `current_size`.
       signature_json: The signature in the form of `spec_json`; None without one.
       table_worker_time: All zeros; see `TableWorkerTime`.
     """

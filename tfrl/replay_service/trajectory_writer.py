@@ -205,7 +205,7 @@ class TrajectoryWriter:
           priority: The priority of each item, at least 0.
           trajectory: A nest of `TrajectoryColumn`s from `history`; see `create_item`.
           shifts: int64 `[n]`, `n >= 1`. The item of each shift has the steps of
-            `trajectory`, each shifted by so many steps into the future. Items are
+            `trajectory`, each shifted by that many steps into the future. Items are
             inserted in this order.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Reports of runs, and findings about what keeps them from learning.
+"""Reports of runs, with findings about runs that may not learn.
 
 >>> from tfrl.reports import evidence, health
 >>> rows = [{"iteration": i, "dormant_units": 0.9} for i in range(8)]

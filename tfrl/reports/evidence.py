@@ -16,13 +16,13 @@ class Evidence:
 
     Attributes:
       settings: The settings of the run, by name.
-      rows: The rows, each a dict of what was measured at an `iteration`.
+      rows: The rows, each a dict of numbers measured at an `iteration`.
     """
 
     def __init__(
         self, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
     ) -> None:
-        """Keeps the rows and the settings."""
+        """Stores the rows and the settings."""
         self.rows = rows
         self.settings = settings
 

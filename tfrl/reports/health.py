@@ -1,4 +1,4 @@
-"""Rules that find what keeps a run from learning, each with its figure and source.
+"""Rules that find reasons why a run may not learn, each with a figure and a source.
 
 A rule compares a number that the run has measured with a threshold, and says what to
 try first. It finds nothing if the number was not measured. The thresholds are chosen so
@@ -21,7 +21,7 @@ class Finding:
 
     Attributes:
       rule: The name of the rule.
-      text: What is wrong, a sentence.
+      text: The problem, in a sentence.
       figure: The name of the number.
       value: The number.
       threshold: The bound that the number is beyond.
@@ -51,8 +51,8 @@ class Rule:
     Attributes:
       name: Its name.
       source: Where its thresholds are from.
-      find: Returns the text, figure, value, threshold and remedy of what is wrong with
-        a run, or None.
+      find: Returns the text, figure, value, threshold and remedy of a problem of a run,
+        or None.
     """
 
     name: str
@@ -447,8 +447,8 @@ def _clock(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
         "share of such episodes",
         share,
         0.2,
-        "end them by `truncated` (discount 1), such as with a TimeLimit wrapper, or "
-        "put the time left into the observation.",
+        "end them with `truncated` (discount 1), for example in a TimeLimit wrapper, "
+        "or put the time left into the observation.",
     )
 
 

@@ -48,7 +48,7 @@ class Checkpointer:
         """Restores the newest checkpoint, if there is one.
 
         Args:
-          objects_to_save: The objects by name: whatever TensorFlow can track,
+          objects_to_save: The objects by name: objects that TensorFlow can track,
             `Saveable`s and `TFSaveable`s. A Keras layer without variables is saved once
             it has them.
           directory: The directory above `<unique_id>/checkpoints/<subdirectory>`.

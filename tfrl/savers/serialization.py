@@ -59,8 +59,8 @@ def to_bytes(nest: Any) -> bytes:
     """Returns `nest` as bytes.
 
     Args:
-      nest: Arrays, numbers of Python and NumPy, strings, bytes and None, in lists,
-        tuples, named tuples and mappings.
+      nest: Arrays, Python and NumPy numbers, strings, bytes and None, in lists, tuples,
+        named tuples and mappings.
 
     Raises:
       UnsupportedValueError: If `nest` holds a value of another type.

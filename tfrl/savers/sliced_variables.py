@@ -1,10 +1,10 @@
 """Large variables that checkpoints write and read slice by slice.
 
 TensorFlow copies each variable before it writes it, and reads it into new memory before
-it assigns it. A replay buffer of half of the machine's memory could not be saved. The
-variables named here are written and read in slices of rows, and only one slice is in
-memory at a time. A checkpoint has the variables under their usual keys and with their
-whole shapes, in one data file per slice.
+it assigns it. So a replay buffer that takes half of the machine's memory could not be
+saved. The variables given to `save_in_slices` are written and read in slices of rows,
+and only one slice is in memory at a time. A checkpoint has the variables under their
+usual keys and with their whole shapes, in one data file per slice.
 """
 
 from __future__ import annotations

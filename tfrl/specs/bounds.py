@@ -32,7 +32,7 @@ def finite_test(
 
 
 def make_finite_check(array: np.ndarray) -> Callable[[], bool]:
-    """Returns a function that checks whether `array` is finite in float32 at the call.
+    """Returns a function that checks whether `array` is finite in float32 when called.
 
     Args:
       array: A floating array whose numbers will change.

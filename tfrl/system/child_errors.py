@@ -106,7 +106,7 @@ def describe_exit(code: int | None) -> str:
 
 
 def was_killed(code: int | None) -> bool:
-    """Whether a process was killed by SIGKILL, as by a system without memory.
+    """Whether a process was killed by SIGKILL, as happens without free memory.
 
     Args:
       code: The return code, as in `Popen.returncode`; None if it is unknown.

@@ -55,7 +55,7 @@ class DirectoryLock:
         identity: tuple[int, int],
         content: dict[str, Any],
     ) -> None:
-        """Keeps the lock.
+        """Stores the lock.
 
         Args:
           path: The path of the file.

@@ -6,7 +6,7 @@ process opens the same file again and closes it, for a copy, say. A POSIX record
 once, so that the lock ends with the process that took it. Only a process that was
 forked in C, and does not run another program, keeps the file open.
 
-On Windows one byte beyond the end of the file is locked, by `msvcrt.locking`.
+On Windows one byte beyond the end of the file is locked, with `msvcrt.locking`.
 
 On Linux an NFS client asks the server for the lock, so that other hosts see it, unless
 the directory is mounted with `nolock` or `local_lock`. Other network file systems may

@@ -66,7 +66,7 @@ def run_all(
       on_end: A function that is called with the number and the exit status of each job
         that ends.
       is_paused: Returns whether the processes should be paused (SIGSTOP) for now.
-      ends_early: Returns whether the running job of this number should end; it then
+      ends_early: Returns whether the job with a given number should end now; it then
         gets a SIGTERM.
 
     Returns:

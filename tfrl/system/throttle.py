@@ -6,7 +6,7 @@ import time
 
 
 class Throttle:
-    """Knows whether `time_delta` seconds have passed since the last `restart`."""
+    """Tells whether `time_delta` seconds have passed since the last `restart`."""
 
     def __init__(self, time_delta: float) -> None:
         """Creates a throttle that is due until its first `restart`.
@@ -19,7 +19,7 @@ class Throttle:
         """
         if time_delta < 0:
             raise ValueError(
-                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
+                f"time_delta: got {time_delta}, expected 0 or more seconds; pass 0 "
                 "to let everything through."
             )
         self._time_delta = time_delta
@@ -30,5 +30,5 @@ class Throttle:
         return time.monotonic() - self._started >= self._time_delta
 
     def restart(self) -> None:
-        """Restarts the time; call this at the event."""
+        """Starts a new wait; call this when the event happens."""
         self._started = time.monotonic()

@@ -22,7 +22,7 @@ _PACKAGES = (
 def found() -> dict[str, str]:
     """Returns versions by name: packages, Python, the processor, the commit.
 
-    The commit is the one of the folder that the program runs in, if it is a checkout.
+    The commit belongs to the folder in which the program runs, if it is a checkout.
     """
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:

@@ -5,8 +5,8 @@ chooses. An agent can learn something from the other two: `CorridorEnvironment` 
 exploration and discounting; `RecallEnvironment` is a contextual bandit, or, with a
 delay, a test of memory.
 
-They are single; batch them with `BatchedPyEnvironment`. They save and restore their
-state, and raise an error at the steps that a test names. Only the bits of
+None of them is batched; batch them with `BatchedPyEnvironment`. They save and restore
+their state, and raise an error at the steps that a test names. Only the bits of
 `RecallEnvironment` are random, and it has a seed.
 """
 

@@ -82,10 +82,10 @@ class Actor:
           name: A part of the summaries' tags.
 
         Raises:
-          TypeError: `env` is no environment, or `policy` is a policy for the other
-            kind.
-          ValueError: There is no limit for a run, or there is an argument that a
-            TensorFlow environment does not support.
+          TypeError: `env` is not an environment, or `policy` is for the other kind of
+            environment.
+          ValueError: A run has no limit, or a TensorFlow environment does not support
+            one of the arguments.
         """
         self._env: Any = env
         self._policy: Any = policy

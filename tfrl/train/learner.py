@@ -1,4 +1,4 @@
-"""Trains an agent on a dataset, by TF-Agents' `Learner`.
+"""Trains an agent on a dataset, with TF-Agents' `Learner` interface.
 
 ```python
 learner = Learner(
@@ -269,8 +269,8 @@ class Learner:
 
     def _reduced_step(self, iterator: Any) -> tf_agent.LossInfo:
         if iterator is None:
-            # It is no argument, because an argument would lose the way in which this
-            # iterator draws in a graph.
+            # It is not an argument, because an argument would lose the way in which
+            # this iterator draws in a graph.
             iterator = self._iterator
         return distribution.reduced(self.strategy, self.single_train_step(iterator))
 

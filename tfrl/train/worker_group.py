@@ -1,4 +1,4 @@
-"""Groups of processes that train one agent together, by TensorFlow's collectives.
+"""Groups of processes that train one agent together, with TensorFlow's collectives.
 
 Each process of a group, a worker, is started with `environment(addresses, index)` and
 runs the same program:
@@ -22,7 +22,7 @@ its loop together with it, and write nothing, so they need no common disk.
 
 TensorFlow cannot replace a worker. If one ends, the others raise a `WorkerLostError`;
 with a timeout, they also raise it if one stops. The supervisor of the workers must then
-end all workers, by SIGTERM and if necessary by SIGKILL, and start all again; the run
+end all workers, with SIGTERM and if necessary SIGKILL, and start all again; the run
 then continues from its last checkpoint.
 """
 
@@ -120,7 +120,7 @@ class Messages:
     """Messages of the chief to the other workers: numbers, and its variables."""
 
     def __init__(self, strategy: tf.distribute.Strategy, shared: Sequence[Any]) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           strategy: The strategy of the workers.

@@ -10,7 +10,7 @@ agents learn from. Importing `time_step` or `policy_step` does not import Tensor
 >>> bool(step.is_first()), float(step.discount)
 (True, 1.0)
 >>> cut = time_step.truncation(np.zeros(2, np.float32), reward=1.0)
->>> bool(cut.is_last()), float(cut.discount)  # a time limit is no termination
+>>> bool(cut.is_last()), float(cut.discount)  # a time limit is not a termination
 (True, 1.0)
 >>> frame = trajectory.boundary(
 ...     observation=np.zeros(2), action=np.zeros(()), policy_info=(),

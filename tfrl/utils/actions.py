@@ -108,9 +108,8 @@ def _of_this_graph(action: Any) -> Any:
     """Returns an action as a tensor of the graph that is being built.
 
     TFP's bijectors cache their results for each tensor. A result that was computed
-    inside of a loop or a condition cannot be used outside of it. So a tensor from
-    outside is copied first: then only the copy, which is inside, too, leads to the
-    cached result.
+    inside a loop or a condition cannot be used outside it. So a tensor from outside is
+    copied first: then only the copy, which is inside, too, leads to the cached result.
     """
     if tf.executing_eagerly():
         return action

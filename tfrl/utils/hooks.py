@@ -32,7 +32,7 @@ class RefusesOverrides:
     A class lists in `_refused_overrides` the methods that its subclasses may not
     override, each with a remedy for the error text. Overrides inherited from a mixin
     are refused too. `_hook_keywords` lists hooks that are called with keyword
-    arguments, and the names of these. A subclass may list a hook again.
+    arguments, and the arguments' names. A subclass may list a hook again.
     """
 
     _refused_overrides: ClassVar[Mapping[str, str]] = {}

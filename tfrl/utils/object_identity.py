@@ -1,6 +1,6 @@
 """Sets and dictionaries that compare objects by identity.
 
-They serve for objects that cannot be hashed or compared by `==`, such as tensors and
+They are for objects that cannot be hashed or compared with `==`, such as tensors and
 `tf.Variable`s, which compare elementwise.
 """
 

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class TensorNormalizer(tf.Module, abc.ABC):
-    """Scales nests of tensors to mean 0 and variance 1, by running statistics.
+    """Scales nests of tensors to mean 0 and variance 1, with running statistics.
 
     ```python
     normalizer = StreamingTensorNormalizer(tf.TensorSpec([3]))
@@ -222,7 +222,7 @@ class EMATensorNormalizer(TensorNormalizer):
 
 
 class StreamingTensorNormalizer(TensorNormalizer):
-    """Normalizes by the mean and variance of all values so far, by compensated sums.
+    """Normalizes by the mean and variance of all values so far, in compensated sums.
 
     The specs determine the outer dimensions; `outer_dims` is ignored.
     """

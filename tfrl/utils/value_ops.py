@@ -1,4 +1,4 @@
-"""Computes returns and advantages by `tfrl.losses`, with TF-Agents' arguments."""
+"""Computes returns and advantages with `tfrl.losses`, and TF-Agents' arguments."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def test_another_server_is_told_apart(words):
         speaker = threading.Thread(target=speak)
         speaker.start()
         address = f"localhost:{listener.getsockname()[1]}"
-        with pytest.raises(errors.ReplayUnavailable, match="no replay service of tfrl"):
+        with pytest.raises(errors.ReplayUnavailable, match="not a tfrl replay service"):
             connection._try(address, {}, (None, None), 20.0, shared=True, local=True)
         done.set()
         speaker.join()

@@ -132,5 +132,5 @@ def test_another_beginning_is_told_at_once(data):
     assert reader.next_message() is None
     reader.space()[: len(data)] = data
     reader.received(len(data))
-    with pytest.raises(errors.ProtocolError, match="no replay service of tfrl"):
+    with pytest.raises(errors.ProtocolError, match="not a tfrl replay service"):
         reader.next_message()

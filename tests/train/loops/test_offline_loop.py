@@ -219,7 +219,7 @@ def test_what_cannot_be_trained_on_is_refused():
     with pytest.raises(ValueError, match="got 1 frame"):
         train.OfflineLoop(agent, filled(agent, num_frames=1))
     episodic = replay_buffers.EpisodicReplayBuffer(agent.collect_data_spec, 10)
-    with pytest.raises(ValueError, match="draws by a seed"):
+    with pytest.raises(ValueError, match="draws from a seed"):
         train.OfflineLoop(agent, episodic)
     with pytest.raises(ValueError, match="sequence_length"):
         make_loop(sequence_length=3)

@@ -1,7 +1,7 @@
-"""Adders: they are told of the steps of an actor, and store them.
+"""Adders, which receive the steps of an actor and store them.
 
-`tfrl.acme.adders.reverb` has the adders that write to a replay server; those here stand
-around other adders.
+`tfrl.acme.adders.reverb` has the adders that write to a replay server; the adders here
+wrap other adders.
 
 >>> import dm_env
 >>> from tfrl.acme import adders

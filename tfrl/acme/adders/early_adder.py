@@ -40,7 +40,7 @@ class EarlyAdder:
     """
 
     def __init__(self, adder: base.Adder) -> None:
-        """Keeps the adder.
+        """Stores the adder.
 
         Args:
           adder: The adder that receives the steps.
@@ -102,7 +102,7 @@ class EarlyAdder:
         """Adds a step without waiting for the server; for the arguments see `add`.
 
         Returns:
-          A future, which ends when the step is added. The next call of `add`,
+          A future that completes when the step is added. The next call of `add`,
           `end_episode` or `reset` waits for it, and raises its error.
         """
         copied = tree.map_structure(

@@ -12,7 +12,7 @@ class ForkingAdder(base.Adder):
     """Passes every call on to several adders."""
 
     def __init__(self, adders: Iterable[base.Adder]) -> None:
-        """Keeps the adders.
+        """Stores the adders.
 
         Args:
           adders: The adders, which are called in this order.
@@ -44,7 +44,7 @@ class IgnoreExtrasAdder(base.Adder):
     """Passes every call on to an adder, without extras."""
 
     def __init__(self, adder: base.Adder) -> None:
-        """Keeps the adder.
+        """Stores the adder.
 
         Args:
           adder: The adder that is called.

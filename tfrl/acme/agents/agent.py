@@ -34,7 +34,7 @@ class Agent(core.Actor):
         min_observations: int,
         observations_per_step: float,
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           actor: Chooses the actions, and stores the observed steps.

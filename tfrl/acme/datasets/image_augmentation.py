@@ -13,8 +13,8 @@ class CropType(enum.Enum):
     """How `pad_and_crop` crops.
 
     Attributes:
-      ALIGNED: To whole pixels, at random.
-      BILINEAR: To the same size, by bilinear interpolation.
+      ALIGNED: At a random offset of whole pixels.
+      BILINEAR: At a random offset, with bilinear interpolation.
     """
 
     ALIGNED = "aligned"
@@ -39,7 +39,7 @@ def pad_and_crop(
       The images, of the same shape; `CropType.BILINEAR` returns floats.
 
     Raises:
-      ValueError: If the images do not have the dimensions.
+      ValueError: If the images do not have these dimensions.
     """
     rank = img.shape.rank
     if rank < 3 or (method is CropType.BILINEAR and rank != 4):

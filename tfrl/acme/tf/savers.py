@@ -1,4 +1,4 @@
-"""Checkpoints of what trains, and snapshots of networks."""
+"""Checkpoints of training, and snapshots of networks."""
 
 import keras
 import tensorflow as tf

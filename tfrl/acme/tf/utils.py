@@ -151,7 +151,7 @@ class Checkpointer:
         """Saves a checkpoint and snapshots, each if it is due.
 
         Args:
-          force: Whether to save in any case.
+          force: Whether to save even if neither is due.
 
         Returns:
           Whether anything was saved.

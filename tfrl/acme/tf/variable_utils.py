@@ -33,7 +33,7 @@ class VariableClient:
         """Creates the client; nothing is fetched yet.
 
         Args:
-          client: The source, any object with its `get_variables`.
+          client: The source, any object with a `get_variables` method.
           variables: The variables of TensorFlow or Keras to write to, by the source's
             names.
           update_period: The number of calls of `update` for each request.

@@ -14,7 +14,7 @@ class Counter:
     """Counts by name, and shares the counts with other counters through a parent.
 
     A counter with a parent passes its counts to the parent every `time_delta` seconds,
-    and then knows the counts of all other children, too. Threads may share a counter.
+    and gets the counts of all its other children. Threads may share a counter.
 
     >>> learner_and_actor = Counter()
     >>> learner = Counter(learner_and_actor, prefix="learner", time_delta=0)
@@ -49,7 +49,7 @@ class Counter:
         """
         if time_delta < 0:
             raise ValueError(
-                f"time_delta: got {time_delta}, expected seconds of 0 or more; pass 0 "
+                f"time_delta: got {time_delta}, expected 0 or more seconds; pass 0 "
                 "to exchange counts with the parent at each use."
             )
         self._parent = parent
@@ -91,7 +91,7 @@ class Counter:
             return {"counts": dict(self._counts), "cache": dict(self._cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Restores a state that `save` returned; later fetches the parent's counts."""
+        """Restores a state that `save` returned; the next use asks the parent again."""
         with self._lock:
             self._counts = dict(state["counts"])
             self._cache = dict(state["cache"])

@@ -1,4 +1,4 @@
-"""`FrozenLearner`: a learner that learns no more."""
+"""`FrozenLearner`: a learner that no longer learns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FrozenLearner(core.Learner):
 
         Args:
           learner: The learner to freeze.
-          step_fn: What a step does instead, such as dropping a batch; None for nothing.
+          step_fn: Called in each step, for example to drop a batch; None does nothing.
         """
         self._learner = learner
         self._step_fn = step_fn

@@ -13,10 +13,10 @@ __getattr__, __path__ = absent.explained(__name__)
 
 
 def get_unique_id() -> tuple[str, ...]:
-    """Returns the identifier of this run, which the variable `TFRL_ID` sets."""
+    """Returns this run's identifier, which the environment variable `TFRL_ID` sets."""
     return (paths.unique_id(),)
 
 
 def rmdir(path: str | os.PathLike[str]) -> None:
-    """Deletes a directory and all that is in it."""
+    """Deletes a directory and everything in it."""
     shutil.rmtree(path)

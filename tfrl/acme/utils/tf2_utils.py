@@ -1,4 +1,4 @@
-"""`tf.utils` under its path of 2020."""
+"""Re-exports `tf.utils` at its path of 2020."""
 
 from tfrl.acme.tf.utils import Checkpointer as Checkpointer
 from tfrl.acme.tf.utils import add_batch_dim as add_batch_dim

@@ -20,7 +20,7 @@ def fast_map_structure(func: Callable[..., Any], *structure: Any) -> Any:
 
 
 def fast_map_structure_with_path(func: Callable[..., Any], *structure: Any) -> Any:
-    """Returns `fast_map_structure`, of a function that first takes a leaf's path."""
+    """Like `fast_map_structure`, for a function that takes a leaf's path first."""
     paths = [path for path, _ in tree.flatten_with_path(structure[0])]
     leaves = zip(paths, *map(tree.flatten, structure), strict=True)
     return tree.unflatten_as(structure[-1], [func(*each) for each in leaves])

@@ -1,4 +1,4 @@
-"""`ActionRepeatWrapper`: several steps with the same action as one."""
+"""`ActionRepeatWrapper`: applies an action several times in one step."""
 
 from __future__ import annotations
 

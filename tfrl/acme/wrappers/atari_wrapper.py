@@ -30,8 +30,8 @@ class AtariWrapper(base.EpisodeWrapper):
 
     A step repeats its action for `action_repeats` frames, and adds a picture to the
     stack. A picture is the maximum of the last `pooled_frames` screens, because some
-    games draw their objects in every second frame only; it is grey, and scaled
-    bilinearly. The reward is the sum over the frames, the discount the product.
+    games draw objects only in every second frame; it is grey, and scaled bilinearly.
+    The reward is the sum over the frames, the discount the product.
 
     As in Acme, rewards are not clipped, and a lost life has no effect. The published
     agent clips rewards, treats a lost life as the end of an episode in its targets, and
@@ -134,7 +134,7 @@ class AtariWrapper(base.EpisodeWrapper):
         return self._raw_observation
 
     def observation_spec(self) -> Any:
-        """The spec of the pictures, or the tuple of it and the spec of the lives."""
+        """The spec of the pictures, or a tuple of it and the spec of the lives."""
         screen, *others = self._environment.observation_spec()
         height, width, channels = screen.shape
         if self._scale_dims is not None:

@@ -78,7 +78,7 @@ class EpisodeWrapper(EnvironmentWrapper):
     """Base of wrappers that begin each episode themselves.
 
     A step after a LAST step, or before the first episode, calls `reset`. So a wrapped
-    environment never begins an episode by itself, without `_reset`.
+    environment begins an episode only through `_reset`.
     """
 
     def __init__(self, environment: dm_env.Environment):

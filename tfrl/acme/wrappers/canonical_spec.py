@@ -16,7 +16,7 @@ from tfrl.typing import types
 class CanonicalSpecWrapper(base.EnvironmentWrapper):
     """Takes actions in [-1, 1] and maps them to the bounds of the environment.
 
-    -1 becomes the minimum and 1 the maximum. Only bounded floating actions are mapped;
+    -1 becomes the minimum and 1 the maximum. Only bounded float actions are mapped;
     other actions do not change.
     """
 

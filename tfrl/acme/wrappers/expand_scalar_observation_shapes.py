@@ -1,4 +1,4 @@
-"""`ExpandScalarObservationShapesWrapper` makes scalar observations vectors of one."""
+"""`ExpandScalarObservationShapesWrapper` turns scalar observations into vectors."""
 
 from __future__ import annotations
 

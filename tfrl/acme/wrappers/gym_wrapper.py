@@ -61,7 +61,7 @@ class GymWrapper(py_to_dm_wrapper.PyToDMWrapper):
 
 
 class GymAtariAdapter(GymWrapper):
-    """A game of ale-py, whose observations are the pair of its screen and the lives.
+    """A game of ale-py, whose observations are pairs of the screen and the lives.
 
     The screen is uint8 `[210, 160, 3]`, the lives a float64 scalar. As in Acme, actions
     and their spec are lists of one. `AtariWrapper` makes the usual observations of it.

@@ -5,8 +5,8 @@ From a few steps of many environments, one update minimises
     -A log pi(a|s) + c_V (V(s) - G)^2 - c_H H(pi(.|s)).
 
 Mnih et al., "Asynchronous methods for deep reinforcement learning" (2016,
-arXiv:1602.01783), algorithm S3, without the asynchronous actors. It is the first update
-of PPO on its data, where all ratios are 1.
+arXiv:1602.01783), algorithm S3, without the asynchronous actors. This is PPO's first
+update on the same data, where all ratios are 1.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             observations it applies `cloning_network`.
           gradient_clipping: The largest norm of each variable's gradient.
           loss: The loss to use if `loss_fn` is None, for one action spec: "nll", the
-            negative log-likelihood (of logits the cross-entropy), or "mse", the mean
+            negative log-likelihood (for logits, the cross-entropy), or "mse", the mean
             squared error of continuous actions or of a distribution's mode. None means
             "nll" if the network gives logits or distributions, and "mse" otherwise.
 

@@ -100,7 +100,7 @@ class CategoricalDqnAgent(dqn_agent.DqnAgent):
             it.
           double_q: Whether the online network chooses the next action.
           min_probability: The least probability of an atom in the loss, see
-            `losses.clipped_cross_entropy`; 0 clips none.
+            `losses.clipped_cross_entropy`; 0 does not clip.
           emit_log_probability: See `DqnAgent`.
           training_data_spec: See `TFAgent`.
           exploration: See `DqnAgent`.

@@ -5,16 +5,16 @@ pair (s, a), the mean over both critics of
 
     alpha' * (1/T log sum_k exp(T Q_i(s, a_k) - log p(a_k)) - Q_i(s, a))
 
-with N actions a_k of the current policy and N uniform ones, and p their densities. So
-the critics value no action above the recorded actions without evidence. The weight
-alpha' is fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that
+with N actions a_k of the current policy and N uniform ones, and p their densities. So,
+without evidence, the critics value no action above the recorded ones. The weight alpha'
+is fixed, or, with a threshold tau on the parenthesis, a Lagrange multiplier that
 minimises
 
     -alpha' * (parenthesis - tau)
 
 Kumar et al., "Conservative Q-learning for offline reinforcement learning" (2020,
-arXiv:2006.04779), equation 4 and appendix F. The authors' code also takes actions
-of the policy at s', and subtracts log 2N; TF-Agents does neither, as here.
+arXiv:2006.04779), equation 4 and appendix F. The authors' code also takes actions of
+the policy at s', and subtracts log 2N; TF-Agents and this agent do neither.
 
 For the first `num_bc_steps` updates the actor clones the recorded actions: it minimises
 alpha * log pi(a'|s) - log pi(a|s), where a' is the actor's own action and a the
@@ -79,9 +79,9 @@ class CqlSacAgent(sac_agent.SacAgent):
     The densities are of actions in their own units, so the threshold `cql_tau` has the
     same meaning as in TF-Agents.
 
-    Recurrent networks are trained on sequences, as in `SacAgent`. The penalty of a step
-    compares the recorded action after the recorded ones with drawn actions after drawn
-    ones, over which the critics are unrolled, too.
+    Recurrent networks are trained on sequences, as in `SacAgent`. At each step, the
+    penalty compares the critics' values after unrolling them over the recorded actions
+    with their values after unrolling them over drawn actions.
     """
 
     _info = CqlSacLossInfo
@@ -140,7 +140,7 @@ class CqlSacAgent(sac_agent.SacAgent):
         listed here.
 
         Args:
-          action_spec: One bounded floating spec.
+          action_spec: One bounded float spec.
           cql_alpha: The weight of the conservative penalty, or the initial value of the
             Lagrange multiplier.
           num_cql_samples: The number `N` of actions of the policy, and of uniform ones,

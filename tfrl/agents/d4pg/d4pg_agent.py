@@ -93,7 +93,7 @@ class D4pgAgent(actor_critic.DistributionalCritics):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           actor_network: A `Network` (or Keras layer) that maps observations to actions
             inside the bounds, such as an `ActorNetwork`.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
@@ -112,8 +112,8 @@ class D4pgAgent(actor_critic.DistributionalCritics):
           target_critic_network: The target of the critic; a new copy if None.
           dqda_clipping: The largest L2 norm of dE[Z]/da, for each action tensor of each
             example; None does not clip.
-          noise_scaled_to_spec: Whether the noise is in units of half of the range of
-            each action, not of the action itself.
+          noise_scaled_to_spec: Whether the noise is in units of half the range of each
+            action, not in the action's own units.
           **settings: See `TdOptions` and `AgentOptions`. The defaults are
             `target_update_period=100`, `gamma=0.99`, `n_step_update=5` and
             `gradient_clipping=40.0`, the largest norm of all gradients of the actor

@@ -107,7 +107,7 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           actor_network: A `Network` (or Keras layer) that maps observations to actions,
             such as an `ActorNetwork`.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
@@ -121,13 +121,14 @@ class DdpgAgent(actor_critic.ActorCriticAgent):
             noise without correlation in time.
           target_actor_network: The target of the actor; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
-          dqda_clipping: The largest size of each number of dQ/da; None does not clip.
-          noise_scaled_to_spec: Whether the noise is in units of half of the range of
-            each action, not of the action itself.
+          dqda_clipping: The largest absolute value of each element of dQ/da; None does
+            not clip.
+          noise_scaled_to_spec: Whether the noise is in units of half the range of each
+            action, not in the action's own units.
           reset_noise_at_episode_start: Whether the noise starts from zero in each
             episode, as in the paper.
           observation_network: A `Network` (or Keras layer) without state, such as a
-            network of images. The actor and the critic get its output instead of the
+            network for images. The actor and the critic get its output instead of the
             observations. The critic's loss trains it; the actor is trained, and acts,
             with the output of its target. None for no such network.
 

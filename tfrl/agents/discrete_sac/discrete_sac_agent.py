@@ -41,8 +41,8 @@ from tfrl.typing import types
 class DiscreteSacAgent(sac_agent.SoftActorCritic):
     """A SAC agent for one discrete action.
 
-    The targets follow the critics at once with the default `target_update_tau` of 1;
-    0.005 is usual.
+    With the default `target_update_tau` of 1, the targets are copied from the critics
+    in each update; 0.005 is usual.
     """
 
     def __init__(

@@ -155,16 +155,16 @@ class DqnAgent(tf_agent.TFAgent):
           target_q_network: The target network; a new copy of `q_network` if None.
           training_data_spec: See `TFAgent`.
           munchausen: The settings of Munchausen DQN; None is DQN.
-          exploration: A function that makes `collect_policy` from the policy of the
-            Q-network, whose action has the logits Q, such as one that returns an
-            `EpsilonGreedyPolicy` of it; `epsilon_greedy` has no effect then. None
+          exploration: A function that makes `collect_policy` from a policy whose
+            distributions have the Q-values as logits, such as a function that returns
+            an `EpsilonGreedyPolicy` of it; `epsilon_greedy` has no effect then. None
             collects as `epsilon_greedy` or `boltzmann_temperature` say.
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
-            not one scalar, the network does not return one value per action, not
-            exactly one kind of exploration is given in addition to the default of
-            `epsilon_greedy`, the target network shares variables with the network or
+            not one scalar, the network does not return one value per action, no or
+            several kinds of exploration are given (`exploration` may be given with
+            `epsilon_greedy`), the target network shares variables with the network or
             does not match it, or `munchausen` is given with n-step updates or double
             Q-learning.
         """

@@ -1,4 +1,4 @@
-"""How DQN explores: by an epsilon-greedy, a Boltzmann or the caller's own policy."""
+"""How DQN explores: with an epsilon-greedy, a Boltzmann or the caller's own policy."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def check(
 ) -> None:
     """Raises an error unless one kind of exploration is given, with a valid number.
 
-    `exploration` goes before `epsilon_greedy`, which has a default. If a number is a
-    Keras schedule, its values are checked.
+    `exploration` takes precedence over `epsilon_greedy`, which has a default. If a
+    number is a Keras schedule, its values are checked.
     """
     if exploration is not None:
         if boltzmann_temperature is not None:

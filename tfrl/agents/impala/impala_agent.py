@@ -54,7 +54,7 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     each of 16 environments, and does one update. The frames hold the distributions from
     which the actions were drawn and, for recurrent networks, the state before each
     action; `train` uses the first of these states. The networks' states are reset where
-    an episode begins inside of a sequence.
+    an episode begins inside a sequence.
 
     Sequences may come from actors in separate processes, whose weights are older,
     or from a loop in this process; see `collect_update_period`.
@@ -85,15 +85,15 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
             trains.
           actor_net: See `PPOAgent`.
           value_net: See `PPOAgent`.
-          max_abs_reward: The largest size of a reward; larger ones are clipped. None
-            does not clip.
+          max_abs_reward: The largest absolute value of a reward; larger ones are
+            clipped. None does not clip.
           clip_rho: The largest ratio in the targets of the values, the paper's
             `rho`; None does not clip.
           clip_pg_rho: The largest ratio in the advantages; None does not clip.
           collect_update_period: The number of calls of `train` between updates of
             `collect_policy`. If it is more than 1, this policy acts with a copy of the
             actor's weights, like an actor in another process that fetches weights after
-            so many updates.
+            that many updates.
           **settings: Fields of `OnPolicyOptions` and `AgentOptions`. Here
             `entropy_regularization` is 0.01 by default, `lambda_value` is the lambda of
             V-trace, and the critic's squared error has no factor of a half.

@@ -87,7 +87,7 @@ class IqlAgent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
             and actions to values `[B]`, such as a `CriticNetwork`.
           value_network: A `Network` (or Keras layer) that maps observations to values

@@ -133,7 +133,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           policy_network: A `Network` (or Keras layer) that maps observations to normal
             distributions of actions, such as a `Sequential` of a `LayerNormMLP` and a
             `MultivariateNormalDiagHead`, or an `ActorDistributionNetwork`.
@@ -146,7 +146,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           dual_optimizer: The optimizer of the dual variables; None as for the policy.
             Acme takes Adam with a rate of 1e-2.
           observation_network: A `Network` (or Keras layer) without state, such as a
-            network of images. The policy and the critic get its output instead of the
+            network for images. The policy and the critic get its output instead of the
             observations. The critic's loss trains it; the policy is trained, and acts,
             with the output of its target. None for no such network.
           policy_loss_module: The policy's loss, and its dual variables; None takes
@@ -155,7 +155,7 @@ class MpoAgent(actor_critic.ActorCriticAgent):
           target_policy_network: The target of the policy; a new copy if None.
           target_critic_network: The target of the critic; a new copy if None.
           **settings: See `TdOptions` and `AgentOptions`. The defaults are
-            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, half of the
+            `target_update_period=100`, `gamma=0.99`, `n_step_update=5`, half the
             squared error, and `gradient_clipping=40.0`, the largest norm of all
             gradients of the policy, and of all gradients of the critic and the
             observation network. The gradients of the dual variables are not clipped.

@@ -19,10 +19,10 @@ class UnitActions:
     """
 
     def __init__(self, action_spec: types.NestedTensorSpec) -> None:
-        """Keeps the bounds.
+        """Stores the bounds.
 
         Args:
-          action_spec: A nest of bounded floating specs with `D` numbers in total.
+          action_spec: A nest of bounded float specs with `D` numbers in total.
         """
         self._spec = action_spec
         self._flat_specs = tf.nest.flatten(action_spec)

@@ -65,8 +65,8 @@ class PPOPolicy(actor_policy.ActorPolicy):
           clip: Whether `action` clips to the bounds of `action_spec`. The recorded
             distribution is of actions before clipping.
           collect: Whether to record distributions.
-          compute_value_and_advantage_in_train: Whether to leave out the entry
-            `value_prediction` of the info, float32 `[B]`, of a policy that collects.
+          compute_value_and_advantage_in_train: Whether to omit the entry
+            `value_prediction`, float32 `[B]`, from the info of a policy that collects.
           training: Whether the actor is called in training mode.
           observation_and_action_constraint_splitter: See `ActorPolicy`. The value
             network is given the first part of the observation.

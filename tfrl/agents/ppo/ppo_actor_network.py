@@ -36,7 +36,7 @@ class PPOActorNetwork:
     """
 
     def __init__(self, seed_stream_class: Any = None):
-        """Keeps the class of the stream of seeds.
+        """Stores the class of the stream of seeds.
 
         Args:
           seed_stream_class: A class like `tfp.util.SeedStream` that draws the seeds of

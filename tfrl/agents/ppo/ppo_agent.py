@@ -180,7 +180,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           reward_norm_clipping: The largest normalized reward; 0 does not clip.
           normalize_observations: Whether to normalize observations by their running
             mean and variance. An `observation_normalizer` replaces this normalizer.
-          log_prob_clipping: The largest size of a log-probability; 0 does not clip.
+          log_prob_clipping: The largest absolute value of a log-probability; 0 does not
+            clip.
           kl_cutoff_factor: A KL divergence above `kl_cutoff_factor *
             adaptive_kl_target` is penalised; 0 gives no such penalty.
           kl_cutoff_coef: The weight of this penalty.

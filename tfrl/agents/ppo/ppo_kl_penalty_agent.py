@@ -58,8 +58,8 @@ class PPOKLPenaltyAgent(ppo_agent.PPOAgent):
     ) -> None:
         """Builds a `PPOAgent`; see its constructor for the arguments.
 
-        Usual are an `initial_adaptive_kl_beta` of 1, an `adaptive_kl_target` of 0.01
-        and an `adaptive_kl_tolerance` of 0.3.
+        Usual values are an `initial_adaptive_kl_beta` of 1, an `adaptive_kl_target` of
+        0.01 and an `adaptive_kl_tolerance` of 0.3.
 
         Args:
           kl_cutoff_factor: Needed with `kl_cutoff_coef`.

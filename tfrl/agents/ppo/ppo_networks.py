@@ -64,8 +64,8 @@ def create_networks(
       initial_log_stddev: The initial logarithm of the standard deviations of continuous
         actions.
       state_dependent_noise: Whether continuous actions have noise that depends on the
-        last hidden layer, for a `StateDependentNoisePolicy`; `initial_log_stddev` is
-        then of the deviations of its matrix.
+        last hidden layer, for a `StateDependentNoisePolicy`; `initial_log_stddev` then
+        applies to the deviations of its noise matrix.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.

@@ -111,7 +111,7 @@ class PqnAgent(on_policy_agent.RolloutAgent):
           ValueError: The action spec is not one scalar with minimum 0, the reward is
             not one scalar, the network does not return one value per action, or a
             number is out of range.
-          TypeError: A setting is of a wrong type.
+          TypeError: A setting has the wrong type.
         """
         time_step_spec = checks.as_time_step_spec(time_step_spec, "PQN")
         action_spec = tensor_spec.from_spec(action_spec)

@@ -94,7 +94,7 @@ class ReinforceAgent(tf_agent.TFAgent):
           use_advantage_loss: Whether to subtract the value predictions from the
             returns, if there is no `advantage_fn`.
           gamma: The discount factor.
-          normalize_returns: Whether to normalise the advantages of all valid frames to
+          normalize_returns: Whether to normalize the advantages of all valid frames to
             mean 0 and standard deviation 1.
           gradient_clipping: The largest norm of each variable's gradient.
           entropy_regularization: Weight of the entropy bonus: the entropies of all

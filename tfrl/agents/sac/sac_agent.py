@@ -170,8 +170,7 @@ class SacAgent(SoftActorCritic):
 
     An update first changes the critics, then the actor (which sees the new critics),
     and then the temperature (which sees the new actor). Each of the three draws its own
-    actions, with seeds that depend on the agent's seed and the train step counter
-    alone.
+    actions, with seeds that depend only on the agent's seed and the train step counter.
 
     The entropy, and so `target_entropy`, is measured for actions scaled to [-1, 1], as
     in Stable-Baselines3, so that it does not depend on the units of the actions.
@@ -179,9 +178,9 @@ class SacAgent(SoftActorCritic):
     the sum of the logarithms of half the widths of the actions' ranges, which is 0 for
     [-1, 1].
 
-    With the default `target_update_tau` of 1, as in TF-Agents, the targets follow the
-    critics at once; 0.005 is usual. Returns over several steps leave out the entropy of
-    the steps between.
+    With the default `target_update_tau` of 1, as in TF-Agents, the targets are copied
+    from the critics in each update; 0.005 is usual. Returns over several steps leave
+    out the entropy of the steps in between.
     """
 
     def __init__(
@@ -229,7 +228,7 @@ class SacAgent(SoftActorCritic):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
             and actions to values `[B]`, such as a `CriticNetwork`; or to all critics'
             values `[B, N]`, such as a `CriticEnsembleNetwork`.
@@ -264,9 +263,9 @@ class SacAgent(SoftActorCritic):
           exploration: A function that makes `collect_policy` from the policy that
             samples, such as one that returns an `OUNoisePolicy`, or, for an actor with
             a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
-            None collects with the policy that samples itself.
+            None collects with that policy itself.
           observation_network: A `Network` (or Keras layer) without state, such as a
-            network of images. The actor and the critics get its output instead of the
+            network for images. The actor and the critics get its output instead of the
             observations. The critics' loss trains it; the actor is trained, and acts,
             with the output of its target. None for no such network.
 

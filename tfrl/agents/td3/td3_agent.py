@@ -113,7 +113,7 @@ class Td3Agent(actor_critic.ActorCriticAgent):
 
         Args:
           time_step_spec: A `TimeStep` of specs.
-          action_spec: A nest of bounded floating specs.
+          action_spec: A nest of bounded float specs.
           actor_network: A `Network` (or Keras layer) that maps observations to actions,
             such as an `ActorNetwork`.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
@@ -134,9 +134,9 @@ class Td3Agent(actor_critic.ActorCriticAgent):
             the first update is in the first train step.
           target_policy_noise: The standard deviation of the noise on the target
             actor's actions.
-          target_policy_noise_clip: The largest size of this noise.
-          noise_scaled_to_spec: Whether both kinds of noise are in units of half of the
-            range of each action, not of the action itself.
+          target_policy_noise_clip: The largest absolute value of this noise.
+          noise_scaled_to_spec: Whether both kinds of noise are in units of half the
+            range of each action, not in the action's own units.
 
         Raises:
           ValueError: An action is discrete or has no bounds, a number is out of range,

@@ -3,7 +3,7 @@
 A preset has a `name`, an `algorithm`, an `environment`, the `source` of its settings,
 and the `settings` that differ from the algorithm's defaults. Its `family` is a pattern
 of other environments that it is for. A `variant` is used only if it is named. A preset
-with a `kind` is for all environments of this kind that have no other preset.
+with a `kind` is also for all environments of this kind that have no other preset.
 
 >>> from tfrl.algorithms import presets
 >>> presets.find("ppo", "Hopper-v5").name
@@ -33,8 +33,9 @@ class Preset:
       settings: The settings that differ from the algorithm's defaults, by name.
       family: A pattern of further environments that the settings are for.
       variant: Whether another preset is the usual one for the environment.
-      kind: A kind of environments; the preset is also for those without another one.
-        "pictures" are environments whose observations are single pictures.
+      kind: A kind of environment. The preset is also for environments of this kind that
+        have no other preset. "pictures" are environments whose observations are single
+        pictures.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Tuning: Optuna draws settings, and runs of an algorithm measure them.
 
-`tune` is `tfrl.tune`; `search` says among which values it searches.
+`tune` is `tfrl.tune`; `search` defines the values that it searches.
 
 >>> import tfrl
 >>> from tfrl.algorithms.tuning import search

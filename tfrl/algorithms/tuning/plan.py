@@ -100,7 +100,7 @@ class Plan:
           seed: The seed.
 
         Raises:
-          ValueError: The values do not go together.
+          ValueError: The values cannot be combined.
         """
         s = dataclasses.replace(self.settings, **values, seed=seed)
         iterations = s.num_iterations

@@ -25,7 +25,7 @@ class Processes:
     def __init__(
         self, plan: Plan, environment: Any, folder: pathlib.Path, number: int
     ) -> None:
-        """Keeps what makes the runs.
+        """Stores the plan of the runs.
 
         Args:
           plan: The settings that the runs share.
@@ -34,7 +34,7 @@ class Processes:
           number: The largest number of processes at a time.
 
         Raises:
-          TypeError: `environment` is no name.
+          TypeError: `environment` is not a name.
         """
         if not isinstance(environment, str):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Where tuning searches: the fields, and their ranges in words and as Optuna's.
+"""The fields that tuning searches, and their ranges, in words and as Optuna's.
 
 In words a range is `1e-5..1e-2:log`, without `:log` for a uniform one, and choices are
 `32,64,128`. This module imports neither TensorFlow nor Optuna at the top.
@@ -26,9 +26,10 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
 
     Args:
       kind: The class of an algorithm's settings.
-      given: The names of fields, or a mapping of names to ranges: of `settings`, in
-        words, Optuna's distributions, or None for the field's own. None takes the live
-        fields that have a range, if there are some, and "all" every field with one.
+      given: The names of fields, or a mapping of names to ranges. A range is one from
+        `settings`, words, a distribution of Optuna, or None for the field's own range.
+        Without names, None takes the live fields that have a range (all fields with a
+        range if no live field has one), and "all" takes every field with a range.
 
     Raises:
       ValueError: There is no such field, or it has no default range, or a value is not

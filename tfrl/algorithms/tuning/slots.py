@@ -22,7 +22,7 @@ class Slots:
     """The slots of one program."""
 
     def __init__(self, plan: Plan, environment: Any, number: int) -> None:
-        """Keeps what makes the runs; the first runs make the program.
+        """Stores the plan; the first runs make the program.
 
         Args:
           plan: The settings that the runs share.

@@ -143,7 +143,7 @@ class TuningStudy:
         run(lambda: self._next(trials), self._report)
 
     def _next(self, trials: int) -> TunedRun | None:
-        """Returns the run of the next trial whose values go together."""
+        """Returns the run of the next trial whose values can be combined."""
         while (trial := self._next_trial(trials)) is not None:
             values = search.values(self._searched, trial.params)
             try:
@@ -234,7 +234,7 @@ class TuningStudy:
           seeds: The number of seeds.
 
         Raises:
-          RuntimeError: No trial has come to its end.
+          RuntimeError: No trial has finished.
         """
         ended = sorted(self._trials("COMPLETE"), key=lambda trial: -trial.value)
         if not ended:

@@ -90,7 +90,7 @@ def tune(
     Each trial is a run whose policy is evaluated at even intervals. Optuna's pruner
     ends trials that are worse than others at the same evaluation. The value of a trial
     is its last evaluation's mean return. Called again with the same `logdir`, it
-    continues the same trials, also after its process was killed.
+    continues the same trials, even after its process was killed.
 
     Args:
       algorithm: The class, such as `tfrl.SAC`, or its name.
@@ -98,8 +98,8 @@ def tune(
         your own environment, for trials in one program. None for the algorithm's usual
         one.
       trials: The number of trials.
-      num_environment_steps: The steps of a run, rounded up so that all evaluations are
-        as far apart; None for the length that the settings give.
+      num_environment_steps: The steps of a run, rounded up so that evaluations are
+        evenly spaced; None for the length that the settings give.
       search: Which fields to search, and where; see `search.fields`.
       study: Optuna's study that gets the trials; None for one in `storage`.
       storage: Optuna's storage, or its URL; None for study.log in `logdir`.
@@ -119,7 +119,7 @@ def tune(
       environment_name: The environment's name, if `environment` is not a name.
       preset: See `Algorithm`.
       settings: All settings that are not searched; None for the usual ones of the
-        environment, with `values` in their places.
+        environment, changed by `values`.
       progress: Whether to print a line for each trial.
       **values: Settings, see `Algorithm`.
 
@@ -200,7 +200,7 @@ def _result(
     def mean(number: int) -> float:
         return statistics.mean(returns[number].values())
 
-    # A mean that is no number is the least.
+    # NaN counts as the smallest mean.
     number = max(
         returns,
         key=lambda n: (mean(n) == mean(n), mean(n)),

@@ -70,7 +70,7 @@ class Worker:
       peer: The address at which other learners reach it for training; None before it
         has one.
       heard_at: The time of its last message, in seconds of the coordinator's clock.
-      ending: The reason of its end, as given to `CoordinatorClient.leave`; else None.
+      ending: The reason for its end, as given to `CoordinatorClient.leave`; else None.
     """
 
     session: str

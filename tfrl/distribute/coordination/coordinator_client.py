@@ -1,4 +1,4 @@
-"""`CoordinatorClient`, by which a process takes part in a run."""
+"""`CoordinatorClient`, with which a process takes part in a run."""
 
 from __future__ import annotations
 

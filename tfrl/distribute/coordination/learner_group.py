@@ -40,12 +40,12 @@ def train(
 ) -> _Result | None:
     """Trains with a group until the run ends; ends the process if a member is lost.
 
-    Nothing of TensorFlow may have been computed in this process.
+    TensorFlow must not have computed anything in this process before.
 
     Args:
       member: This process's connection to the coordinator.
       host: The address of this host for the others.
-      learn: A function that trains by the strategy of the group.
+      learn: A function that trains with the strategy of the group.
 
     Returns:
       The result of `learn`, in the chief; None elsewhere, and if the run stops before

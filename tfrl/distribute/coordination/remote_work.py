@@ -263,7 +263,7 @@ class BoardServers:
     """
 
     def __init__(self, member: coordinator_client.CoordinatorClient) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           member: This process's connection to the coordinator.

@@ -1,4 +1,4 @@
-"""What starts the processes of a run: on this host, on a Ray cluster or by commands.
+"""Launchers, which start a run's processes: here, on a Ray cluster or by commands.
 
 >>> from tfrl import distribute
 >>> launcher = distribute.CommandLauncher("builtins:dict")  # Makes the experiment.

@@ -42,7 +42,7 @@ class CommandLauncher:
         silence: float = 30.0,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """Keeps the settings.
+        """Stores the settings.
 
         Args:
           experiment: The function that makes the experiment in each process, as

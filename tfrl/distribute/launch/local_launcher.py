@@ -63,9 +63,9 @@ def _prepare_and_call(
 ) -> _Result:
     """Gives a child process its token and its folder, and calls its function.
 
-    The child gets the token with its function, over a socket that it shares with its
-    parent alone. So the token is neither on the command line, which `/proc` shows, nor
-    in the environment, which `/proc` shows and further children inherit.
+    The child gets the token with its function, over a socket that it shares only with
+    its parent. So the token is neither on the command line, which `/proc` shows, nor in
+    the environment, which `/proc` shows and further children inherit.
 
     Args:
       token: The token of the run.

@@ -32,8 +32,7 @@ class Plan:
       experiment: The work of the run's processes.
       directory: The directory of the run's outputs.
       num_actors: The number of actors.
-      num_iterations: The number of updates in all. In lockstep, it is the number of
-        rounds.
+      num_iterations: The total number of updates; in lockstep, of rounds.
       num_shards: The number of replay servers.
       num_learners: The number of replicas of the learner.
       schedule: "free" or "lockstep"; see `run_distributed`.
@@ -89,7 +88,7 @@ class Plan:
             _ = self.tables  # So its errors are raised before any process starts.
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns what a process needs of a plan: the arguments, without the tables."""
+        """Returns the part of a plan that processes need: the arguments, no tables."""
         return {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
@@ -130,7 +129,7 @@ class Plan:
 
     @property
     def tasks(self) -> list[Task]:
-        """The parts of all processes, in the order in which they start.
+        """The tasks of all processes, in the order in which they start.
 
         The learner of number 0, the chief, is the last.
         """

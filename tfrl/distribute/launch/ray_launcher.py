@@ -41,7 +41,7 @@ class RayLauncher:
         silence: float = 30.0,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """Keeps the settings.
+        """Stores the settings.
 
         Args:
           address: The cluster, as for `ray.init`: "auto" or "host:port". None uses the

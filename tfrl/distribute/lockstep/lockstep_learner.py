@@ -34,7 +34,7 @@ def learn(
       experiment: The run's experiment.
       address: The server's address.
       directory: The directory of the outputs, which the run locks.
-      num_iterations: The number of rounds in all.
+      num_iterations: The total number of rounds.
       num_actors: The number of actors.
       is_stopped: Returns whether to stop before that.
     """
@@ -63,7 +63,7 @@ class Actors(tf.train.experimental.PythonState):
     def __init__(
         self, agent: tf_agent.TFAgent, address: str, round_: rounds.Round
     ) -> None:
-        """Keeps the arguments; the connection is made when the actors are needed.
+        """Stores the arguments; the connection is made when the actors are needed.
 
         Args:
           agent: The agent whose weights the actors use.

@@ -217,7 +217,7 @@ class Inbox:
     """Takes the items of a queue, one after another."""
 
     def __init__(self, address: str, table: str, spec: Any) -> None:
-        """Keeps the arguments; the connection is made when the first item is taken.
+        """Stores the arguments; the connection is made when the first item is taken.
 
         Args:
           address: The server's address.

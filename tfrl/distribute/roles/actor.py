@@ -78,7 +78,7 @@ def make_loop(
     agent: tf_agent.TFAgent,
     seed: int,
 ) -> train.CollectLoop:
-    """Makes the loop by which an actor collects."""
+    """Makes the loop with which an actor collects."""
     return train.CollectLoop(
         environment,
         agent,

@@ -26,7 +26,7 @@ class WriteManifest(train.Callback):
         iteration: Callable[[], int],
         shards: Callable[[], Sequence[str | None]],
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           path: The file.
@@ -55,7 +55,7 @@ class WriteManifest(train.Callback):
 def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | None:
     """Describes the checkpoints from which a run resumes; None without a manifest.
 
-    A run needs its checkpoints, but no manifest, so a damaged manifest is no error.
+    A run resumes without a manifest, too, so a damaged one is not an error.
 
     Args:
       path: The manifest.

@@ -104,7 +104,7 @@ class Evaluations:
         central: replay_servers.CentralServer,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           agent: The agent.

@@ -50,7 +50,7 @@ def learn(
       experiment: The run's experiment.
       servers: The replay servers.
       directory: The directory of the outputs, which the run locks.
-      num_iterations: The number of updates in all.
+      num_iterations: The total number of updates.
       is_stopped: Returns whether to stop before that.
       strategy: The strategy of several replicas; None trains on one. In a
         `train.worker_group`, this process is the chief.
@@ -112,7 +112,7 @@ def finished(
 
     Args:
       result: The result.
-      is_stopped: Returns whether the run was to stop.
+      is_stopped: Returns whether the run was asked to stop.
     """
     if not (result.finished or result.stopped_by or is_stopped()):
         # This must not look like the end of the training.

@@ -39,7 +39,7 @@ class Reporter:
     """Sends the reports of an actor."""
 
     def __init__(self, client: replay_service.Client, number: int) -> None:
-        """Keeps the client of the server, and the number of the actor."""
+        """Stores the client of the server, and the number of the actor."""
         self._client = client
         self._number = number
         self._told = (0, 0)

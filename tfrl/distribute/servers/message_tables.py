@@ -14,7 +14,7 @@ _LEAST_BYTES = 1024
 def make_table(
     name: str, max_size: int, max_times_sampled: int = 1, signature: Any = None
 ) -> replay_service.Table:
-    """Makes a table whose messages come in their order.
+    """Makes a table that returns its messages in order.
 
     Args:
       name: The name of the table.

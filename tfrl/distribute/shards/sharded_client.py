@@ -232,8 +232,8 @@ class ShardedClient:
             tables, "mass" for prioritized tables, "equal" for the same number from each
             shard. The `info.probability` is right with all rules.
           max_in_flight: The maximum number of samples that all servers together draw
-            ahead of their use; by default three batches, or one of each shard if they
-            are not mixed and more than three.
+            ahead of their use; by default three batches, or one per shard if batches
+            are not mixed and there are more than three shards.
           mixed: Whether each batch has rows of all shards, as a batch of one table
             would. If not, the shards give whole batches in turn, in proportion to their
             shares. This is faster, and suits algorithms in which the items of a batch
@@ -303,7 +303,7 @@ class ShardedClient:
         return list(map(self._checkpoint_of, self._shards, written))
 
     def close(self) -> None:
-        """Ends the thread that asks the servers. Streams are closed by their users."""
+        """Ends the thread that queries the servers. Users of streams close them."""
         self._stop.set()
 
     def _mutate(self, keys: Any, priorities: Any, deletes: Any) -> None:

@@ -26,7 +26,7 @@ class ShardedStream:
     """A stream of batches. Each shard gives its share; see `batch_shares`.
 
     If a shard is late, because its server is gone or its rate limiter waits for items,
-    the other shards give its rows, and it gives them back later. A late shard has no
+    the other shards give its rows, and it makes up for them later. A late shard has no
     share until it gives rows again.
 
     The info of each row describes one table that holds the items of all living shards:

@@ -8,9 +8,9 @@ once that the leader is gone, and the next process leads.
 
 Only processes of the same user take part.
 
-Ten processes of one host that pull weights of 100 MB, each into its own arrays, took
-this for a push every six to eight seconds, with two cores. A process without the relay
-looks and transfers by itself:
+On a host with two cores, ten processes pulled weights of 100 MB, each into its own
+arrays, with a push every six to eight seconds. Without the relay, each process asks for
+the weights and transfers them itself. Measured:
 
 | | relay | without |
 |---|---|---|
@@ -20,8 +20,8 @@ looks and transfers by itself:
 | the same over TCP | 0.7 s | 3.5 to 3.8 s |
 | memory of the ten processes, in proportion to their shares | 1.6 GB | 3.4 GB |
 
-With weights of 0.1 MB, two pushes a second and a look every 20 ms, they took 7 to 10 %
-of a core with the relay and 29 to 35 % without, for the looks.
+With weights of 0.1 MB, two pushes a second and a request every 20 ms, the requests took
+7 to 10 % of a core with the relay and 29 to 35 % without.
 
 >>> import numpy as np
 >>> from tfrl.distribute.weights import host_relay

@@ -51,7 +51,7 @@ class PushWeights(train.Callback):
         central: replay_servers.CentralServer,
         period: int,
     ) -> None:
-        """Keeps the parts.
+        """Creates the callback.
 
         Args:
           agent: The learner's agent.
@@ -66,13 +66,13 @@ class PushWeights(train.Callback):
         )
 
     def on_start(self, iteration: int) -> None:
-        """Pushes them, and lets the server save them."""
+        """Pushes the weights, and lets the server save them."""
         self.on_interval(iteration)
         # From now on a restored server has weights.
         self._central.attempt(self._central.client.checkpoint)
 
     def on_interval(self, iteration: int) -> None:
-        """Pushes them."""
+        """Pushes the weights."""
         del iteration
         self._central.attempt(lambda: self._container.push(self._variables))
 
@@ -91,7 +91,7 @@ class PulledWeights:
         Args:
           agent: The agent.
           client: A client of the server of the weights.
-          period: The least number of seconds between two looks for newer weights.
+          period: The least number of seconds between two requests for newer weights.
         """
         shared = tf.nest.flatten(shared_variables(agent))
         self._variables = [variables_lib.as_tf_variable(each) for each in shared]

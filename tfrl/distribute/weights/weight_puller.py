@@ -1,4 +1,4 @@
-"""Pulls the newest values of a table in a thread, once for each host; no TensorFlow.
+"""Pulls a table's newest values in a thread, once per host, without TensorFlow.
 
 On Linux, one of the processes of a host looks for newer values and transfers them, and
 the others get the values from this process; see `host_relay`. A process that is alone
@@ -60,7 +60,7 @@ class Puller:
           client: A client of the server.
           table: The name of a table of size 1.
           specs: The shapes and dtypes of the leaves of its nest.
-          period: The least number of seconds between two looks for newer values.
+          period: The least number of seconds between two requests for newer values.
         """
         self._client = client
         self._table = table

@@ -16,9 +16,9 @@ from tfrl.specs import array_spec
 class ActionChecker:
     """Checks the actions that an environment gets against its action spec.
 
-    Integers of any size and floating numbers are cast to the dtypes of their specs.
-    Floating numbers must be finite in float32. Bounds are not checked, because many
-    environments clip actions themselves.
+    Integers and floats of any size are cast to the dtypes of their specs. Floats must
+    be finite in float32. Bounds are not checked, because many environments clip actions
+    themselves.
     """
 
     def __init__(self, name: str, spec: Any, outer_shape: tuple[int, ...] = ()):

@@ -1,4 +1,4 @@
-"""Divides continuous actions into bins, which discrete actions number."""
+"""Divides continuous actions into bins; discrete actions are their numbers."""
 
 from __future__ import annotations
 

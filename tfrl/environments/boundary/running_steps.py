@@ -1,4 +1,4 @@
-"""Knows which Python environments are in the middle of a step."""
+"""Tells which Python environments are in the middle of a step."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _lock = threading.Lock()
 
 
 def register(environment: Stepping) -> None:
-    """Adds an environment for `describe`, which asks it as long as it lives."""
+    """Adds an environment to those that `describe` asks while they exist."""
     with _lock:
         _environments.add(environment)
 
 
 def describe() -> str | None:
-    """Returns which steps are running now, such as "step 17 of CartPole-v1", or None.
+    """Returns the steps that are running, such as "step 17 of CartPole-v1", or None.
 
     Any thread may call it.
     """

@@ -16,8 +16,8 @@ from tfrl.trajectories import time_step as ts
 class TimeStepArrays:
     """Holds the latest time step that has passed the checks.
 
-    A time step is written to the memory from which it is passed to a program, so that
-    it is copied once, and all of its floating numbers are checked together.
+    A time step is written to the memory from which it is passed to a program, so it is
+    copied once, and all of its floats are checked together.
     """
 
     def __init__(

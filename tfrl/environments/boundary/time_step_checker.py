@@ -121,9 +121,9 @@ class TimeStepChecker:
           time_step: See `__call__`.
           step: See `__call__`.
           arrays: An array `[B, ...]` of the spec's shape and dtype for each leaf.
-          finite_checks: Functions that check whether floating numbers of `arrays` are
-            finite. All functions together cover all floating numbers. If numbers are
-            adjacent in memory, one function for several leaves takes less time.
+          finite_checks: Functions that check whether floats in `arrays` are finite.
+            Together they cover all floats. If numbers are adjacent in memory, one
+            function for several leaves takes less time.
 
         Raises:
           ValueError: See `__call__`. The contents of `arrays` are undefined then.
@@ -248,8 +248,8 @@ class TimeStepChecker:
 def environment_name(environment: Any) -> str:
     """Returns the environment's name for messages: its registered id, or its class.
 
-    The class is the one inside of all wrappers; for a batch, it is the first member's
-    class.
+    It is the class of the environment inside all wrappers; for a batch, of its first
+    member.
     """
     name = getattr(getattr(environment, "spec", None), "id", None)
     if isinstance(name, str):

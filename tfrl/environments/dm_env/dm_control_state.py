@@ -84,5 +84,5 @@ def _mujoco(env: Any) -> Any:
 
 
 def _numbers_of_model(env: Any) -> dict[str, np.ndarray]:
-    """Returns the model's own arrays of floating numbers, without assets."""
+    """Returns the model's own float arrays, without assets."""
     return mujoco_state.float_arrays(env.physics.model.ptr, without=_ASSETS)

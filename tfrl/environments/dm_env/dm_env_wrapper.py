@@ -1,4 +1,4 @@
-"""`DmEnvWrapper` makes a dm_env environment, such as Acme's, a `PyEnvironment`.
+"""`DmEnvWrapper` turns a dm_env environment, such as Acme's, into a `PyEnvironment`.
 
 `py_to_dm_wrapper.PyToDMWrapper` is the inverse.
 """
@@ -160,7 +160,7 @@ def _check_is_dm_env(env: Any) -> None:
 
 
 def convert_specs(specs: Any, dtypes: Mapping[Any, Any]) -> Any:
-    """Converts a nest of specs of dm_env to array specs, and their dtypes by `dtypes`.
+    """Converts dm_env's specs to array specs, and their dtypes as `dtypes` says.
 
     Raises:
       ValueError: If a leaf of the nest is not a spec of dm_env.

@@ -1,4 +1,4 @@
-"""Tries options of EnvPool in another process, because bad ones end the process.
+"""Tries options of EnvPool in another process, because bad ones crash a process.
 
 EnvPool's tasks have about a hundred options, such as the size of a maze, and check few
 of them.
@@ -29,7 +29,7 @@ def check(task: str, options: Mapping[str, Any]) -> None:
       options: The options of the task.
 
     Raises:
-      ValueError: If that process died. An exception in it is no error here.
+      ValueError: If that process died. An exception in it is ignored.
     """
     pickled = pickle.dumps((task, dict(options))).hex()
     with interpreter.start(_CODE, [pickled], stdin=subprocess.DEVNULL) as process:

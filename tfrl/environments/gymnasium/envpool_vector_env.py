@@ -22,15 +22,15 @@ quiet = functools.partial(
 
 
 class EnvPoolVectorEnv(gymnasium.vector.VectorEnv):
-    """Steps all members of a pool by one call, in `AutoresetMode.NEXT_STEP`.
+    """Steps all members of a pool in one call, in `AutoresetMode.NEXT_STEP`.
 
     It differs from EnvPool's own class in three points:
 
     - Seeds. EnvPool fixes them when a pool is made, so a `reset` with a seed makes
       another pool.
     - Time limits. EnvPool says only that an episode has ended at its limit, not whether
-      it has also terminated there. The pool is made with one step more, and this class
-      truncates.
+      it has also terminated there. The pool gets a limit of one step more, and this
+      class truncates.
     - Spaces. float64 becomes float32, pictures `[C, H, W]` become `[H, W, C]`, and
       bounds that mean "none" become infinite.
     """
@@ -238,7 +238,7 @@ def _channels_last(planes: np.ndarray) -> np.ndarray:
     """Returns pictures `[B, C, H, W]` as `[B, H, W, C]`.
 
     Four planes at a time are joined to words, because NumPy takes five times as long to
-    move single bytes, and as long as the emulator to transpose them.
+    move single bytes: as long as the emulator takes to make them.
     """
     size, channels, *area = planes.shape
     pictures = np.empty((size, *area, channels), np.uint8)

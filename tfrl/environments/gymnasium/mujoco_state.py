@@ -69,7 +69,7 @@ def _derived(data: Any) -> dict[str, np.ndarray]:
 
 
 def float_arrays(owner: Any, without: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Returns the arrays of floating numbers of a model or its data, not copied.
+    """Returns the float arrays of a model or its data, without copying them.
 
     Args:
       owner: An `MjModel` or `MjData`.

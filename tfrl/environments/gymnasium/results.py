@@ -17,7 +17,7 @@ _REMEDY = (
 
 
 def wrong_result(what: str, result: Any, name: str) -> ValueError:
-    """Returns the error for a result with another number of values.
+    """Returns the error for a result with the wrong number of values.
 
     Args:
       what: "reset" or "step".

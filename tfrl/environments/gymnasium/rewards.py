@@ -20,7 +20,7 @@ def as_array(
       reward: The reward that an environment returned.
       shape: The shape that it has to have, `()` for one number.
       name: The name of the environment, for the message.
-      dtype: The dtype of the array, of floats.
+      dtype: The floating-point dtype of the array.
 
     Raises:
       ValueError: If the reward has another shape, or does not consist of numbers that

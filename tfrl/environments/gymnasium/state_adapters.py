@@ -8,8 +8,8 @@ class needs no adapter if it has the methods `get_state` and `set_state` itself;
 then cover all environments that it wraps, too.
 
 An adapter belongs to one class, not to its subclasses, which may hold more state. The
-state of an environment inside of wrappers is the state of each of them. If one of them
-is of an unknown class, the environment has no state, and a resumed run begins a new
+state of a wrapped environment consists of its own state and the state of each wrapper.
+If one of their classes is unknown, no state is saved, and a resumed run begins a new
 episode.
 
 >>> import gymnasium

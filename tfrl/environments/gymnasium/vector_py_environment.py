@@ -1,4 +1,4 @@
-"""`VectorPyEnvironment` makes a Gymnasium vector environment a batched environment."""
+"""`VectorPyEnvironment` turns a Gymnasium vector environment into a batched one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class VectorPyEnvironment(batches.EnvironmentBatch):
         Args:
           vector_env: The vector environment. A plain `SyncVectorEnv` may be in any
             autoreset mode; any other environment must be in `AutoresetMode.NEXT_STEP`,
-            and must declare any other mode in `metadata["autoreset_mode"]`.
+            unless `drop_first_transitions` is True. It must declare another mode in
+            `metadata["autoreset_mode"]`.
           discount: The discount of every step but the first and a termination.
           spec_dtype_map: Maps classes of spaces to the dtypes of their specs.
           simplify_box_bounds: Whether equal bounds of a Box become one number.

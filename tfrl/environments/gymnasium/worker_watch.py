@@ -29,7 +29,7 @@ _POLL = 0.5  # Seconds between looks at the time.
 
 
 class WorkerWatch:
-    """Ends all workers when one of them dies, and knows which one died first.
+    """Ends all workers when one of them dies, and remembers which one died first.
 
     It also ends them at the `deadline` of a call, and when this process has ended.
 
@@ -103,7 +103,7 @@ class WorkerWatch:
         )
 
     def stop(self) -> None:
-        """Stops watching, so that the workers may end, and waits for the thread."""
+        """Stops watching for workers that end, and waits for the thread."""
         self._stop()
         # Two threads that ask a process for its exit code can disturb each other.
         self._thread.join()

@@ -1,4 +1,4 @@
-"""`GymnasiumWrapper` makes one Gymnasium environment a `PyEnvironment`."""
+"""`GymnasiumWrapper` turns one Gymnasium environment into a `PyEnvironment`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives `Dynamics` with continuous actions discrete ones."""
+"""Turns the continuous actions of `Dynamics` into discrete ones."""
 
 from __future__ import annotations
 

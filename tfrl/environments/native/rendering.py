@@ -14,7 +14,7 @@ class GymnasiumRenderer:
     """
 
     def __init__(self, environment_name: str):
-        """Keeps the name; makes nothing yet.
+        """Stores the name; makes nothing yet.
 
         Args:
           environment_name: The registered name, such as "CartPole-v1". The states to

@@ -1,7 +1,7 @@
 """Wrappers, which change another environment's observations or actions.
 
-`base` passes all calls on. The others change an episode's time (`episodes`), count and
-measure (`monitoring`), change actions (`actions`), or change observations
+`base` passes all calls on. The others change an episode's length (`episodes`), count
+and measure (`monitoring`), change actions (`actions`), or change observations
 (`observations`, `history`, `goal_replay`). `numpy_state` lets a checkpoint save an
 environment.
 

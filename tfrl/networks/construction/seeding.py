@@ -45,7 +45,7 @@ class SeedStream:
 
 
 def stream_of(seed_stream_class: Any, seed: int | None, salt: str) -> Callable[[], int]:
-    """Returns a function that draws seeds by a class like `tfp.util.SeedStream`.
+    """Returns a function that draws seeds with a class like `tfp.util.SeedStream`.
 
     Args:
       seed_stream_class: The class; None takes `SeedStream`.

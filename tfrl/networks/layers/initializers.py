@@ -47,7 +47,7 @@ def draw_by_fan_in(network: keras.layers.Layer, seed: int | None = None) -> None
     """Draws new kernels and biases of a network, as PyTorch's layers do.
 
     Both are uniform within `1 / sqrt(fan_in)` of the layer. Keras' layers begin with
-    biases of 0, so the bends of all ReLU units of the first layer meet at the origin.
+    biases of 0, so the kinks of all ReLU units of the first layer are at the origin.
 
     Args:
       network: A network with variables.

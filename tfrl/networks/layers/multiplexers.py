@@ -50,8 +50,9 @@ class CriticMultiplexer(recorded_layer.RecordedLayer):
         """Returns the output of the critic network.
 
         Args:
-          observation: A nest of tensors `[B, ...]`, or the pair of it and the action.
-          action: A nest of tensors `[B, ...]`; None if `observation` is the pair.
+          observation: A nest of tensors `[B, ...]`, or a pair of this nest and the
+            action.
+          action: A nest of tensors `[B, ...]`; None if `observation` is a pair.
           training: Passed to the networks.
         """
         if action is None:

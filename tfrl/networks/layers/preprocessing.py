@@ -36,14 +36,14 @@ def default_preprocessing(
       arrays of single bytes, and integers with more values.
 
     Each observation is flattened, and the parts of a nest are concatenated. A single
-    floating observation needs no layer.
+    float observation needs no layer.
 
     Args:
       observation_spec: The nest of tensor specs of one observation.
 
     Returns:
-      The pair `(layers, combiner)`. Both are None for a single floating observation,
-      and the combiner is None if there is only one observation.
+      The pair `(layers, combiner)`. Both are None for a single float observation, and
+      the combiner is None if there is only one observation.
 
     Raises:
       ValueError: If an observation is not of numbers or booleans, or is an image of

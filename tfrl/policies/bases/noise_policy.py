@@ -36,7 +36,7 @@ class NoisePolicy(wrapper_policy.WrapperPolicy, abc.ABC):
           clip: Whether `action` clips to the bounds of the action spec.
           name: The module's name.
           seed: See `TFPolicy`.
-          scaled_to_spec: Whether the noise is multiplied by half of the range of each
+          scaled_to_spec: Whether the noise is multiplied by half the range of each
             action, as if actions lay in [-1, 1].
 
         Raises:

@@ -50,11 +50,11 @@ def check_saved_model(model_path: str) -> None:
 def check_environment(policy: Any, environment: Any) -> None:
     """Checks that a policy that was loaded takes the observations of an environment.
 
-    TensorFlow's error of other arguments lists signatures. For a policy that was not
-    loaded, this does nothing.
+    TensorFlow's own error would only list signatures. For a policy that was not loaded,
+    this does nothing.
 
     Args:
-      policy: A policy, or what `tf.saved_model.load` returns.
+      policy: A policy, or the result of `tf.saved_model.load`.
       environment: The environment.
 
     Raises:
@@ -68,7 +68,7 @@ def check_observation(policy: Any, observation: Any, *, batched: bool = False) -
     """Checks that a policy that was loaded takes an observation.
 
     Args:
-      policy: What `tf.saved_model.load` returns.
+      policy: The result of `tf.saved_model.load`.
       observation: The observation, or its spec.
       batched: Whether its shapes begin with the dimension of a batch.
 

@@ -57,7 +57,15 @@ class EpisodicStore(tf.Module):
             return tf.where(new, numbered, episode_ids)
 
     def writable(self, episode_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the rows and indices of the episodes that the store still holds."""
+        """Finds the episodes that the store still holds.
+
+        Args:
+          episode_ids: int64 `[N]`.
+
+        Returns:
+          The rows of these episodes, and their indices in `episode_ids`, both int64
+          `[M]`.
+        """
         held = tf.reshape(tf.where(self.is_held(episode_ids)), [-1])
         return tf.gather(episode_ids, held) % self._capacity, held
 

@@ -32,7 +32,7 @@ class FrameStacking(row_format.RowFormat):
     newest are in the observations before it, too. A buffer with this format stores each
     frame once, so a million transitions with observations of uint8 `[84, 84, 4]` take 7
     GB instead of 28. Users write and sample the same observations as without it: a
-    sampled stack is, byte for byte, the stack that the wrapper returned, also at the
+    sampled stack is, byte for byte, the stack that the wrapper returned, even at the
     start of an episode. A stack at the start may be filled with the padding, or
     continue the stack before, as EnvPool's stacks do after a lost life.
 
@@ -76,7 +76,7 @@ class FrameStacking(row_format.RowFormat):
 
         Raises:
           TypeError: If `num_frames` or `axis` is not an integer.
-          ValueError: If `num_frames` is below 2, or the axis or padding unknown.
+          ValueError: If `num_frames` is below 2, or the axis or padding is unknown.
         """
         number_checks.check_integer(
             "num_frames", num_frames, 2, remedy="leave row_format out for single frames"

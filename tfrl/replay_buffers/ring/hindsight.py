@@ -39,7 +39,7 @@ class Hindsight(row_format.RowFormat):
     the goal that a step after its first one reached, drawn uniformly from the rest of
     the episode, as far as the buffer holds the episode. All rewards in the window are
     computed again, so n-step returns are right. Nothing is taken from, or written into,
-    another episode. Goals are relabelled in random samples alone; `gather_all` and
+    another episode. Goals are relabelled only in random samples; `gather_all` and
     passes in order return the original goals.
 
     Observations are dictionaries with `achieved_goal` and `desired_goal`, as in

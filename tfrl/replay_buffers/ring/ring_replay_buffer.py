@@ -10,7 +10,7 @@ oldest one.
 A window of frames is identified by the *key* of its first frame: `i * B + b`.
 
 The buffer's `RowFormat` converts frames to stored rows and back. If a format reads
-frames before a window, the ring has so many further blocks.
+frames before a window, the ring has that many further blocks.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @property
     def supports_xla(self) -> bool:
-        """Whether XLA can compile the calls, including any calls of Python."""
+        """Whether XLA can compile the calls, including any calls to Python."""
         return not self.calls_python or host_calls.obstacle() is None
 
     @property
@@ -139,7 +139,7 @@ class RingReplayBuffer(replay_buffer.ReplayBuffer):
 
     @contextlib.contextmanager
     def reraise(self) -> Iterator[None]:
-        """Raises the exceptions of the row format's calls of Python as they are."""
+        """Raises exceptions of the row format's Python functions as they are."""
         with self._format.reraise():
             yield
 

@@ -41,7 +41,7 @@ class RowFormat:
 
     Attributes:
       context_frames: The number of frames before a window that `decode` may read. The
-        buffer keeps so many frames of each environment beyond the frames that it
+        buffer keeps this many frames of each environment beyond the frames that it
         samples.
       calls_python: Whether `decode` calls functions on the host.
     """

@@ -190,7 +190,7 @@ class SamplingDataset(tf.data.Dataset):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> tf.data.Dataset:
-        """Returns a dataset of batches, which are assembled without single rows.
+        """Returns a dataset of batches, which never exist as single rows.
 
         Args:
           batch_size: The number of elements per batch.

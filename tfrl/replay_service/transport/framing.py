@@ -162,7 +162,7 @@ class MessageReader:
         first = bytes(self._chunk[: min(self._end, len(self._prefix))])
         if not self._prefix.startswith(first):
             raise errors.ProtocolError(
-                "The server at this address is no replay service of tfrl."
+                "The server at this address is not a tfrl replay service."
             )
         if len(first) < len(self._prefix):
             return False

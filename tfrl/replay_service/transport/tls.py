@@ -1,4 +1,4 @@
-"""TLS for the connections between hosts, by the standard library's `ssl`.
+"""TLS for the connections between hosts, with the standard library's `ssl`.
 
 A `TlsLayer` encrypts and decrypts bytes in memory. The caller moves them to and from a
 socket, so that the same code works for clients and for the server's loop.

@@ -167,7 +167,9 @@ class StepBuffers:
             leaf is missing, the leaves differ in N, or the structure does not fit.
         """
         if self.is_open:
-            raise ValueError("extend: the last step is open; complete it by `append`.")
+            raise ValueError(
+                "extend: the last step is open; complete it with `append`."
+            )
         leaves, plan = self.structure.take_apart(data)
         if not plan.is_whole:
             raise ValueError("extend: a leaf of earlier steps is missing; add it.")

@@ -22,7 +22,7 @@ class Writer:
         writer.append([2.0])
         writer.create_item("table", num_timesteps=2, priority=1.0)
 
-    Only one thread may use a writer. A writer must be closed, for example by a `with`
+    Only one thread may use a writer. A writer must be closed, for example with a `with`
     statement.
     """
 
@@ -92,7 +92,7 @@ class Writer:
           sequence: A nest of arrays `[T, ...]` with the same T.
 
         Raises:
-          ValueError: If the arrays differ in T, or `append` would raise the error.
+          ValueError: If the arrays differ in T, or a step is invalid; see `append`.
         """
         leaves = [np.asarray(value) for value in tree.flatten(sequence)]
         if len({array.shape[:1] for array in leaves}) != 1 or not leaves[0].ndim:
@@ -115,8 +115,8 @@ class Writer:
           priority: The priority of the item.
 
         Raises:
-          ValueError: If there are fewer steps, or `TrajectoryWriter.create_item` would
-            raise the error.
+          ValueError: If there are fewer steps, or an argument is invalid; see
+            `TrajectoryWriter.create_item`.
         """
         if num_timesteps < 1:
             raise ValueError(

@@ -287,7 +287,7 @@ class CollectingLoop(training_loop.TrainingLoop):
         kept: Callable[[trajectory.Trajectory, Any], Any],
         kept_spec: Any,
     ) -> tuple[tuple[Any, Any], Any]:
-        """Takes steps of the collecting policy, and stacks what `kept` returns.
+        """Takes steps of the collecting policy, and stacks the results of `kept`.
 
         Args:
           num_steps: The number of steps.

@@ -40,7 +40,7 @@ class CollectedElsewhere(Protocol):
     """The work of environments in other processes, an object that checkpoints save."""
 
     def take(self) -> None:
-        """Takes what is new; called after each call of the loop."""
+        """Takes the new counts; called after each call of the loop."""
 
     def counters(self) -> Mapping[str, Any]:
         """Returns the counters of the environments, fields of an `IterationInfo`."""
@@ -264,7 +264,7 @@ class DatasetStep:
         options: tf.distribute.RunOptions | None = None,
         priority_fn: replay_updates.PriorityFn | None = None,
     ) -> None:
-        """Keeps the parts.
+        """Stores the arguments.
 
         Args:
           agent: The agent.

@@ -13,7 +13,8 @@ from tfrl.savers import finite
 class LostWeights:
     """Looks for lost weights after a compiled call of a loop.
 
-    XLA has no assertions that could prevent an update by gradients that are not finite.
+    XLA has no assertions that could prevent an update with gradients that are not
+    finite.
     """
 
     def __init__(self, agent: tf_agent.TFAgent) -> None:

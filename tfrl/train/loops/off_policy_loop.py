@@ -196,7 +196,7 @@ class OffPolicyLoop(collecting_loop.CollectingLoop):
         return int(self._replay_buffer.num_frames())
 
     def can_draw_for_log(self) -> bool:
-        """Whether the buffer draws by a seed, and holds enough frames."""
+        """Whether the buffer draws from a seed, and holds enough frames."""
         needed = self._num_steps * self._environment.batch_size
         return self._replay_buffer.draws_by_seed and self.replay_size() >= needed
 

@@ -24,7 +24,7 @@ class OfflineLoop(training_loop.TrainingLoop):
     """Trains on batches of a filled replay buffer, without an environment.
 
     An iteration does `train_steps_per_iteration` updates. Each gathers its batch from
-    the buffer's variables inside of the call. Fill the buffer first, for instance with
+    the buffer's variables inside the call. Fill the buffer first, for instance with
     `datasets.fill`.
 
     When the loop is made, the buffer's frames are added to the statistics of the
@@ -66,7 +66,7 @@ class OfflineLoop(training_loop.TrainingLoop):
           priority_fn: See `OffPolicyLoop`.
 
         Raises:
-          ValueError: A number is not positive, the buffer cannot draw by a seed or
+          ValueError: A number is not positive, the buffer cannot draw from a seed or
             holds too few frames for one example, specs do not match, or `jit_compile`
             is True and the loop cannot be compiled.
           TypeError: A number is not an integer, or a part is of another kind.
@@ -149,7 +149,7 @@ def _check_contents(
     if not replay_buffer.draws_by_seed:
         raise ValueError(
             f"replay_buffer: got a {type(replay_buffer).__name__}, expected one that "
-            "draws by a seed, such as a TFUniformReplayBuffer, into which "
+            "draws from a seed, such as a TFUniformReplayBuffer, into which "
             "datasets.fill copies its frames."
         )
     held = int(replay_buffer.num_frames()) // (replay_buffer.batch_size or 1)

@@ -263,7 +263,7 @@ class TrainingLoop(tf.Module, abc.ABC):
     def transformed_by(
         self, transform: iteration_transform.IterationTransform
     ) -> Iterator[None]:
-        """Applies the parts of an iteration by `transform` in this context."""
+        """Applies the parts of an iteration through `transform` in this context."""
         plain, self._transform = self._transform, transform
         try:
             yield

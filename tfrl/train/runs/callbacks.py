@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Base class of callbacks; override the methods of the events to which to react.
+    """Base class of callbacks; override the methods of the events that matter to you.
 
     ```python
     class StopAfterHour(train.Callback):
@@ -111,7 +111,7 @@ class StopAtReturn(Callback):
     """
 
     def __init__(self, threshold: float) -> None:
-        """Keeps the threshold.
+        """Stores the threshold.
 
         Args:
           threshold: The least mean return of an evaluation that stops the run.
@@ -128,7 +128,7 @@ class CallbackList:
     """Calls several callbacks in order, and finds out whether one requests a stop."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
-        """Keeps the callbacks.
+        """Stores the callbacks.
 
         Args:
           callbacks: The callbacks.

@@ -1,4 +1,4 @@
-"""Measures an agent for the log of its run, apart from training."""
+"""Measures an agent for the log of its run, separately from training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Diagnostics:
     The batch is drawn with a separate seed, so the run is the same with and without a
     log, and the program of the loop is not slower.
 
-    For each group of weights in `TFAgent.weights_by_name` there are two numbers more:
+    For each group of weights in `TFAgent.weights_by_name` there are two more numbers:
     its norm, such as `weights_norm`, and the mean change of an update since the last
     measurement as a share of this norm, such as `weights_change`.
     """

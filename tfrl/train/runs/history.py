@@ -15,7 +15,7 @@ from tfrl.reports import evidence
 
 
 class History:
-    """Rows by time, each a dict with the `iteration` and all that was measured there.
+    """Rows by time, each a dict of the `iteration` and all numbers measured there.
 
     Attributes:
       rows: The rows.
@@ -26,7 +26,7 @@ class History:
 
         Args:
           path: The file, to which `add` appends in the context of `opened`; None keeps
-            the rows in memory alone.
+            the rows only in memory.
         """
         self._path = path
         self._file: TextIO | None = None
@@ -62,7 +62,7 @@ class History:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value for JSON, with numbers of Python."""
+    """Returns a value for JSON, with Python numbers."""
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(x) for x in value]
     if isinstance(value, np.generic):

@@ -21,7 +21,7 @@ _BAR = "{l_bar}{bar}| {n:,}/{total:,} [{elapsed}{postfix}]"
 
 
 class Progress:
-    """Shows what is done of a run, its speed and its latest returns.
+    """Shows the progress of a run, its speed and its latest returns.
 
     On a terminal it redraws one bar; elsewhere (a file, a batch job) it prints a line
     every `seconds_between_lines`. The speed is in steps of the environments, or in
@@ -83,10 +83,10 @@ class Progress:
         }
 
     def begin(self, activity: str) -> None:
-        """Shows an activity of the run, such as "evaluating", the first time.
+        """Shows an activity of the run, such as "evaluating", when it first begins.
 
-        The first call of a program takes seconds. This tells the user why nothing else
-        happens yet: next to the bar on a terminal, and as a line elsewhere.
+        The first call of a compiled program takes seconds. This explains the wait: next
+        to the bar on a terminal, and as a line elsewhere.
         """
         if activity in self._begun:
             return

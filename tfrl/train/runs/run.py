@@ -552,7 +552,7 @@ class Run:
             self._policies.save(self._directory.policy)
 
     def _mend_policies(self) -> None:
-        """Writes policies again that are missing or damaged."""
+        """Writes missing or damaged policies again."""
         best = float(self._best_return)
         now = self._policies.repair(
             self._expected_policies(), self._directory, self._loop.iteration, best

@@ -85,7 +85,7 @@ class RunLength:
 
         Args:
           info: See `iterations_left`.
-          most_steps_per_iteration: See there.
+          most_steps_per_iteration: See `iterations_left`.
           intervals: The iterations between things that are due.
         """
         left = self.iterations_left(info, most_steps_per_iteration)

@@ -249,7 +249,7 @@ def _tensorboard(
 
 
 def _of_values(result: evaluate.EvaluationResult | None) -> dict[str, float]:
-    """Returns the means of the returns that were predicted, and that came."""
+    """Returns the means of the predicted and of the actual returns."""
     if result is None or result.predicted is None or result.realized is None:
         return {}
     ended = np.isfinite(result.realized)

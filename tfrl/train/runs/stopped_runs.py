@@ -1,4 +1,4 @@
-"""The stops of a run by callbacks, by which a later start knows to leave it stopped."""
+"""Records that callbacks stopped a run, so that a later start leaves it stopped."""
 
 from __future__ import annotations
 

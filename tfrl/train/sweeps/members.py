@@ -81,7 +81,7 @@ class Members:
         return [variable.numpy() for variable in found]
 
     def replace(self, runs: Mapping[int, tuple[int, Mapping[str, float]]]) -> None:
-        """Begins other runs in the places of some, in the same compiled program.
+        """Replaces some runs by new ones, in the same compiled program.
 
         The new runs have their own counters, weights and random numbers, and begin with
         their initial experience. The others continue as if nothing had happened.

@@ -1,4 +1,4 @@
-"""The normalizer of rewards, and the running moments by which normalizers scale.
+"""The normalizer of rewards, and the running moments with which normalizers scale.
 
 TF-Agents' normalizers are in `tfrl.utils.tensor_normalizer`.
 

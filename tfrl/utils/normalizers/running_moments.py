@@ -1,4 +1,4 @@
-"""Computes a stream's mean and variance in low precision, by compensated sums.
+"""Computes a stream's mean and variance in low precision, with compensated sums.
 
 In float32 a running mean near 10^6 moves in steps of 0.06, and a sum of squared
 deviations stops growing after 10^7 terms. The sums of this module carry their rounding

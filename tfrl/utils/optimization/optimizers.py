@@ -1,4 +1,4 @@
-"""Applies gradients by a Keras 3 or a TensorFlow 1 optimizer.
+"""Applies gradients with a Keras 3 or a TensorFlow 1 optimizer.
 
 Agents hold an `OptimizerAdapter` and call `apply`. The adapter hides the kind of the
 optimizer and makes checkpoints hold its slot variables.
@@ -256,7 +256,7 @@ def _refuse(pairs: list[tuple[tf.Tensor, Any]]) -> None:
 
 
 def half_squared_norm(gradients: Sequence[Any]) -> tf.Tensor:
-    """Returns half of the sum of the squares of all gradients, a scalar.
+    """Returns half the sum of the squares of all gradients, a scalar.
 
     It is finite if and only if all gradients are finite, and small enough that the sum
     of their squares, which optimizers such as Adam use, does not overflow.

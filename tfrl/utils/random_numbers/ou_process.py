@@ -31,7 +31,7 @@ class OUProcess(tf.Module):
         """Creates the process.
 
         Args:
-          initial_value: A floating tensor or array of any shape, or a callable that
+          initial_value: A float tensor or array of any shape, or a callable that
             returns one.
           damping: In [0, 1]; 0 is a random walk, 1 uncorrelated Gaussian noise.
           stddev: Standard deviation of each step, not negative.
@@ -74,8 +74,8 @@ class OUProcess(tf.Module):
         """Sets the value to zero where `where` is true.
 
         Args:
-          where: A bool tensor whose shape the value's shape begins with; each entry
-            holds for all numbers below it.
+          where: A bool tensor whose shape is a prefix of the value's shape; each entry
+            applies to all numbers below it.
         """
         inner = self._x.shape.rank - where.shape.rank
         where = tf.reshape(where, [*where.shape, *[1] * inner])

@@ -44,7 +44,7 @@ def permutations(seed: tf.Tensor, number: int, length: int) -> tf.Tensor:
 
     Raises:
       ValueError: `number` or `length` is not positive.
-      TypeError: One of them is no integer.
+      TypeError: One of them is not an integer.
     """
     number_checks.check_sizes(number=number, length=length)
     smaller = _divisor_near_root(length)

@@ -1,7 +1,7 @@
 """Random numbers from stateless seeds, which each owner draws from its generator.
 
-The owner of a random stream (a loop, a policy's public shell, a buffer) holds a
-`tf.random.Generator`, which checkpoints save. Everything inside of the owner takes a
+The owner of a random stream (a loop, a policy's public methods, a buffer) holds a
+`tf.random.Generator`, which checkpoints save. Everything inside the owner takes a
 *seed*, an integer tensor of shape `[2]`, and is a pure function of it.
 """
 

@@ -167,7 +167,8 @@ class ReverbAdder(base.Adder):
         """Ends a running episode as a truncation; waits until its items are confirmed.
 
         Raises:
-          DeadlineExceededError: If time is up first. The items are inserted later.
+          DeadlineExceededError: If the time runs out first. The items are inserted
+            later.
         """
         if self._in_episode and self._last_step is not None:
             self._end(timeout_ms)
@@ -178,7 +179,8 @@ class ReverbAdder(base.Adder):
         """Drops the rest of a running episode; waits until all items are confirmed.
 
         Raises:
-          DeadlineExceededError: If time is up first. The items are inserted later.
+          DeadlineExceededError: If the time runs out first. The items are inserted
+            later.
         """
         self._in_episode = self._is_cut = False
         if self._open_writer is not None:
@@ -188,7 +190,8 @@ class ReverbAdder(base.Adder):
         """Waits until all items are in their tables.
 
         Raises:
-          DeadlineExceededError: If time is up first. The items are inserted later.
+          DeadlineExceededError: If the time runs out first. The items are inserted
+            later.
         """
         if self._open_writer is not None:
             self._open_writer.flush(timeout_ms=timeout_ms)
@@ -224,7 +227,7 @@ class ReverbAdder(base.Adder):
         """Creates items when the newest row is complete."""
 
     def _after_observation(self) -> None:
-        """Creates items when the newest row has no more than its observation."""
+        """Creates items when the newest row contains only its observation."""
 
     def _after_episode(self) -> None:
         """Creates items when the row of the last observation is complete."""

@@ -46,7 +46,7 @@ class EpisodeAdder(base.ReverbAdder):
           padding_fn: Returns an array of a shape and a dtype, such as `np.zeros`. Rows
             made with this function are added to an episode until it has
             `max_sequence_length` rows; their `start_of_episode` is False. None takes
-            the class's default, which here is no padding.
+            the class's default: here, no padding.
           chunk_length: Not used: steps are not stored in chunks here.
 
         Raises:

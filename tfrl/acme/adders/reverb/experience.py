@@ -27,15 +27,15 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
     and discount as `trajectory.to_n_step_transition` computes from frames, and the loss
     multiplies the discount by `gamma` once more.
 
-    **Sequences** `[B, T, ...]`, also whole episodes, become a `Trajectory`
+    **Sequences** `[B, T, ...]`, including whole episodes, become a `Trajectory`
     `[B, T, ...]`. The row of an episode's last observation becomes a boundary, and so
     do the rows of zeros after it, so that losses mask them. The items do not mark these
     rows, so they are recognised: action, reward, discount and extras are zero from such
-    a row to the next start of an episode, or to the end of the sequence. If the first
-    of these rows is followed by an observation that is not zero, it is a step instead,
-    a termination without action and reward; in padded items, only a termination in an
-    observation of zeros is mistaken for the end of a truncated episode. Padding other
-    than zeros is not recognised.
+    a row to the next start of an episode, or to the end of the sequence. But if the
+    observation after the first of these rows is not zero, that row is a step: a
+    termination whose action and reward are zero; in padded items, only a termination in
+    an observation of zeros is mistaken for the end of a truncated episode. Padding
+    other than zeros is not recognised.
 
     Extras become the policy's info. Rewards and discounts become float32.
 

@@ -1,4 +1,4 @@
-"""Computes the priorities of items, by a function per table."""
+"""Computes the priorities of items, with a function for each table."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class SequenceAdder(base.ReverbAdder):
 
 
 def rows_to_next_sequence(rows: int, sequence_length: int, period: int) -> int:
-    """Returns the number of rows that are missing for the next sequence.
+    """Returns the number of rows that the next sequence still needs.
 
     Args:
       rows: The number of rows so far. If they complete a sequence, the result is 0.

@@ -60,7 +60,7 @@ class NonUniformQuantileRegression:
         """Returns the losses, `[B]`.
 
         Args:
-          q_tm1: The predicted quantiles, `[B, N]`; their logits do not count.
+          q_tm1: The predicted quantiles, `[B, N]`; their logits are ignored.
           r_t: Rewards, `[B]`.
           pcont_t: Discounts, `[B]`.
           q_t: The quantiles of the values of the next states, `[B, M]`; no gradient

@@ -1,4 +1,4 @@
-"""Networks, heads and torsos, on Keras layers where Acme has Sonnet's.
+"""Networks, heads and torsos, built from Keras layers where Acme has Sonnet's.
 
 `Sequential` and `DeepRNN`, which are the same, return their output and their state.
 

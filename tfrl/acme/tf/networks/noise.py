@@ -16,7 +16,7 @@ from tfrl.utils.random_numbers import seeds
 class ClippedGaussian(recorded_layer.RandomLayer):
     """Adds normal noise to its inputs and clips the sums to [-1, 1].
 
-    A policy of this package that adds noise is `policies.GaussianPolicy`.
+    `policies.GaussianPolicy` is a policy that adds such noise.
     """
 
     def __init__(self, stddev: float, seed: int | None = None, **kwargs: Any):

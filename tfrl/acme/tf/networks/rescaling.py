@@ -80,7 +80,7 @@ class RescaleToSpec(_SpecLayer):
 
 @keras.saving.register_keras_serializable("tfrl")
 class TanhToSpec(_SpecLayer, stochastic.DistributionLayer):
-    """Squashes tensors or distributions into the bounds of a spec by `tanh`.
+    """Squashes tensors or distributions into the bounds of a spec with `tanh`.
 
     A `Normal` or `MultivariateNormalDiag` becomes a `SquashToSpecNormal`, whose mode is
     the squashed mode; another distribution becomes a `TransformedDistribution`.

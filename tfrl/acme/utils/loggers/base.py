@@ -1,4 +1,4 @@
-"""What a logger is, and what makes loggers."""
+"""The interfaces of loggers, and of functions that make them."""
 
 from __future__ import annotations
 

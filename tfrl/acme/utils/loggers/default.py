@@ -1,3 +1,3 @@
-"""The logger of those who choose none."""
+"""The default logger."""
 
 from tfrl.loggers.default import make_default_logger as make_default_logger

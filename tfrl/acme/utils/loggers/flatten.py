@@ -1,4 +1,4 @@
-"""`FlattenDictLogger`: dictionaries of values as values of longer names."""
+"""`FlattenDictLogger`: turns dictionaries of values into values with longer names."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class FlattenDictLogger:
         Args:
           logger: The logger to write to.
           label: The start of all names.
-          raw_keys: The names that stay as they are, of values that are no dictionaries.
+          raw_keys: The names to leave as they are; their values are not dictionaries.
         """
         self._logger = logger
         self._label = label
         self._raw_keys = frozenset(raw_keys)
 
     def write(self, values: base.Values) -> None:
-        """Writes the values by their longer names."""
+        """Writes the values under their longer names."""
         flat: dict[str, Any] = {}
         for key, value in values.items():
             if key in self._raw_keys:

@@ -1,4 +1,4 @@
-"""`ActionNormObserver`: how long actions are."""
+"""`ActionNormObserver`: the norms of actions."""
 
 from __future__ import annotations
 

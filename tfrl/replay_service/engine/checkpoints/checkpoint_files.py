@@ -89,7 +89,7 @@ class CheckpointWriter:
         self._files[f"{name}.npy"] = file.sums
 
     def finish(self, meta: dict[str, Any], before: str | None = None) -> str:
-        """Writes `meta`, renames the checkpoint and deletes earlier ones but `before`.
+        """Writes `meta`, renames the checkpoint and deletes all others but `before`.
 
         Args:
           meta: The JSON object that `read_meta` returns.

@@ -77,7 +77,7 @@ class Request(abc.ABC):
           woken: Whether it is this request's turn among the waiting requests.
 
         Returns:
-          An `Continuation`, or the queue in which the caller has to wait.
+          A `Continuation`, or the queue in which the caller has to wait.
         """
 
     def expire(self) -> None:

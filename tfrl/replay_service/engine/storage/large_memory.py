@@ -1,6 +1,6 @@
 """Memory for large, short-lived arrays, which is freed in slices.
 
-Freeing some hundred megabytes takes the kernel tens of milliseconds, in which a server
+Freeing a few hundred megabytes takes the kernel tens of milliseconds, in which a server
 could not answer its clients.
 """
 

@@ -266,7 +266,7 @@ def _open_file() -> tuple[int, int]:
 
 
 def _for_readers(fd: int) -> int:
-    """Returns a descriptor by which no memory can be allocated for the file.
+    """Returns a descriptor that cannot be used to allocate memory for the file.
 
     Seals prevent readers from writing to the file, but not from calling fallocate.
     """

@@ -50,7 +50,7 @@ class Selector(abc.ABC):
         """Forgets all items."""
 
     def total_weight(self) -> float:
-        """Returns the sum of the weights by which items are drawn, 1 each."""
+        """Returns the sum of the weights by which items are drawn, here 1 per item."""
         return float(self._columns.size)
 
     def check(self, priorities: np.ndarray) -> None:

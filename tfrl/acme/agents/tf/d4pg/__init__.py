@@ -1,4 +1,4 @@
-"""D4PG in an `EnvironmentLoop`, of a `tfrl.agents.D4pgAgent`.
+"""D4PG for an `EnvironmentLoop`, with a `tfrl.agents.D4pgAgent`.
 
 >>> import keras
 >>> import numpy as np

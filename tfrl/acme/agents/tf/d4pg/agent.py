@@ -44,7 +44,7 @@ class D4PG(replay_agent.ReplayAgent):
             `make_environment_spec` returns.
           policy_network: See `actor_network` of `D4pgAgent`.
           critic_network: See `D4pgAgent`.
-          observation_network: See `D4pgAgent`; also a function of observations
+          observation_network: See `D4pgAgent`; may also be a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_update_period: The number of learner steps between copies of the
             networks to their targets.
@@ -53,13 +53,13 @@ class D4PG(replay_agent.ReplayAgent):
           critic_optimizer: The optimizer of the critic and of the observation network;
             None as for the policy.
           sigma: The standard deviation of the noise on actions.
-          clipping: Whether to clip the gradients of the policy and of the critic to
-            the norm 40, and the gradient of the value by the action to 1.
+          clipping: Whether to clip the gradients of the policy and of the critic to the
+            norm 40, and the gradient of the value with respect to the action to 1.
           **settings: See `ReplayOptions`.
 
         Raises:
           ValueError: A number is out of range, or a network does not fit the specs.
-          TypeError: A keyword argument is no setting, or is of a wrong type.
+          TypeError: A keyword argument is not a setting, or has the wrong type.
         """
         (replay,) = options.from_settings(
             type(self), settings, [replay_agent.ReplayOptions]

@@ -1,4 +1,4 @@
-"""Distributional MPO in an `EnvironmentLoop`, of a `tfrl.agents.DmpoAgent`.
+"""Distributional MPO for an `EnvironmentLoop`, with a `tfrl.agents.DmpoAgent`.
 
 >>> from tfrl.acme.agents import agent
 >>> from tfrl.acme.agents.tf import dmpo

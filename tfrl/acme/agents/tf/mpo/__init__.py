@@ -1,4 +1,4 @@
-"""MPO in an `EnvironmentLoop`, of a `tfrl.agents.MpoAgent`.
+"""MPO for an `EnvironmentLoop`, with a `tfrl.agents.MpoAgent`.
 
 >>> from tfrl.acme.agents import agent
 >>> from tfrl.acme.agents.tf import mpo

@@ -47,7 +47,7 @@ class MPO(replay_agent.ReplayAgent):
             `make_environment_spec` returns.
           policy_network: See `MpoAgent`.
           critic_network: See `MpoAgent`.
-          observation_network: See `MpoAgent`; also a function of observations
+          observation_network: See `MpoAgent`; may also be a function of observations
             `[B, ...]`, such as `tf2_utils.batch_concat`.
           target_policy_update_period: The number of learner steps between copies of the
             networks to their targets.
@@ -68,7 +68,7 @@ class MPO(replay_agent.ReplayAgent):
         Raises:
           ValueError: A number is out of range, the two periods differ, or a network
             does not fit the specs.
-          TypeError: A keyword argument is no setting, or is of a wrong type.
+          TypeError: A keyword argument is not a setting, or has the wrong type.
         """
         (replay,) = options.from_settings(
             type(self), settings, [replay_agent.ReplayOptions]

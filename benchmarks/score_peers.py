@@ -100,7 +100,7 @@ def _refuse(s: Mapping[str, Any], **expected: Any) -> None:
 
 def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     """Returns the task of PPO or A2C."""
-    _refuse(s, lstm_size=0, target_kl=0.0)
+    _refuse(s, lstm_size=0)
     frames = s["collect_steps_per_iteration"] * s["num_envs"]
     arguments = {
         "n_steps": s["collect_steps_per_iteration"],
@@ -118,7 +118,7 @@ def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
         _refuse(s, num_epochs=1, minibatch_size=0)
         arguments["use_rms_prop"] = False
     else:
-        _refuse(s, value_clip_range=0.0)
+        _refuse(s, value_clip_range=0.0, target_kl=0.0)
         arguments |= {
             "n_epochs": s["num_epochs"],
             "batch_size": s["minibatch_size"] or frames,

@@ -321,7 +321,8 @@ def test_a_setting_counts_once_it_is_not_at_its_default():
 def test_the_defaults_that_rows_were_trained_with_are_unchanged():
     """A hash leaves settings at their defaults out, so a default must not change.
 
-    A setting that is added is added to the file, by `record_defaults`.
+    A setting that is added, or that had no effect and is removed, changes the file by
+    `record_defaults`.
     """
     recorded = json.loads(DEFAULTS.read_text())
     now = json.loads(json.dumps(current_defaults()))
@@ -340,7 +341,7 @@ def current_defaults():
 
 
 def record_defaults():
-    """Writes the defaults to the file; only for new settings."""
+    """Writes the defaults to the file; only for new or removed settings."""
     DEFAULTS.write_text(json.dumps(current_defaults(), indent=1) + "\n")
 
 

@@ -66,9 +66,6 @@ class RolloutSettings(Settings):
 class ActorCriticSettings(RolloutSettings):
     """The settings of PPO and A2C."""
 
-    target_kl: float = field(
-        0.0, "A rollout's updates end above 1.5 times this KL; 0: no limit.", FROM_0
-    )
     lstm_size: int = field(
         0, "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0
     )

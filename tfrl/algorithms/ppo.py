@@ -28,6 +28,9 @@ class PPOSettings(on_policy.ActorCriticSettings):
         "checkpoint_interval": 28,
     }
 
+    target_kl: float = field(
+        0.0, "A rollout's updates end above 1.5 times this KL; 0: no limit.", FROM_0
+    )
     clip_range: float = live(
         0.2,
         "Clip range of the ratio of new to old probabilities.",

@@ -1,5 +1,7 @@
 """What a process does while the server of weights and reports is gone."""
 
+import threading
+
 import pytest
 
 from tfrl import replay_service
@@ -42,9 +44,30 @@ def test_the_loss_of_the_first_of_several_servers_is_none(address, caplog):
     assert calls == [0, 2]
 
 
-def test_other_errors_are_raised(address):
+def test_a_call_that_hangs_ends_in_a_thread(address, caplog):
+    """As on a server that has stopped after its answer to the first question."""
+    seconds, calls, goes_on = [0.0], [], threading.Event()
+    first = made((address, "localhost:1"), lambda: seconds[0])
+
+    def hang():
+        goes_on.wait()
+        calls.append(0)
+
+    first.attempt(hang, within=0.1)
+    assert "(a call takes over 0.1 s): weights and reports wait" in caplog.text
+    seconds[0] = 6.0
+    first.attempt(lambda: calls.append(1))
+    assert calls == []
+    goes_on.set()
+    while 2 not in calls:
+        first.attempt(lambda: calls.append(2), within=10.0)
+    assert calls == [0, 2]
+
+
+@pytest.mark.parametrize("within", [None, 10.0])
+def test_other_errors_are_raised(address, within):
     def refuse():
         raise ValueError("a wrong shape")
 
     with pytest.raises(ValueError, match="a wrong shape"):
-        made((address, "localhost:1")).attempt(refuse)
+        made((address, "localhost:1")).attempt(refuse, within=within)

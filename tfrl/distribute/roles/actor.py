@@ -46,7 +46,7 @@ def act(
     reporter = reports.Reporter(central.client, number)
 
     def report() -> None:
-        central.attempt(lambda: reporter.report(loop.info))
+        central.attempt(lambda: reporter.report(loop.info), within=replay_servers.SHORT)
 
     newest = shared_weights.PulledWeights(
         agent, central.client, experiment.pull_seconds

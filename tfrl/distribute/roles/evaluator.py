@@ -124,13 +124,14 @@ class Evaluations:
 
     def begin(self, iteration: int) -> None:
         """Sends the policy; it replaces a policy that is not being evaluated yet."""
-        self._central.attempt(self._look)
+        self._central.attempt(self._look, within=replay_servers.SHORT)
         values = self._pending[iteration] = _values(self._agent)
         kept = {self._begun, *sorted(self._pending)[-2:]}
         self._pending = {i: v for i, v in self._pending.items() if i in kept}
         data = [np.int64(iteration), *values]
         self._central.attempt(
-            lambda: self._central.client.insert(data, {POLICIES: 1.0})
+            lambda: self._central.client.insert(data, {POLICIES: 1.0}),
+            within=replay_servers.SHORT,
         )
 
     def take(
@@ -146,7 +147,7 @@ class Evaluations:
         if not waits or self._now() < self._due:
             return []
         self._due = self._now() + _PERIOD
-        self._central.attempt(self._look)
+        self._central.attempt(self._look, within=replay_servers.SHORT)
         arrived, self._arrived = self._arrived, []
         return [(result, self._with(values)) for result, values in arrived]
 

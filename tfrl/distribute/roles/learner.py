@@ -63,7 +63,10 @@ def learn(
     agent, num_environments = experiment.build_for_learner(strategy, experiment.device)
     replay_buffer = make_replay_buffer(experiment, servers, agent, num_environments)
     central = replay_servers.CentralServer(servers)
-    collected = reports.Collected(central.client, central.attempt)
+    collected = reports.Collected(
+        central.client,
+        functools.partial(central.attempt, within=replay_servers.SHORT),
+    )
     lags = weight_versions.Lags()
     wanted = run_measurements.WantedProcesses(num_actors, len(servers.addresses()))
 

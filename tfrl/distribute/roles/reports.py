@@ -105,7 +105,7 @@ class Collected(tf.Module, tracking.Untracked):
     def num_alive(self) -> int:
         """Returns the number of actors whose reports were taken recently."""
         since = time.monotonic() - _ALIVE
-        return sum(taken_at > since for taken_at in self._taken_at.values())
+        return sum(taken_at > since for taken_at in list(self._taken_at.values()))
 
     def take(self) -> None:
         """Takes the new reports from the server, if a look is due, and adds them up."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
 
 from tfrl import replay_service
 from tfrl.distribute.shards.shard import SILENCE
+from tfrl.replay_service import errors
 
 _LOGGER = logging.getLogger("tfrl.distribute")
 _PATIENCE = 1.0  # The number of seconds to wait for an answer.
 _PAUSE = 5.0  # The number of seconds until the next attempt after a failure.
+# The number of seconds for a short call, such as a push of weights.
+SHORT = 10.0
 
 
 class Servers(Protocol):
@@ -71,12 +75,18 @@ class CentralServer:
         self._is_only = len(servers.addresses()) == 1
         self._now = now
         self._due = float("-inf")
+        self._hanging: _Call | None = None
 
-    def attempt(self, call: Callable[[], object]) -> None:
+    def attempt(
+        self, call: Callable[[], object], *, within: float | None = None
+    ) -> None:
         """Calls a function that uses the server, unless the server is known to be gone.
 
         Args:
           call: The function.
+          within: The number of seconds after which a call counts as hanging, because
+            the server has stopped in the middle of it. The call then ends in a thread,
+            and the server is not used before that. None waits for the call.
 
         Raises:
           ReplayUnavailable: The only server does not answer.
@@ -85,12 +95,15 @@ class CentralServer:
         if self._is_only:
             call()
             return
-        if self._now() < self._due:
+        if self._now() < self._due or (self._hanging and self._hanging.is_alive()):
             return
         try:
             # The function itself would wait for the server much longer.
             self.client.server_info(_PATIENCE)
-            call()
+            if within is None:
+                call()
+            else:
+                self._call_within(call, within)
         except SILENCE as error:
             self._due = self._now() + _PAUSE
             _LOGGER.warning(
@@ -99,3 +112,38 @@ class CentralServer:
                 self.client.server_address,
                 str(error).rstrip("."),
             )
+
+    def _call_within(self, call: Callable[[], object], seconds: float) -> None:
+        """Calls a function in a thread.
+
+        Raises:
+          DeadlineExceededError: It takes longer.
+        """
+        made = _Call(call)
+        made.start()
+        made.join(seconds)
+        if made.is_alive():
+            self._hanging = made
+            raise errors.DeadlineExceededError(f"a call takes over {seconds:g} s")
+        if made.error is not None:
+            raise made.error
+
+
+class _Call(threading.Thread):
+    """A call in a thread, which does not keep the process alive.
+
+    Attributes:
+      error: The exception that the call has raised, or None.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__(name="tfrl-server-call", daemon=True)
+        self.error: Exception | None = None
+        self._call = call
+
+    def run(self) -> None:
+        """Calls the function."""
+        try:
+            self._call()
+        except Exception as error:
+            self.error = error

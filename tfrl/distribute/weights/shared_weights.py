@@ -74,7 +74,9 @@ class PushWeights(train.Callback):
     def on_interval(self, iteration: int) -> None:
         """Pushes the weights."""
         del iteration
-        self._central.attempt(lambda: self._container.push(self._variables))
+        self._central.attempt(
+            lambda: self._container.push(self._variables), within=replay_servers.SHORT
+        )
 
 
 class PulledWeights:

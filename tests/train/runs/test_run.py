@@ -489,8 +489,9 @@ def test_a_run_of_so_many_environment_steps_ends_after_the_iteration_that_reache
 def test_a_run_that_ends_within_its_initial_collection_saves_the_untrained_policy(
     tmp_path, capsys
 ):
+    """The first call of a new loop has no iteration; a used loop's may have some."""
     length = {"num_iterations": None, "num_environment_steps": 5}
-    this, loop = make_run(tmp_path, **length, config=length)
+    this, loop = make_run(tmp_path, **length, config=length, own=True)
     outcome = this.run()
     assert outcome.finished
     assert outcome.iteration == 0

@@ -70,7 +70,8 @@ summary.interquartile_mean, summary.interquartile_mean_interval
 PPO on HalfCheetah-v5 is behind a single published run, which has other settings: layers
 of 256 units and 20 epochs. The row has Tianshou's settings. Their published figure,
 5,784, is a mean over the best evaluations of ten runs; the row's returns are of final
-weights. Seed 2 ends at 3,633, the other seeds at 5,001 to 5,354.
+weights. Seed 2 ends at 3,804, the other seeds at 4,880 to 5,549. Stable-Baselines3 with
+the row's settings reaches 5,890 and 5,296 on seeds 0 and 1.
 
 PPO on Swimmer-v5 learns from advantages over many steps: its first strokes earn little,
 and the values of the next steps say even less. On seed 100, rl-zoo3's settings reach

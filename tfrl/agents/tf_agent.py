@@ -272,8 +272,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
 
         Returns:
           Scalars: `learning_rate` and `gradient_norm` (before clipping); if there are
-            several parts, also `<label>_learning_rate` and `<label>_gradient_norm` of
-            each part but the critics; `dormant_units`, the share of hidden units
+          several parts, also `<label>_learning_rate` and `<label>_gradient_norm` of
+          each part but the critics; `dormant_units`, the share of hidden units
           that hardly ever differ from 0, and `dormant_layer`, the largest such share in
           one layer; the numbers of `measures.of_experience`; and numbers of the
           algorithm.

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 
 class PeerError(RuntimeError):
-    """A peer's environment cannot be made."""
+    """A peer's environment is missing, or cannot be made."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +69,21 @@ def python(name: str) -> pathlib.Path:
     """Returns the path of a peer's interpreter, whether it exists or not."""
     where = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
     return folder().joinpath(name, *where)
+
+
+def installed_python(name: str) -> pathlib.Path:
+    """Returns the path of a peer's interpreter.
+
+    Raises:
+      PeerError: The peer's environment is missing.
+    """
+    path = python(name)
+    if not path.exists():
+        raise PeerError(
+            f"no Python environment in {path.parent.parent}; make it with `python -m "
+            f"benchmarks.peers {name}`"
+        )
+    return path
 
 
 def make(name: str) -> None:

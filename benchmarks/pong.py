@@ -21,46 +21,36 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks import peers, processors
+from benchmarks import peers, processes, processors
 from benchmarks.score_entries import ROOT
+from tfrl.eval import plots
 
 GAME = "PongNoFrameskip-v4"
 FRAMES = 4  # Of an action.
 CSV = ROOT / "benchmarks" / "pong.csv"
-PICTURE = ROOT / "docs" / "scores" / "pong.png"
 TITLES = {"ppo": "PPO", "dqn": "DQN", "sb3": "PPO of Stable-Baselines3"}
 _FIELDS = ("run", "seed", "frames", "return", "seconds", "processor")
-_ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "TF_NUM_INTEROP_THREADS": "1",
-}
 
 
 def command(run: str, seconds: float, seed: int) -> list[str]:
     """Returns the command that trains a run.
 
     Raises:
-      FileNotFoundError: The peer's environment is missing.
+      PeerError: The peer's environment is missing.
     """
     if run != "sb3":
         module = "benchmarks.workers.pong_with_tfrl"
         return [sys.executable, "-m", module, run, str(seconds), str(seed)]
-    python = peers.python("torch")
-    if not python.exists():
-        raise FileNotFoundError(
-            f"{python}: no such file; make it with `python -m benchmarks.peers torch`"
-        )
     worker = ROOT / "benchmarks" / "workers" / "pong_with_torch.py"
-    return [str(python), str(worker), str(seconds), str(seed)]
+    words = peers.installed_python("torch"), worker, seconds, seed
+    return [str(word) for word in words]
 
 
 def train(run: str, seconds: float, seed: int, path: pathlib.Path = CSV) -> None:
     """Trains a run, and writes its curve while it trains.
 
     Raises:
-      FileNotFoundError: The peer's environment is missing.
+      PeerError: The peer's environment is missing.
       RuntimeError: The run failed.
     """
     kept = [row for row in read(path) if (row["run"], row["seed"]) != (run, str(seed))]
@@ -69,7 +59,7 @@ def train(run: str, seconds: float, seed: int, path: pathlib.Path = CSV) -> None
         subprocess.Popen(
             command(run, seconds, seed),
             cwd=ROOT,
-            env={**os.environ, **_ONE_THREAD},
+            env={**os.environ, **processes.ONE_THREAD},
             stdout=subprocess.PIPE,
             text=True,
         ) as process,
@@ -104,9 +94,7 @@ def read(path: pathlib.Path = CSV) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def section(
-    rows: Sequence[Mapping[str, str]], picture: pathlib.Path = PICTURE
-) -> list[str]:
+def section(rows: Sequence[Mapping[str, str]], picture: pathlib.Path) -> list[str]:
     """Draws the curves and returns the lines of the page; no lines without curves.
 
     Args:
@@ -183,6 +171,7 @@ def _draw(
                 label=TITLES[run] if points else None,
             )
         axes.set(xlabel=unit, ylim=(-21.5, 21.5))
+        plots.shorten_ticks(axes)
         axes.grid(alpha=0.3)
     drawn.axes[0].set_ylabel("return of training")
     drawn.axes[0].legend()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from benchmarks import peers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-_ONE_THREAD = {
+ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -61,13 +61,10 @@ class System:
         """
         if self.peer is None:
             return [sys.executable, "-m", self.module]
-        python = peers.python(self.peer)
-        if not python.exists():
-            raise WorkerError(
-                f"no Python environment in {python.parent.parent}; make it with "
-                f"`python -m benchmarks.peers {self.peer}`"
-            )
-        return [str(python), "-m", self.module]
+        try:
+            return [str(peers.installed_python(self.peer)), "-m", self.module]
+        except peers.PeerError as error:
+            raise WorkerError(str(error)) from None
 
 
 _WORKERS = "benchmarks.workers"
@@ -134,7 +131,7 @@ def environment_variables(
     sees_gpus: bool = False,
 ) -> dict[str, str]:
     """Returns this process' variables, with one thread and no GPU by default."""
-    variables = {**os.environ, **(_ONE_THREAD if one_thread else {}), **(more or {})}
+    variables = {**os.environ, **(ONE_THREAD if one_thread else {}), **(more or {})}
     if not sees_gpus:
         variables.setdefault("CUDA_VISIBLE_DEVICES", "")
     variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -232,14 +232,10 @@ def train(entry: Entry, seed: int) -> dict[str, str]:
     """Trains an entry with Stable-Baselines3; returns the row.
 
     Raises:
-      RuntimeError: The peer's environment is missing, or the run failed.
+      PeerError: The peer's environment is missing.
+      RuntimeError: The run failed.
     """
-    python = peers.python("torch")
-    if not python.exists():
-        raise RuntimeError(
-            f"no Python environment in {python.parent.parent}; make it with `python -m "
-            "benchmarks.peers torch`"
-        )
+    python = peers.installed_python("torch")
     made = task(entry)
     result = subprocess.run(
         [str(python), str(_WORKER), json.dumps(made), str(seed)],

@@ -76,7 +76,7 @@ def draw_environment(environment: str, entries: Sequence[Runs]) -> Figure:
       environment: Its name, for the title.
       entries: The runs of each agent on it.
     """
-    from matplotlib import figure, ticker
+    from matplotlib import figure
 
     drawn = [(i, runs) for i, runs in enumerate(entries) if runs.curves]
     height = max(2.8, 0.8 + 0.26 * len(entries))
@@ -96,8 +96,7 @@ def draw_environment(environment: str, entries: Sequence[Runs]) -> Figure:
         columns[1].set(xlabel="seconds of one core")
         for axes in columns[:2]:
             axes.set_xlim(left=0)
-            axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
-            axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+            plots.shorten_ticks(axes)
             axes.grid(alpha=0.3)
     _plot_dots(columns[-1], entries)
     return picture

@@ -73,9 +73,9 @@ of 256 units and 20 epochs. The row has Tianshou's settings. Their published fig
 weights. Seed 2 ends at 3,804, the other seeds at 4,880 to 5,549. Stable-Baselines3 with
 the row's settings reaches 5,890 and 5,296 on seeds 0 and 1.
 
-PPO on Swimmer-v5 learns from advantages over many steps: its first strokes earn little,
-and the values of the next steps say even less. On seed 100, rl-zoo3's settings reach
-159 with their lambda of 0.95, and 363 with 0.99.
+PPO on Swimmer-v5 needs advantages over many steps, since a single stroke earns little.
+On seed 100, rl-zoo3's settings reached 159 with their lambda of 0.95 and 363 with 0.99,
+both before actions were clipped.
 
 PPO on MiniGrid-DoorKey-5x5-v0 returns 0.95 to 0.97 in the last rollouts of each seed,
 where actions are drawn. The greedy actions of seeds 0 and 1 repeat themselves in a few
@@ -172,8 +172,8 @@ def write(
     lines: dict[str, list[str]] = {}
     commands, shown, old = [], [], []
     runs_of: dict[str, list[score_pictures.Runs]] = {}
-    for entry in entries:
-        own = [row for row in rows if entry.has(row)]
+    rows_of = {entry: [row for row in rows if entry.has(row)] for entry in entries}
+    for entry, own in rows_of.items():
         if not own:
             continue
         shown += own
@@ -205,7 +205,7 @@ def write(
     for family, its in lines.items():
         text += [f"## {family}", "", *head(), *its, ""]
     text += ["## How the table is made", _TAIL, *commands, ""]
-    text += _unfinished(entries, rows)
+    text += _unfinished(rows_of)
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += pong.section(pong.read(), docs / "scores" / "pong.png")
     text += score_pairs.section(shown, docs)
@@ -214,13 +214,10 @@ def write(
     (docs / "scores.md").write_text("\n".join(text), encoding="utf-8")
 
 
-def _unfinished(
-    entries: Sequence[Entry], rows: Sequence[Mapping[str, str]]
-) -> list[str]:
+def _unfinished(rows_of: Mapping[Entry, Sequence[Mapping[str, str]]]) -> list[str]:
     """Returns the lines on the runs that are missing, or will be trained again."""
     absent, again = [], []
-    for entry in entries:
-        own = [row for row in rows if entry.has(row)]
+    for entry, own in rows_of.items():
         name = f"{entry.agent} on {entry.environment}"
         if len(own) < entry.num_seeds:
             absent.append(f"- {name}: {len(own)} of {entry.num_seeds} seeds")

@@ -211,14 +211,15 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     from tfrl import environments
     from tfrl import eval as evaluation
 
-    name = run.entry.settings()["env"]
+    settings = run.entry.settings()
+    name = settings["env"]
     native = environments.native
     if name in native.names() or native.bit_flipping.is_task(name):
         episodes = 1000
         environment = native.load(name, episodes, seed=123_456)
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
-        world = registry.algorithm_of(run.entry.settings()).world
+        world = registry.algorithm_of(settings).world
         environment = world.make_evaluation(episodes, 123_456)
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))

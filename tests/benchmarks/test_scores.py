@@ -321,8 +321,8 @@ def test_a_setting_counts_once_it_is_not_at_its_default():
 def test_the_defaults_that_rows_were_trained_with_are_unchanged():
     """A hash leaves settings at their defaults out, so a default must not change.
 
-    A setting that is added, or that had no effect and is removed, changes the file by
-    `record_defaults`.
+    Adding a setting, or removing one that had no effect, changes the file; run
+    `record_defaults` then.
     """
     recorded = json.loads(DEFAULTS.read_text())
     now = json.loads(json.dumps(current_defaults()))

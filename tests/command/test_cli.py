@@ -128,7 +128,6 @@ def test_convolutions_take_onednns_kernels(config, given, expected):
 
 READ_RATES = """
 import sys
-import types
 from absl import flags
 from examples import train_dqn
 from tfrl.command import cli
@@ -205,7 +204,6 @@ def test_help_shows_the_settings_of_the_agent_and_the_environment(run):
 
 SAY_PROCESSES = """
 import sys
-import types
 from absl import flags
 from examples import train_distributed
 from tfrl.command import cli

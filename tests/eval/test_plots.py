@@ -1,4 +1,4 @@
-"""Pictures of profiles and of probabilities of improvement."""
+"""Pictures of curves, profiles and probabilities of improvement."""
 
 import numpy as np
 import pytest
@@ -77,3 +77,11 @@ def test_improvements_are_rows_from_top_to_bottom(axes):
         [[1, 1]],
     ]
     assert list(axes.lines[4].get_xdata()) == [0.5, 0.5]
+
+
+def test_ticks_are_few_and_short(axes):
+    axes.set_xlim(0, 1_000_000)
+    plots.shorten_ticks(axes)
+    axes.figure.draw_without_rendering()
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["0", "200k", "400k", "600k", "800k", "1M"]

@@ -42,6 +42,14 @@ def plot_curve(
     )
 
 
+def shorten_ticks(axes: Axes) -> None:
+    """Labels at most five steps of the horizontal axis, with k for 1,000 and so on."""
+    from matplotlib import ticker  # Not at the top: its import takes long.
+
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+
+
 def plot_performance_profiles(
     axes: Axes, thresholds: npt.ArrayLike, profiles: Mapping[str, statistics.Estimate]
 ) -> None:

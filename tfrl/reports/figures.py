@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrl.eval import plots
 from tfrl.reports.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -133,7 +134,6 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
       runs: The runs, by their labels.
     """
     import matplotlib as mpl
-    from matplotlib import ticker
     from matplotlib.figure import Figure as MplFigure
 
     with mpl.rc_context({**_STYLE, "svg.hashsalt": figure.title}):
@@ -151,8 +151,7 @@ def draw(figure: Figure, runs: Sequence[tuple[str, Evidence]]) -> str | None:
         if figure.is_log:
             axes.set_yscale("log")
         axes.set_xlabel(_horizontal(runs).replace("_", " "))
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
-        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+        plots.shorten_ticks(axes)
         axes.grid(alpha=0.25)
         if sum(drawn) > 1:
             axes.legend(frameon=False, fontsize=9)

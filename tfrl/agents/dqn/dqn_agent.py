@@ -162,8 +162,8 @@ class DqnAgent(tf_agent.TFAgent):
 
         Raises:
           ValueError: The action spec is not one scalar with minimum 0, the reward is
-            not one scalar, the network does not return one value per action, no or
-            several kinds of exploration are given (`exploration` may be given with
+            not one scalar, the network does not return one value per action, there
+            is not exactly one kind of exploration (`exploration` may be given with
             `epsilon_greedy`), the target network shares variables with the network or
             does not match it, or `munchausen` is given with n-step updates or double
             Q-learning.

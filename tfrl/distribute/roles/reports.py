@@ -105,6 +105,7 @@ class Collected(tf.Module, tracking.Untracked):
     def num_alive(self) -> int:
         """Returns the number of actors whose reports were taken recently."""
         since = time.monotonic() - _ALIVE
+        # A copy, since a call that hung may still end in its thread.
         return sum(taken_at > since for taken_at in list(self._taken_at.values()))
 
     def take(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
 from typing import Protocol
 
 from tfrl import replay_service
 from tfrl.distribute.shards.shard import SILENCE
 from tfrl.replay_service import errors
+from tfrl.system import daemon_calls
 
 _LOGGER = logging.getLogger("tfrl.distribute")
 _PATIENCE = 1.0  # The number of seconds to wait for an answer.
@@ -75,7 +76,7 @@ class CentralServer:
         self._is_only = len(servers.addresses()) == 1
         self._now = now
         self._due = float("-inf")
-        self._hanging: _Call | None = None
+        self._hanging: futures.Future[object] | None = None
 
     def attempt(
         self, call: Callable[[], object], *, within: float | None = None
@@ -95,7 +96,7 @@ class CentralServer:
         if self._is_only:
             call()
             return
-        if self._now() < self._due or (self._hanging and self._hanging.is_alive()):
+        if self._now() < self._due or (self._hanging and not self._hanging.done()):
             return
         try:
             # The function itself would wait for the server much longer.
@@ -119,31 +120,9 @@ class CentralServer:
         Raises:
           DeadlineExceededError: It takes longer.
         """
-        made = _Call(call)
-        made.start()
-        made.join(seconds)
-        if made.is_alive():
+        made = daemon_calls.start(call)
+        futures.wait([made], seconds)
+        if not made.done():
             self._hanging = made
             raise errors.DeadlineExceededError(f"a call takes over {seconds:g} s")
-        if made.error is not None:
-            raise made.error
-
-
-class _Call(threading.Thread):
-    """A call in a thread, which does not keep the process alive.
-
-    Attributes:
-      error: The exception that the call has raised, or None.
-    """
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        super().__init__(name="tfrl-server-call", daemon=True)
-        self.error: Exception | None = None
-        self._call = call
-
-    def run(self) -> None:
-        """Calls the function."""
-        try:
-            self._call()
-        except Exception as error:
-            self.error = error
+        made.result()

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from tfrl.distribute.shards.shard import SILENCE, Shard
 from tfrl.replay_service import errors, table_info
 from tfrl.replay_service.sampling import sampler
 from tfrl.replay_service.writing.stream import BATCH
+from tfrl.system import daemon_calls
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_T = TypeVar("_T")
 _LOGGER = logging.getLogger("tfrl.distribute")
 _PERIOD = 1.0  # Seconds between questions to each shard.
 
@@ -297,7 +297,9 @@ class ShardedClient:
           that stops answering while it writes.
         """
         written = [
-            _call(shard.client.checkpoint) if self._info_of(shard) is not None else None
+            daemon_calls.start(shard.client.checkpoint)
+            if self._info_of(shard) is not None
+            else None
             for shard in self._shards
         ]
         return list(map(self._checkpoint_of, self._shards, written))
@@ -439,20 +441,6 @@ def _watch(
             shard.is_alive = False
             _LOGGER.warning("Shard %d cannot be used: %s", shard.number, error)
         del client
-
-
-def _call(function: Callable[[], _T]) -> futures.Future[_T]:
-    """Calls a function in a daemon thread, which lets the process end."""
-    future: futures.Future[_T] = futures.Future()
-
-    def call() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=call, daemon=True).start()
-    return future
 
 
 def _check_tables(infos: Sequence[table_info.TableInfo]) -> None:

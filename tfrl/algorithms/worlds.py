@@ -416,7 +416,7 @@ class World:
     def _of_program(
         self, given: Any, num_envs: int, seed: int
     ) -> environments.TFEnvironment:
-        """Returns the environments of a program, which gives them or a function."""
+        """Returns a program's environments, or makes them with its function."""
         if isinstance(given, environments.TFEnvironment):
             return given
         environment: environments.PyEnvironment

@@ -181,7 +181,7 @@ class TuningStudy:
         return trial
 
     def _seed_sampler(self, number: int) -> None:
-        """Makes a sampler whose draws depend on the trial's number, and on no kill."""
+        """Makes a sampler whose draws depend on the seed and the trial's number."""
         if self._sampler is not None:
             self.study.sampler = self._sampler(seed=self._seed + number)
 

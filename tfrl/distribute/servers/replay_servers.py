@@ -85,9 +85,9 @@ class CentralServer:
 
         Args:
           call: The function.
-          within: The number of seconds after which a call counts as hanging, because
-            the server has stopped in the middle of it. The call then ends in a thread,
-            and the server is not used before that. None waits for the call.
+          within: The number of seconds after which the call counts as hanging, since
+            the server may have stopped in the middle of it. The call stays in its
+            thread, and nothing else is called until it ends. None waits for the call.
 
         Raises:
           ReplayUnavailable: The only server does not answer.

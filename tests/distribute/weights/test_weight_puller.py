@@ -1,5 +1,6 @@
 """Pullers of one host: what they transfer from a server, and what they hand on."""
 
+import socket
 import time
 
 import numpy as np
@@ -83,7 +84,40 @@ def test_a_version_is_transferred_once_for_all_pullers_of_a_host(
     assert transfers(client) == 4
 
 
+def test_followers_wait_for_a_leader_that_does_not_listen_yet(
+    client, make, host_relay, monkeypatch
+):
+    class SlowToListen(socket.socket):
+        def listen(self):
+            time.sleep(0.05)
+            super().listen()
+
+    monkeypatch.setattr(host_relay.socket, "socket", SlowToListen)
+    push(client, 7)
+    wait_for([make() for _ in range(3)], 7)
+    assert transfers(client) == 1
+
+
+def test_a_leader_frees_its_name_before_its_followers_notice(
+    client, make, host_relay, monkeypatch
+):
+    class SlowToClose(socket.socket):
+        def close(self):
+            time.sleep(0.05)
+            super().close()
+
+    monkeypatch.setattr(host_relay.socket, "socket", SlowToClose)
+    push(client, 7)
+    leader, *followers = pullers = [make() for _ in range(3)]
+    wait_for(pullers, 7)
+    leader.close()
+    push(client, 8)
+    wait_for(followers, 8)
+    assert transfers(client) == 2
+
+
 def test_pullers_work_without_a_relay(client, make, host_relay, monkeypatch):
+    monkeypatch.setattr(weight_puller, "_HANDOVER", 0.01)
     monkeypatch.setattr(host_relay, "lead", lambda _: None)
     monkeypatch.setattr(host_relay, "follow", lambda _: None)
     push(client, 7)

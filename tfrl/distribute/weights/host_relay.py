@@ -121,10 +121,11 @@ class Leader:
 
     def close(self) -> None:
         """Stops leading, so that another process can lead."""
+        self._selector.unregister(self._listener)
+        self._listener.close()  # Frees the name before the followers notice.
         for follower in list(self._sent):
             self._drop(follower)
         self._selector.close()
-        self._listener.close()
         self._forget()
 
     def _accept(self) -> None:

@@ -30,6 +30,9 @@ _PAUSE_FACTOR = 4.0
 # Seconds without a message of the host's leader after which a process looks for values
 # itself, because the leader may be stopped.
 _PATIENCE = 5.0
+# Seconds for which a process that can neither lead nor follow tries again, and between
+# two tries: another one has taken the name and does not listen yet, or gives it up.
+_HANDOVER, _RETRY = 0.5, 0.005
 
 
 class Pulled(NamedTuple):
@@ -118,17 +121,20 @@ class Puller:
     def _join(self) -> None:
         """Leads or follows the processes of this host, or pulls values on its own."""
         if sys.platform == "linux":
-            leader = host_relay.lead(self._name)
-            if leader is not None:
-                with contextlib.closing(leader):
-                    self._lead(leader)
-                return
-            follower = host_relay.follow(self._name)
-            if follower is not None:
-                with contextlib.closing(follower):
-                    self._follow(follower)
-                self._wait(self._period)
-                return
+            deadline = time.monotonic() + _HANDOVER
+            while not self._is_closed and time.monotonic() < deadline:
+                leader = host_relay.lead(self._name)
+                if leader is not None:
+                    with contextlib.closing(leader):
+                        self._lead(leader)
+                    return
+                follower = host_relay.follow(self._name)
+                if follower is not None:
+                    with contextlib.closing(follower):
+                        self._follow(follower)
+                    self._wait(self._period)
+                    return
+                self._wait(_RETRY)
         # The system is not Linux, or another user has the name.
         started = time.monotonic()
         self._look()

@@ -59,7 +59,7 @@ def make(
         "eval_interval": s.eval_interval,
         "log_interval": s.log_interval,
         "checkpoint_interval": s.checkpoint_interval,
-        "video_environment": world.make_film() if films else None,
+        "video_environment": world.make_film if films else None,
         "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
         "shows_progress": shows_progress,
         "report": functools.partial(write_report, s) if reports else None,

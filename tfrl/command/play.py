@@ -8,6 +8,8 @@ The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no 
 
 from __future__ import annotations
 
+import contextlib
+
 from absl import flags
 
 from tfrl import eval as evaluation
@@ -51,11 +53,12 @@ def main() -> None:
     )
     video = path.parent / "play.mp4" if flags.FLAGS.video is None else flags.FLAGS.video
     if video:
-        train.runs.video.record_video(
-            worlds.make_environment(name, 1, seed, **own),
-            policy,
-            video,
-            num_episodes=flags.FLAGS.video_episodes,
-            seed=seed,
-        )
+        with contextlib.closing(worlds.make_environment(name, 1, seed, **own)) as shown:
+            train.runs.video.record_video(
+                shown,
+                policy,
+                video,
+                num_episodes=flags.FLAGS.video_episodes,
+                seed=seed,
+            )
         print(f"Video: {video}")

@@ -303,8 +303,7 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
         films.append(path.name)
 
     monkeypatch.setattr(run.video, "record_video", film)
-    environment = object()  # Only handed on.
-    settings = {"eval_interval": 5, "video_environment": environment}
+    settings = {"eval_interval": 5, "video_environment": countdown}
     for interrupted_at in (10, 20):
         this, _ = make_run(tmp_path, evaluate=interrupt_at(interrupted_at), **settings)
         this.run()
@@ -313,6 +312,29 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     assert make_run(tmp_path, **settings)[0].run().finished
     assert films == ["agent.mp4"]
     assert (tmp_path / "finished.json").exists()
+
+
+class ClosedOnce(tf_py_environment.TFPyEnvironment):
+    times_closed = 0
+
+    def close(self):
+        self.times_closed += 1
+
+
+@pytest.mark.parametrize(("is_function", "times_closed"), [(True, 1), (False, 0)])
+def test_a_run_closes_the_environment_that_it_makes_to_film(
+    half, tmp_path, monkeypatch, is_function, times_closed
+):
+    filmed = []
+    monkeypatch.setattr(
+        run.video, "record_video", lambda environment, *_: filmed.append(environment)
+    )
+    environment = ClosedOnce(countdown())
+    path = shutil.copytree(half, tmp_path / "run")
+    given = (lambda: environment) if is_function else environment
+    assert make_run(path, video_environment=given)[0].run().finished
+    assert filmed == [environment]
+    assert environment.times_closed == times_closed
 
 
 @pytest.mark.slow

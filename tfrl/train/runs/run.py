@@ -83,7 +83,9 @@ class Run:
         checkpoint_interval: int = 10000,
         checkpoint_replay_buffer: bool | None = None,
         max_to_keep: int | None = 3,
-        video_environment: tf_environment.TFEnvironment | None = None,
+        video_environment: tf_environment.TFEnvironment
+        | Callable[[], tf_environment.TFEnvironment | None]
+        | None = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], types.Float]] | None = None,
@@ -124,7 +126,8 @@ class Run:
             experience again.
           max_to_keep: The number of newest checkpoints to keep; None keeps all.
           video_environment: An environment of batch size 1 for the video of the saved
-            policy; None records no video.
+            policy, or a function that makes it at the end, after which the run closes
+            it. None records no video, nor does a function that returns None.
           title: The title of the learning curve.
           loggers: Further `tfrl.loggers.Logger`s, such as
             `[loggers.TerminalLogger()]`. Each receives the rows of metrics.csv, without
@@ -573,14 +576,25 @@ class Run:
                 self._directory.metrics_csv, self._directory.learning_curve, self._title
             )
         has_policy = self._directory.policy.exists()
-        if films and self._video_environment is not None and has_policy:
-            video.record_video(
-                self._video_environment,
-                tf.saved_model.load(str(self._directory.policy)),
-                self._directory.video,
-            )
+        if films and has_policy:
+            self._film()
         if self._is_finished() and (films or self._video_environment is None):
             self._directory.mark_finished(self._loop.iteration)
+
+    def _film(self) -> None:
+        """Films the saved policy, if there is an environment to film."""
+        environment = self._video_environment
+        with contextlib.ExitStack() as stack:
+            if not isinstance(environment, tf_environment.TFEnvironment | None):
+                environment = environment()
+                if environment is not None:
+                    stack.callback(environment.close)
+            if environment is not None:
+                video.record_video(
+                    environment,
+                    tf.saved_model.load(str(self._directory.policy)),
+                    self._directory.video,
+                )
 
     def _result(
         self,

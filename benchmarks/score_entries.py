@@ -117,7 +117,7 @@ HALF_TRAINED = (
 
 _ZOO = "rl-zoo3, one run"
 _ZOO_V3 = "rl-zoo3, one run of the environment's v3"
-_TIANSHOU = "Tianshou, best evaluations of 10 runs of the environment's v2 or v3"
+TIANSHOU = "Tianshou, best evaluations of 10 runs of the environment's v2 or v3"
 _CLEAN_RL_V4 = "CleanRL, 3 runs of the environment's v4"
 _ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
 _CONTRIB = "sb3-contrib, 5 runs"
@@ -164,14 +164,14 @@ _PPO_ON_MUJOCO = tuple(
     )
     for name, best, source, *flags in (
         ("HalfCheetah-v5", 5819, _ZOO_V3),
-        ("Hopper-v5", 2609.3, _TIANSHOU),
-        ("Walker2d-v5", 3588.5, _TIANSHOU),
+        ("Hopper-v5", 2609.3, TIANSHOU),
+        ("Walker2d-v5", 3588.5, TIANSHOU),
         ("Ant-v5", 1327, _ZOO_V3),
         ("Humanoid-v5", 716, _CLEAN_RL_V4),
         ("Swimmer-v5", 281.6, _ZOO_V3, *_LONG_HORIZON),
-        ("Reacher-v5", -4.1, _TIANSHOU),
+        ("Reacher-v5", -4.1, TIANSHOU),
         ("InvertedPendulum-v5", 963.1, _CLEAN_RL_V4),
-        ("InvertedDoublePendulum-v5", 9231, _TIANSHOU),
+        ("InvertedDoublePendulum-v5", 9231, TIANSHOU),
     )
 )
 _OTHERS_ON_MUJOCO = (
@@ -182,7 +182,7 @@ _OTHERS_ON_MUJOCO = (
         "configs/sac_mujoco.py",
         1,
         12138.8,
-        _TIANSHOU,
+        TIANSHOU,
         _on("HalfCheetah-v5"),
     ),
     Entry(
@@ -191,7 +191,7 @@ _OTHERS_ON_MUJOCO = (
         "configs/td3_mujoco.py",
         1,
         10201.2,
-        _TIANSHOU,
+        TIANSHOU,
         _on("HalfCheetah-v5"),
     ),
     Entry(

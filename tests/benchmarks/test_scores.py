@@ -287,6 +287,18 @@ def test_a_row_says_on_which_side_of_the_reference_it_lies(returns, beside):
     assert score_table.line(entry, rows).split(" | ")[7] == beside
 
 
+def test_best_evaluations_are_compared_where_the_reference_is_of_these():
+    tianshou = dataclasses.replace(SAC, reference=2.0, source=score_entries.TIANSHOU)
+    runs = [scores.Run(tianshou, seed) for seed in range(2)]
+    rows = [row_of(run, 0.0) for run in runs]
+    both = curve(1, 5, 2), curve(3, 2, 1)
+    curves = {run.key(): one for run, one in zip(runs, both, strict=True)}
+    [_, line, _] = score_table.best_evaluations({tianshou: rows, SAC: []}, curves)
+    assert line == "| SAC | Pendulum-v1 | 2 | 4.0 | 2 |"
+    assert score_table.best_evaluations({SAC: rows}, curves) == []
+    assert score_table.best_evaluations({tianshou: rows}, {}) == []
+
+
 def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
     tmp_path, monkeypatch
 ):

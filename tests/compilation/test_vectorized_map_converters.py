@@ -54,6 +54,21 @@ def test_full_integers_are_those_drawn_one_by_one(dtype):
     np.testing.assert_array_equal(together, alone)
 
 
+def test_numbers_of_an_unknown_shape_are_an_error():
+    @tf.function(autograph=False)
+    def run(key_of_each, size):
+        def draw(key):
+            return tf.raw_ops.StatelessRandomUniformFullIntV2(
+                shape=[size], dtype=tf.uint32, key=key, counter=COUNTERS[0], alg=PHILOX
+            )
+
+        with vectorized_map_converters.conversions():
+            return tf.vectorized_map(draw, key_of_each, fallback_to_while_loop=False)
+
+    with pytest.raises(ValueError, match="got random numbers of a shape that is known"):
+        run(KEYS, tf.constant(4))
+
+
 @pytest.mark.parametrize("dtype", [tf.int32, tf.int64])
 def test_integers_in_a_range_are_those_drawn_one_by_one(dtype):
     def draw(key, counter, low):

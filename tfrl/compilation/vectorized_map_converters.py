@@ -87,10 +87,21 @@ def _whole_words(words: tf.Tensor, shape: list[int], dtype: tf.DType) -> tf.Tens
 
 
 def _draw(pfor_input: Any) -> tf.Tensor:
-    """Returns the unsigned integers that a stateless random operation draws."""
+    """Returns the unsigned integers that a stateless random operation draws.
+
+    Raises:
+      ValueError: The graph does not determine their shape.
+    """
+    shape = tf.get_static_value(pfor_input.unstacked_input(0))
+    if shape is None:
+        raise ValueError(
+            f"{pfor_input.op.name}: got random numbers of a shape that is known only "
+            "when the program runs, expected a known shape, since several runs draw "
+            "together; take the sizes from static shapes, such as `x.shape[0]`."
+        )
+    shape = shape.tolist()
     number_of_copies = pfor_input.pfor.loop_len_vector[0]
     key, counter = (_stacked(pfor_input.input(i), number_of_copies) for i in (1, 2))
-    shape = tf.get_static_value(pfor_input.unstacked_input(0)).tolist()
     dtype = pfor_input.op.outputs[0].dtype
     words = philox_words(key, counter, math.prod(shape) * max(dtype.size // 4, 1))
     return _whole_words(words, shape, dtype)

@@ -225,6 +225,20 @@ def test_a_shape_that_is_not_known_gives_the_same_numbers(dtype):
         )
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_only_a_size_that_the_graph_does_not_determine_is_looked_at_in_it(known):
+    @tf.function(autograph=False)
+    def draw(like):
+        return seeds.uniform(SEED, [tf.shape(like)[0], 3])
+
+    concrete = draw.get_concrete_function(tf.TensorSpec([2 if known else None, 5]))
+    operations = {operation.type for operation in concrete.graph.get_operations()}
+    assert operations.isdisjoint({"If", "StatelessIf"}) == known
+    np.testing.assert_array_equal(
+        concrete(tf.zeros([2, 5])), seeds.uniform(SEED, [2, 3])
+    )
+
+
 @pytest.mark.parametrize("count", [50, 100000])
 @pytest.mark.parametrize("change", [[1, 0], [0, 1], [2**32, 0], [0, 2**32], [-6, 0]])
 def test_other_seeds_give_other_numbers(change, count):

@@ -131,7 +131,7 @@ def uniform(
             shape,
             batch_axis,
         )
-    random = _random_of(seed)
+    random, shape = _random_of(seed), _known(shape)
     if dtype.is_integer:
         return _integers(shape, minval, maxval, dtype, random)
     unit = _unit_interval(shape, dtype, random)
@@ -151,7 +151,7 @@ def words(seed: tf.Tensor, shape: tf.types.experimental.TensorLike) -> tf.Tensor
       seed: Integers `[2]`.
       shape: The shape of the result.
     """
-    return _hashed_words(shape, _random_of(seed))
+    return _hashed_words(_known(shape), _random_of(seed))
 
 
 def normal(
@@ -287,16 +287,34 @@ def _unit_interval(
     return few() if dtype != tf.float32 else _by_number(shape, few, many)
 
 
+def _known(shape: tf.types.experimental.TensorLike) -> Any:
+    """Returns a shape as a list of integers if the graph determines it.
+
+    Otherwise the result is `shape`. `tf.get_static_value` does not know an element of
+    `tf.shape`, but the inference of shapes does.
+    """
+    static = _static(shape)
+    if static is not None:
+        return static
+    inferred = tf.fill(shape, False).shape
+    return inferred.as_list() if inferred.is_fully_defined() else shape
+
+
+def _static(shape: tf.types.experimental.TensorLike) -> list[int] | None:
+    value = tf.get_static_value(tf.convert_to_tensor(shape, tf.int32))
+    return None if value is None else value.tolist()
+
+
 def _by_number(
     shape: tf.types.experimental.TensorLike,
     few: Callable[[], tf.Tensor],
     many: Callable[[], tf.Tensor],
 ) -> tf.Tensor:
-    """Calls `many` if `shape` has more than `_FEW` numbers, otherwise `few`."""
-    static = tf.get_static_value(tf.convert_to_tensor(shape, tf.int32))
+    """Calls `many` for more than `_FEW` numbers, otherwise `few`; see `_known`."""
+    static = _static(shape)
     if static is None:
         return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)
-    return many() if math.prod(static.tolist()) > _FEW else few()
+    return many() if math.prod(static) > _FEW else few()
 
 
 def _hashed_words(

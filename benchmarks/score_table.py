@@ -81,9 +81,10 @@ from 0.6 to -2.9, and the divergence of an update from 0.003 to 0.3).
 PPO on Swimmer-v5 needs advantages over many steps, since a single stroke earns little.
 On seed 100, rl-zoo3's settings reached 159 with their lambda of 0.95 and 363 with 0.99.
 
-PPO on MiniGrid-DoorKey-5x5-v0 returns 0.95 to 0.97 in the last rollouts of each seed,
-where actions are drawn. The greedy actions of seeds 0 and 1 repeat themselves in a few
-of the 50 episodes until the limit of 250 steps, which return 0.
+PPO on MiniGrid-DoorKey-5x5-v0 and MiniGrid-Unlock-v0 returns 0.94 to 0.97 in the last
+rollouts of each seed, where actions are drawn. The greedy actions of some seeds repeat
+themselves in a few of the 50 episodes until the limit of steps, which return 0. So PPO
+on MiniGrid-Unlock-v0 is behind with greedy actions only.
 
 DQN and prioritized DQN on CartPole-v1, IQN, Rainbow and R2D2 have double Q-learning;
 the other rows of DQN and its relatives do not.

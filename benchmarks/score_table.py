@@ -69,7 +69,7 @@ summary.interquartile_mean, summary.interquartile_mean_interval
 
 PPO on HalfCheetah-v5 is behind a single published run, which has other settings: layers
 of 256 units and 20 epochs. The row has Tianshou's settings. Their published figure,
-5,784, is a mean over the best evaluations of ten runs, which is 4,975 here. Seed 2 ends
+5,784, is a mean over the best evaluations of ten runs; here it is 4,975. Seed 2 ends
 at 3,804, the other seeds at 4,880 to 5,549. Stable-Baselines3 with the row's settings
 reaches 5,890 and 5,296 on seeds 0 and 1.
 
@@ -83,8 +83,8 @@ On seed 100, rl-zoo3's settings reached 159 with their lambda of 0.95 and 363 wi
 
 PPO on MiniGrid-DoorKey-5x5-v0 and MiniGrid-Unlock-v0 returns 0.94 to 0.97 in the last
 rollouts of each seed, where actions are drawn. The greedy actions of some seeds repeat
-themselves in a few of the 50 episodes until the limit of steps, which return 0. So PPO
-on MiniGrid-Unlock-v0 is behind with greedy actions only.
+themselves in a few of the 50 episodes until the limit of steps, which return 0. This is
+why PPO is behind on MiniGrid-Unlock-v0: the table plays greedy actions.
 
 DQN and prioritized DQN on CartPole-v1, IQN, Rainbow and R2D2 have double Q-learning;
 the other rows of DQN and its relatives do not.
@@ -149,7 +149,7 @@ To train a single run of the table, run its example with the same configuration:
 _BEST = """## Best evaluations
 
 Tianshou publishes the mean over runs of each run's best evaluation during training,
-which is higher than the return of final weights. The same number of the runs above,
+which is higher than the return of final weights. The same mean of the runs above,
 from evaluations of 10 episodes:
 
 | agent | environment | seeds | mean of best evaluations | Tianshou |

@@ -30,8 +30,8 @@ _PAUSE_FACTOR = 4.0
 # Seconds without a message of the host's leader after which a process looks for values
 # itself, because the leader may be stopped.
 _PATIENCE = 5.0
-# Seconds for which a process that can neither lead nor follow tries again, and between
-# two tries: another one has taken the name and does not listen yet, or gives it up.
+# A process that can neither lead nor follow tries again every `_RETRY` seconds, for
+# `_HANDOVER` seconds: another process may be about to listen, or to free the name.
 _HANDOVER, _RETRY = 0.5, 0.005
 
 

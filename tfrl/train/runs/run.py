@@ -583,18 +583,18 @@ class Run:
 
     def _film(self) -> None:
         """Films the saved policy, if there is an environment to film."""
-        environment = self._video_environment
+        given = self._video_environment
+        environment = given() if callable(given) else given
+        if environment is None:
+            return
         with contextlib.ExitStack() as stack:
-            if not isinstance(environment, tf_environment.TFEnvironment | None):
-                environment = environment()
-                if environment is not None:
-                    stack.callback(environment.close)
-            if environment is not None:
-                video.record_video(
-                    environment,
-                    tf.saved_model.load(str(self._directory.policy)),
-                    self._directory.video,
-                )
+            if callable(given):
+                stack.callback(environment.close)
+            video.record_video(
+                environment,
+                tf.saved_model.load(str(self._directory.policy)),
+                self._directory.video,
+            )
 
     def _result(
         self,

@@ -310,7 +310,7 @@ def _by_number(
     few: Callable[[], tf.Tensor],
     many: Callable[[], tf.Tensor],
 ) -> tf.Tensor:
-    """Calls `many` for more than `_FEW` numbers, otherwise `few`; see `_known`."""
+    """Calls `many` for more than `_FEW` numbers, otherwise `few`."""
     static = _static(shape)
     if static is None:
         return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)

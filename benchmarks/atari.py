@@ -74,7 +74,7 @@ def frames_per_second(
     environment: py_environment.PyEnvironment, num_steps: int
 ) -> float:
     """Returns the frames of all members in a second of processor time."""
-    spec, size = environment.action_spec(), environment.batch_size
+    spec, size = environment.action_spec(), environment.batch_size or 1
     actions = np.random.default_rng(0).integers(
         spec.minimum, spec.maximum + 1, (num_steps, size)
     )

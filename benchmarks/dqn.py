@@ -12,13 +12,14 @@ quantiles.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from benchmarks import command_line
 from benchmarks.measurement import Contender, Group, Session
 
 
 def _ours(envs: int) -> tuple[Contender, ...]:
-    forms = {
+    forms: dict[str, dict[str, Any]] = {
         "variables": {"sampling": "variables"},
         "as_dataset": {"sampling": "dataset"},
         "jit_compile": {"jit_compile": True},

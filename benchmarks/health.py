@@ -461,13 +461,13 @@ def table() -> str:
     for name, case in HEALTHY.items():
         runs = {seed: read(f"{name}-{seed}") for seed in _SEEDS}
         known = {seed: run for seed, run in runs.items() if run is not None}
-        found = {seed: health.check(run) for seed, run in known.items()}
+        of_seeds = {seed: health.check(run) for seed, run in known.items()}
         together = health.check_seeds(list(known.values()))
         healthy += len(known)
-        alarms += sum(bool(each) for each in found.values()) + bool(together)
+        alarms += sum(bool(each) for each in of_seeds.values()) + bool(together)
         text = "; ".join(
             f"seed {seed}: {', '.join(each.rule for each in some)}"
-            for seed, some in found.items()
+            for seed, some in of_seeds.items()
             if some
         )
         if together:

@@ -151,7 +151,7 @@ def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None
     """Writes the table, in the order of the entries and seeds."""
     order = [(entry.agent, entry.config, entry.hash()) for entry in ENTRIES]
 
-    def place(row: dict[str, str]) -> tuple[int, int]:
+    def place(row: Mapping[str, str]) -> tuple[int, int]:
         name = row["agent"], row["config"], row["config_hash"]
         return order.index(name) if name in order else len(order), int(row["seed"])
 
@@ -214,6 +214,7 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     settings = run.entry.settings()
     name = settings["env"]
     native = environments.native
+    environment: environments.TFEnvironment
     if name in native.names() or native.bit_flipping.is_task(name):
         episodes = 1000
         environment = native.load(name, episodes, seed=123_456)

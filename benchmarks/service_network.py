@@ -13,6 +13,7 @@ has to be valid for "localhost" and its own root. It needs Linux.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import statistics
@@ -85,7 +86,7 @@ class Way:
         yield "write stacks, a flush every 16", self._write_stacks, 320
         yield "sample stacks, batches of 64", self._sample, 3200
         for size, data in weights.items():
-            yield f"push {size} MB", lambda n, data=data: self._push(n, data), 4
+            yield f"push {size} MB", functools.partial(self._push, data=data), 4
             yield f"pull {size} MB", self._pull, 8
 
     def measure(self, task: Task, count: int) -> Times:

@@ -74,7 +74,7 @@ def main() -> None:
             os._exit(0)
         return info
 
-    collecting_loop.CollectingLoop.run_call = run_until_trained
+    collecting_loop.CollectingLoop.run_call = run_until_trained  # type: ignore[method-assign]
     cli.start(train_dqn.main)
 
 

@@ -70,7 +70,8 @@ def available() -> int:
 
 def _family(process: int) -> list[int]:
     """Returns a process and its descendants."""
-    family, parents = [process], {}
+    family = [process]
+    parents: dict[int, list[int]] = {}
     for path in _PROC.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = path.read_text().rpartition(")")[2].split()

@@ -18,9 +18,9 @@ def actor_critic(
     """Makes a package's SAC or TD3 on Pendulum, with two layers of `units` units."""
     environment = gymnasium.make(pendulum_settings.ENVIRONMENT)
     if algorithm == "td3":
-        size = np.ones(environment.action_space.shape)
+        shape = environment.action_space.shape or ()
         more["action_noise"] = noise.NormalActionNoise(
-            0 * size, pendulum_settings.TD3_EXPLORATION_NOISE * size
+            np.zeros(shape), np.full(shape, pendulum_settings.TD3_EXPLORATION_NOISE)
         )
         more["policy_delay"] = pendulum_settings.TD3_DELAY
     model = getattr(package, algorithm.upper())(

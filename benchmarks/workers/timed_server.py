@@ -37,7 +37,9 @@ class Turns:
         """Starts with the first turn."""
         self._kinds: list[str] = []
         self._start: float | None = None
-        self._clear()
+        self._longest = 0.0
+        self._longest_kinds: list[str] = []
+        self._count = 0
 
     def note(self, kind: str) -> None:
         """Notes that a request of this kind was worked on in this turn."""
@@ -65,13 +67,8 @@ class Turns:
             "kinds": self._longest_kinds,
             "turns": self._count,
         }
-        self._clear()
+        self._longest, self._longest_kinds, self._count = 0.0, [], 0
         return result
-
-    def _clear(self) -> None:
-        self._longest = 0.0
-        self._longest_kinds: list[str] = []
-        self._count = 0
 
 
 class TimedSelector(selectors.DefaultSelector):
@@ -105,10 +102,10 @@ def note_requests(note: Callable[[str], None]) -> None:
     handlers.SessionHandlers.handle = noted_handle  # type: ignore[method-assign]
     for kind in _subclasses(requests.Request):
         if "advance" in vars(kind):
-            kind.advance = _noted(kind, note)  # type: ignore[method-assign]
+            kind.advance = _noted(kind, note)
 
 
-def _subclasses(kind: type) -> Iterator[type[Any]]:
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     for child in kind.__subclasses__():
         yield child
         yield from _subclasses(child)

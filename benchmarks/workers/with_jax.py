@@ -433,7 +433,7 @@ def _epoch(
         return x.reshape((minibatches, -1, *x.shape[1:]))
 
     (networks, optimizer), _ = jax.lax.scan(
-        lambda carry, minibatch: (update(*carry, minibatch), None),
+        lambda carry, minibatch: (update(carry[0], carry[1], minibatch), None),
         (networks, optimizer),
         jax.tree_util.tree_map(shuffled, data),
     )

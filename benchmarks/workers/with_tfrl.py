@@ -237,9 +237,7 @@ def _loop_task(loop: Any) -> serving.Task:
 
 def _dqn_agent(environment: Any, algorithm: str = "dqn") -> agents.DqnAgent:
     """Makes a DQN, C51 or QR-DQN agent."""
-    kind: Any
-    network: Any
-    kind, network, options = {
+    kinds: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "dqn": (
             agents.DqnAgent,
             networks.QNetwork,
@@ -255,7 +253,8 @@ def _dqn_agent(environment: Any, algorithm: str = "dqn") -> agents.DqnAgent:
             functools.partial(networks.QuantileQNetwork, num_quantiles=50),
             {},
         ),
-    }[algorithm]
+    }
+    kind, network, options = kinds[algorithm]
     agent = kind(
         environment.time_step_spec(),
         environment.action_spec(),

@@ -58,6 +58,10 @@ and the final weights must be equal; otherwise the return must be close to the r
 python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
 ```
 
+A return also depends on the rounding of TensorFlow's kernels. On HalfCheetah-v5, PPO's
+weights of seed 0 return 5,549 with oneDNN's kernels, as in the table, and 5,354 without
+them, because a few of the 50 episodes take another course.
+
 To compute the same statistics for your own runs:
 
 ```python

@@ -310,6 +310,8 @@ def train(
       RuntimeError: A run failed.
     """
     os.environ.update(_ONE_THREAD)
+    # Runs and evaluations choose their kernels, since other kernels round differently.
+    os.environ.pop("TF_ENABLE_ONEDNN_OPTS", None)
     commit = current_commit()
     failed = []
     used = _seconds_of_children()

@@ -2,6 +2,7 @@ import csv
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -355,6 +356,19 @@ def current_defaults():
 def record_defaults():
     """Writes the defaults to the file; only for new or removed settings."""
     DEFAULTS.write_text(json.dumps(current_defaults(), indent=1) + "\n")
+
+
+def test_runs_and_their_evaluations_ignore_the_kernels_of_the_shell(monkeypatch):
+    for name in (*scores._ONE_THREAD, "TF_ENABLE_ONEDNN_OPTS"):
+        monkeypatch.setenv(name, "0")
+    environments = []
+    monkeypatch.setattr(
+        scores.jobs, "run_all", lambda *_, **__: environments.append(dict(os.environ))
+    )
+    scores.train([], 1, lambda *_: None, lambda: False)
+    (environment,) = environments
+    assert "TF_ENABLE_ONEDNN_OPTS" not in environment
+    assert {environment[name] for name in scores._ONE_THREAD} == {"1"}
 
 
 def test_an_unknown_name_is_an_error(capsys):

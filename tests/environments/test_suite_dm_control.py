@@ -1,3 +1,4 @@
+import subprocess
 import sys
 
 import numpy as np
@@ -48,6 +49,19 @@ def test_specs_are_float32():
         -1,
         1,
     )
+
+
+def test_tensorflow_can_be_imported_after_the_check_of_a_name(monkeypatch):
+    # With Mesa's drivers loaded first, its import was a segmentation fault.
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+        monkeypatch.delenv(name, raising=False)
+    code = """
+from tfrl.environments import suite_dm_control
+suite_dm_control.check_task("dm_control/cartpole-balance")
+import tensorflow as tf
+tf.zeros(1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_batch_by_its_name():

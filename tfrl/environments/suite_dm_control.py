@@ -58,7 +58,7 @@ def load_batch(environment_name: str, num_envs: int) -> py_environment.PyEnviron
 
 
 def check_task(environment_name: str) -> None:
-    """Checks the name of a task for `load_batch`, without TensorFlow.
+    """Checks the name of a task for `load_batch`.
 
     Raises:
       ImportError: If the extra is not installed.

@@ -212,7 +212,9 @@ def write(
             )
         )
         picture = docs / "scores" / f"{entry.name}.png"
-        if len(known) < len(own) and picture.exists():
+        if len(known) == len(own):
+            picture.unlink(missing_ok=True)
+        elif picture.exists():
             title = f"{entry.agent} on {environment}"
             old.append(f"![{title}](scores/{picture.name})")
         film = entry.folder(int(own[0]["seed"]), logs) / "agent.mp4"

@@ -255,7 +255,9 @@ def test_the_page_shows_each_environment_once_and_old_pictures(tmp_path):
     curves = {run.key(): curve(-1000, -200) for run in runs[:2]}
     (tmp_path / "scores").mkdir()
     old = tmp_path / "scores" / f"{other.name}.png"
-    old.touch()
+    replaced = tmp_path / "scores" / f"{SAC.name}.png"
+    for picture in (old, replaced):
+        picture.touch()
     frames = np.zeros([12, 240, 240, 3], np.uint8)
     film = SAC.folder(0, tmp_path) / "agent.mp4"
     film.parent.mkdir()
@@ -267,6 +269,7 @@ def test_the_page_shows_each_environment_once_and_old_pictures(tmp_path):
         "![An episode of Pendulum-v1](scores/strip_Pendulum-v1.png)",
         f"![{other.agent} on Pendulum-v1](scores/{old.name})",
     ]
+    assert not replaced.exists()
     strip = iio.imread(tmp_path / "scores" / "strip_Pendulum-v1.png")
     assert strip.shape == (120, 720, 3)
 

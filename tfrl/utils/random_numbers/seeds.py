@@ -287,29 +287,34 @@ def _unit_interval(
     return few() if dtype != tf.float32 else _by_number(shape, few, many)
 
 
-def _known(shape: tf.types.experimental.TensorLike) -> list[int] | tf.Tensor:
+def _known(shape: tf.types.experimental.TensorLike) -> Any:
     """Returns a shape as a list of integers if the graph determines it.
 
-    Otherwise the result is a tensor. `tf.get_static_value` does not know an element of
+    Otherwise the result is `shape`. `tf.get_static_value` does not know an element of
     `tf.shape`, but the inference of shapes does.
     """
-    shape = tf.convert_to_tensor(shape, tf.int32)
-    static = tf.get_static_value(shape)
+    static = _static(shape)
     if static is not None:
-        return static.tolist()
+        return static
     inferred = tf.fill(shape, False).shape
     return inferred.as_list() if inferred.is_fully_defined() else shape
 
 
+def _static(shape: tf.types.experimental.TensorLike) -> list[int] | None:
+    value = tf.get_static_value(tf.convert_to_tensor(shape, tf.int32))
+    return None if value is None else value.tolist()
+
+
 def _by_number(
-    shape: list[int] | tf.Tensor,
+    shape: tf.types.experimental.TensorLike,
     few: Callable[[], tf.Tensor],
     many: Callable[[], tf.Tensor],
 ) -> tf.Tensor:
-    """Calls `many` for more than `_FEW` numbers, otherwise `few`; see `_known`."""
-    if isinstance(shape, list):
-        return many() if math.prod(shape) > _FEW else few()
-    return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)
+    """Calls `many` for more than `_FEW` numbers, otherwise `few`."""
+    static = _static(shape)
+    if static is None:
+        return tf.cond(tf.reduce_prod(shape) > _FEW, many, few)
+    return many() if math.prod(static) > _FEW else few()
 
 
 def _hashed_words(

@@ -47,10 +47,10 @@ def run(tmp_path_factory):
     # What every example imports.
     forks = Forks(folder, "import ml_collections\nfrom tfrl.command import cli\n")
 
-    def run_example(module, *arguments):
+    def run_example(module, *arguments, imports="False False"):
         code, printed, errors = forks.run(str(script), module, *arguments)
         output, _, imported = printed.rstrip().rpartition("\n")
-        assert imported == "False False"
+        assert imported == imports
         return code, output, errors
 
     yield run_example
@@ -363,18 +363,6 @@ def test_help_shows_the_fields_of_the_file_that_is_given(run, tmp_path):
         ),
         ("train_pqn", "--env=ALE/Pongg-v5", "got 'ALE/Pongg-v5', expected a name that"),
         ("train_dqn", "--env=Pongg-v4", "got 'Pongg-v4', expected a name that is"),
-        pytest.param(
-            "train_sac",
-            "--env=dm_control/cartpole-balanse",
-            "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
-            marks=NEEDS_DM_CONTROL,
-        ),
-        pytest.param(
-            "train_sac",
-            "--env=dm_control/cartpol-balance",
-            "domain_name: got ('cartpol'",
-            marks=NEEDS_DM_CONTROL,
-        ),
         ("sweep_dqn", "--num_seeds=0", "--num_seeds: expected a positive integer"),
         ("train_dqn", "--config=nowhere.py", "got 'nowhere.py', where there is no"),
         ("train_dqn", "--config=configs/pp.py", "did you mean configs/ppo.py?"),
@@ -397,6 +385,26 @@ def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, m
     assert message in errors
     assert errors.startswith("error: ")
     assert errors.splitlines()[-1].endswith("--help lists the flags)")
+
+
+@NEEDS_DM_CONTROL
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (
+            "cartpole-balanse",
+            "task_name: got ('cartpole', 'balanse'), expected a task of the suite; ",
+        ),
+        ("cartpol-balance", "domain_name: got ('cartpol'"),
+    ],
+)
+def test_a_wrong_task_is_told_after_tensorflow_is_imported(run, task, message):
+    # TensorFlow comes before dm_control, which knows the tasks.
+    code, output, errors = run(
+        "train_sac", f"--env=dm_control/{task}", imports="True True"
+    )
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(

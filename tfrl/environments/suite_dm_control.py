@@ -195,6 +195,10 @@ def _suite_with(domain_name: str, task_name: str) -> Any:
             else ""
         ),
     )
+    # Without a display, dm_control loads Mesa. Both bring LLVM, and after Mesa's
+    # TensorFlow's import ends the process by a segmentation fault.
+    import tensorflow  # noqa: F401
+
     headless.prepare_mujoco()
     from dm_control import suite
 

@@ -43,14 +43,9 @@ def prepare_mujoco() -> None:
     On Linux without a display, `MUJOCO_GL` becomes the result of `headless_mujoco_gl`,
     unless it is set. Call it before anything is drawn, and before the first import of
     dm_control.
-
-    It imports TensorFlow first: both bring LLVM, and if Mesa is loaded first,
-    TensorFlow's import ends the process by a segmentation fault.
     """
     if sys.platform != "linux":
         return
-    import tensorflow  # noqa: F401  Not at the top: most environments need no Mesa.
-
     _load_mesa_apart_from_tensorflow()
     if "MUJOCO_GL" in os.environ or has_display():
         return

@@ -115,7 +115,7 @@ HALF_TRAINED = (
     f"--logdir={RECORDING.parent.relative_to(ROOT)}",
 )
 
-# Of the 248 whole episodes of the recording.
+# The mean return of the recording's 248 whole episodes.
 _DATA_RETURN = -1123.0
 
 _ZOO = "rl-zoo3, one run"

@@ -310,7 +310,7 @@ def train(
       RuntimeError: A run failed.
     """
     os.environ.update(_ONE_THREAD)
-    # Runs and evaluations choose their kernels, since other kernels round differently.
+    # The shell must not choose the kernels, since other kernels round differently.
     os.environ.pop("TF_ENABLE_ONEDNN_OPTS", None)
     commit = current_commit()
     failed = []

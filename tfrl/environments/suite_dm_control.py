@@ -195,8 +195,8 @@ def _suite_with(domain_name: str, task_name: str) -> Any:
             else ""
         ),
     )
-    # Without a display, dm_control loads Mesa. Both bring LLVM, and after Mesa's
-    # TensorFlow's import ends the process by a segmentation fault.
+    # TensorFlow must be imported first. Without a display, dm_control loads Mesa, which
+    # has an LLVM, too, and with Mesa loaded the import ends in a segmentation fault.
     import tensorflow  # noqa: F401
 
     headless.prepare_mujoco()

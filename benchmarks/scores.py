@@ -452,7 +452,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="an agent, an environment, a configuration's file name, or an entry",
     )
     parser.add_argument(
-        "--processes", type=int, default=os.cpu_count(), help="runs at a time"
+        "--processes",
+        type=int,
+        default=jobs.num_processors(),
+        help="runs at a time",
     )
     parser.add_argument(
         "--background", action="store_true", help="one run, at the lowest priority"

@@ -120,7 +120,8 @@ def main() -> None:
         collector.run()
         learner.run(config.train_steps_per_iteration)
         evaluate_if_due(int(train_step))
-    for trigger in [evaluate_if_due, *learner.triggers]:
+    evaluate_if_due(int(train_step), force_trigger=True)
+    for trigger in learner.triggers:
         trigger(int(train_step), force_trigger=True)
     print(f"Outputs: {directory.path}")
 

@@ -27,7 +27,7 @@ from absl import flags
 
 from examples import sweep_processes
 from tfrl import environments, train
-from tfrl.algorithms import registry, spaces, sweeps, worlds
+from tfrl.algorithms import child_runs, registry, spaces, sweeps, worlds
 from tfrl.command import cli
 from tfrl.system import quiet
 
@@ -39,7 +39,7 @@ _NUM_SEEDS = flags.DEFINE_integer(
 _LEARNING_RATES = flags.DEFINE_list("learning_rates", ["1e-3"], "Numbers, with commas.")
 _PROCESSES = flags.DEFINE_integer(
     "processes",
-    os.cpu_count(),
+    child_runs.num_processors(),
     "Most runs at a time, if they are processes.",
     lower_bound=1,
 )

@@ -97,7 +97,7 @@ def main() -> None:
         num_shards=_NUM_SHARDS.value,
         num_learners=_NUM_LEARNERS.value,
         launcher=launcher,
-        schedule=_SCHEDULE.value,
+        schedule=config.schedule,
         evaluator=_EVALUATOR.value,
     )
     cli.report(result, directory)

@@ -135,7 +135,7 @@ class Dqn:
     def run(self, num_iterations: tf.Tensor, learns: bool) -> None:
         """Does iterations: a step of each environment and, if it learns, an update."""
 
-        def iterate(i):
+        def iterate(i: tf.Tensor) -> list[tf.Tensor]:
             self.step()
             if learns:
                 self.update()
@@ -146,17 +146,17 @@ class Dqn:
     @tf.function(jit_compile=True, autograph=False)
     def evaluate(self, num_episodes: int) -> tf.Tensor:
         """Returns the mean return of episodes in which all actions are greedy."""
-        rules = self.rules
+        rules, longest = self.rules, self.rules.max_episode_steps
 
-        def step(i, state, goes_on, returns):
+        def step(state: tf.Tensor, goes_on: tf.Tensor, returns: tf.Tensor) -> tuple:
             q = self.network(rules.observation(state))
             state, reward, terminated = rules.step(state, tf.argmax(q, axis=1), None)
             returns += tf.where(goes_on, reward, 0.0)
-            return i + 1, state, goes_on & ~terminated, returns
+            return state, goes_on & ~terminated, returns
 
         state = self.begin(num_episodes, stream=-2)
-        start = 0, state, tf.fill([num_episodes], True), tf.zeros([num_episodes])
-        end = tf.while_loop(lambda i, *_: i < rules.max_episode_steps, step, start)
+        start = state, tf.fill([num_episodes], True), tf.zeros([num_episodes])
+        end = tf.while_loop(lambda *_: True, step, start, maximum_iterations=longest)
         return tf.reduce_mean(end[-1])
 
 

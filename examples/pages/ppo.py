@@ -56,10 +56,9 @@ class Ppo:
         self.critic = make_network(size, units, 1)
         self.variables = [*self.actor.variables, *self.critic.variables]
         self.updates = settings.num_epochs * settings.num_minibatches  # An iteration's.
-        decay = keras.optimizers.schedules.PolynomialDecay
-        rate = decay(
-            settings.learning_rate, settings.num_iterations * self.updates, 0.0
-        )
+        schedule = keras.optimizers.schedules.PolynomialDecay
+        total = settings.num_iterations * self.updates
+        rate = schedule(settings.learning_rate, total, end_learning_rate=0.0)
         self.optimizer = keras.optimizers.Adam(rate, epsilon=1e-5)
         self.optimizer.build(self.variables)
         self.steps = tf.Variable(0, dtype=tf.int64)  # Of each environment so far.
@@ -112,16 +111,19 @@ class Ppo:
         observation, action, reward, discount, ends, reached = parts
         value, next_value = self.critic(observation), self.critic(reached)
         numbers = value, reward, discount, next_value, 1 - ends
-        *numbers, continues = (tf.reshape(x, [steps, envs]) for x in numbers)
-        advantage = losses.generalized_advantage_estimation(
-            *numbers, settings.gae_lambda, continues
+        value, reward, discount, next_value, continues = (
+            tf.reshape(x, [steps, envs]) for x in numbers
         )
-        advantage, action = tf.reshape(advantage, [-1]), action[:, 0]
+        advantage = losses.generalized_advantage_estimation(
+            value, reward, discount, next_value, settings.gae_lambda, continues
+        )
+        action, returns = action[:, 0], tf.reshape(value + advantage, [-1])
         old = losses.action_value(tf.nn.log_softmax(self.actor(observation)), action)
-        return [observation, action, old, advantage, value[:, 0] + advantage]
+        return [observation, action, old, tf.reshape(advantage, [-1]), returns]
 
-    def update(self, observation, action, old_log_prob, advantage, returns) -> None:
+    def update(self, examples: list[tf.Tensor]) -> None:
         """Steps actor and critic down the gradient of PPO's loss."""
+        observation, action, old_log_prob, advantage, returns = examples
         settings, ones = self.settings, tf.ones_like(advantage)
         advantage = losses.standardize(advantage, mask=ones)
         with tf.GradientTape() as tape:
@@ -140,15 +142,15 @@ class Ppo:
     def run(self, num_iterations: tf.Tensor) -> None:
         """Does iterations: a rollout each, and some epochs of updates."""
 
-        def iterate(i):
+        def iterate(i: tf.Tensor) -> list[tf.Tensor]:
             examples = self.rollout()
             # Each epoch has an order of its own, from sorted random keys.
             shape = [self.settings.num_epochs, examples[1].shape[0]]
             order = tf.argsort(self.uniform(shape, 3 * self.steps + 2), axis=1)
             batches = tf.reshape(order, [self.updates, -1])
 
-            def update(j):
-                self.update(*(tf.gather(x, batches[j]) for x in examples))
+            def update(j: tf.Tensor) -> list[tf.Tensor]:
+                self.update([tf.gather(x, batches[j]) for x in examples])
                 return [j + 1]
 
             tf.while_loop(lambda j: j < self.updates, update, [tf.constant(0)])
@@ -159,19 +161,17 @@ class Ppo:
     @tf.function(jit_compile=True, autograph=False)
     def evaluate(self, num_episodes: int) -> tf.Tensor:
         """Returns the mean return of episodes in which all actions are greedy."""
-        rules = self.rules
+        rules, longest = self.rules, self.rules.max_episode_steps
 
-        def step(i, state, goes_on, returns):
-            logits = self.actor(rules.observation(state))
-            state, reward, terminated = rules.step(
-                state, tf.argmax(logits, axis=1), None
-            )
+        def step(state: tf.Tensor, goes_on: tf.Tensor, returns: tf.Tensor) -> tuple:
+            action = tf.argmax(self.actor(rules.observation(state)), axis=1)
+            state, reward, terminated = rules.step(state, action, None)
             returns += tf.where(goes_on, reward, 0.0)
-            return i + 1, state, goes_on & ~terminated, returns
+            return state, goes_on & ~terminated, returns
 
         state = self.begin(num_episodes, stream=-2)
-        start = 0, state, tf.fill([num_episodes], True), tf.zeros([num_episodes])
-        end = tf.while_loop(lambda i, *_: i < rules.max_episode_steps, step, start)
+        start = state, tf.fill([num_episodes], True), tf.zeros([num_episodes])
+        end = tf.while_loop(lambda *_: True, step, start, maximum_iterations=longest)
         return tf.reduce_mean(end[-1])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from tfrl.algorithms import registry
+from tfrl.algorithms import child_runs, registry
 from tfrl.algorithms.settings import Settings
 from tfrl.algorithms.tuning import plan, search, study, tune
 from tfrl.command import cli
@@ -29,7 +29,7 @@ def define_config(name: str) -> cli.Config:
         ("num_evaluations", 10, "Evaluations of a run, at even intervals."),
         ("seeds", 5, "Number of these seeds."),
         ("slots", 32, "Most runs in one program."),
-        ("processes", os.cpu_count(), "Most runs at a time in processes."),
+        ("processes", child_runs.num_processors(), "Most runs at a time in processes."),
     ):
         flags.DEFINE_integer(flag, default, text, lower_bound=1)
     flags.DEFINE_integer(

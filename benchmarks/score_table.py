@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -195,13 +196,10 @@ def write(
             continue
         shown += own
         lines.setdefault(family_of(entry), []).append(line(entry, own))
-        words = (
-            f"python -m examples.{entry.example}",
-            f"--config={entry.config}",
-            *entry.flags,
-        )
+        words = ["python", "-m", f"examples.{entry.example}"]
         environment = own[0]["environment"]
-        commands.append(f"- {entry.agent} on {environment}: `{' '.join(words)}`")
+        command = shlex.join([*words, f"--config={entry.config}", *entry.flags])
+        commands.append(f"- {entry.agent} on {environment}: `{command}`")
         known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
         runs_of.setdefault(environment, []).append(
             score_pictures.Runs(

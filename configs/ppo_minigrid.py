@@ -2,7 +2,7 @@
 
 It needs `pip install 'tfrl[minigrid]'`. The settings are those that rl-zoo3 publishes
 for 100,000 steps, with flat observations. Convolutions see the image alone:
-`--config.grid_observations=image --config.conv_layer_params=((16,2,1),(32,2,1))`.
+`--config.grid_observations=image '--config.conv_layer_params=((16,2,1),(32,2,1))'`.
 """
 
 from ml_collections import ConfigDict

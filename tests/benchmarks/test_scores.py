@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 
 import imageio.v3 as iio
@@ -378,6 +379,14 @@ def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])
     assert "expected one of A2C, BC, C51, CQL, D4PG, DDPG" in capsys.readouterr().err
+
+
+def test_a_shell_reads_the_page_s_commands_as_they_are_meant():
+    page = (score_table.DOCS / "scores.md").read_text()
+    commands = re.findall("^- .*: `(python .*)`$", page, re.MULTILINE)
+    assert len(commands) > 50
+    for command in commands:
+        assert shlex.join(shlex.split(command)) == command
 
 
 def test_the_page_says_how_the_recording_is_made():

@@ -159,7 +159,8 @@ _PPO_ON_MUJOCO = tuple(
         "PPO",
         "train_ppo",
         "configs/ppo_mujoco.py",
-        5,
+        # Five seeds of HalfCheetah differ too much: they return 3,804 to 5,549.
+        10 if name == "HalfCheetah-v5" else 5,
         best,
         source,
         _on(name, *flags),

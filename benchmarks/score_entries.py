@@ -134,7 +134,6 @@ _DQN = ("--config.agent=dqn",)
 _HINDSIGHT = "DQN with hindsight"
 _NO_HINDSIGHT = ("--config.goals_per_step=0",)
 _DDPG = ("--config.agent=ddpg",)
-_HOPPER = ("--num_iterations=40000",)
 DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
 _OFFLINE = "configs/offline.py"
 _CQL, _BC = "--config.agent=cql", "--config.agent=bc"
@@ -179,7 +178,6 @@ _PPO_ON_MUJOCO = tuple(
     )
 )
 _OTHERS_ON_MUJOCO = (
-    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, flags=_HOPPER),
     Entry(
         "SAC",
         "train_sac",

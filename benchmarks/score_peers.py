@@ -52,7 +52,7 @@ COMPARED = (
     "sac_sac",
     "td3_td3",
     "ppo_ppo_mujoco_halfcheetah-v5",
-    "sac_sac_mujoco",
+    "sac_sac_mujoco_hopper-v5",
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _HEAD = """## Beside Stable-Baselines3

@@ -131,9 +131,6 @@ shortest possible episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6
 BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight requires success
 in 90 % of episodes, after the same number of steps and updates.
 
-The score of SAC on Hopper-v5 is from one run, whose evaluations of 10 episodes went up
-and down: 943.3 after 19,432 steps, 296.3 after 24,399.
-
 IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
 collected while it learned. That SAC did one update every 16 steps and was stopped
 half-trained, so many of the episodes are poor. The steps of the offline agents are

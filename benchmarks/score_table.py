@@ -72,11 +72,16 @@ summary = statistics.summarize([-150.3, -148.2, -152.9, -147.7, -149.1])
 summary.interquartile_mean, summary.interquartile_mean_interval
 ```
 
-PPO on HalfCheetah-v5 is behind a single published run, which has other settings: layers
-of 256 units and 20 epochs. The row has Tianshou's settings. Their published figure,
-5,784, is a mean over the best evaluations of ten runs; here it is 4,975. Seed 2 ends
-at 3,804, the other seeds at 4,880 to 5,549. Stable-Baselines3 with the row's settings
-reaches 5,890 and 5,296 on seeds 0 and 1.
+PPO on HalfCheetah-v5 is behind a single published run of other settings, with layers
+of 256 units and 20 epochs. The row has Tianshou's settings, which did better on other
+seeds: 5,687 and 6,689 on seeds 100 and 101, where those settings return 5,303 and
+5,462. Runs differ more than the settings do: seeds 2 and 5 of the row end at 3,804 and
+3,573, the others at 4,723 to 5,549. Tianshou's published figure, 5,784, is a mean over
+the best evaluations of ten runs; here it is 4,977. Stable-Baselines3 with the row's
+settings reaches 5,890 and 5,296 on seeds 0 and 1.
+
+On seed 100, rl-zoo3's settings for Reacher-v5 and InvertedDoublePendulum-v5 return -4.2
+and 5,138, which is no better than these rows with Tianshou's.
 
 PPO on InvertedDoublePendulum-v5 balances the pendulum for 1,000 steps on all seeds, and
 seed 1 loses this policy after 400,000 of the 1,000,000 steps: the deviation of its

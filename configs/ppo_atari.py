@@ -3,8 +3,7 @@
 It needs `pip install 'tfrl[atari]'`, or `'tfrl[envpool]'` for
 `--config.emulator=envpool`, a faster emulator with other episodes for the same seed.
 While it learns, a lost life ends an episode and rewards become their signs; evaluations
-play whole games for all their points. The settings are those that rl-zoo3 publishes,
-but actor and critic share no layers.
+play whole games for all their points. The settings are those that rl-zoo3 publishes.
 """
 
 from ml_collections import ConfigDict

@@ -9,13 +9,17 @@ mean return of the last ten episodes and the processor seconds.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from typing import Any
 
-import examples  # noqa: F401  Sets the variables that TensorFlow reads.
+# oneDNN's kernels, which `tfrl train` chooses for convolutions, too.
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
+
+import examples  # noqa: F401  Sets the other variables that TensorFlow reads.
 import tfrl
 from benchmarks.pong import FRAMES, GAME
 from tfrl import train

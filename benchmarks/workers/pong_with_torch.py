@@ -3,8 +3,7 @@
     PYTHON benchmarks/workers/pong_with_torch.py SECONDS SEED
 
 `benchmarks.pong` starts it; PYTHON is the peers' "torch". Its lines are as those of
-`pong_with_tfrl`, and so are its settings, but actor and critic share the convolutions,
-as everywhere in Stable-Baselines3.
+`pong_with_tfrl`, and so are its settings.
 """
 
 from __future__ import annotations

@@ -7,7 +7,12 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfrl.keras_layers import DynamicUnroll, InnerReshape, RNNWrapper
-from tfrl.networks import network, q_network, sequential
+from tfrl.networks import (
+    categorical_projection_network,
+    network,
+    q_network,
+    sequential,
+)
 from tfrl.specs import tensor_spec
 
 OBSERVATION = tf.TensorSpec([2], tf.float32)
@@ -39,6 +44,35 @@ def test_layers_are_applied_in_turn():
     np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-6)
     assert state == ()
     assert net.state_spec == ()
+
+
+def test_further_arguments_are_for_the_last_layer():
+    action = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2)
+    head = categorical_projection_network.CategoricalProjectionNetwork(action)
+    mask = tf.constant([[True, False, True]])
+    distribution, _ = Sequential([keras.layers.Dense(4), head])(
+        tf.ones([1, 2]), mask=mask
+    )
+    np.testing.assert_array_equal(distribution.probs_parameter()[:, 1], [0.0])
+    with pytest.raises(TypeError, match="mask: got arguments for the last layer"):
+        Sequential([head, keras.layers.Dense(4)])(tf.ones([1, 2]), mask=mask)
+
+
+def test_layers_are_shared_up_to_the_first_that_differs_or_has_a_state():
+    first, second, end = (keras.layers.Dense(2) for _ in range(3))
+    whole = Sequential([first, second, keras.layers.Dense(3)])
+    assert sequential.shared_layers(whole, Sequential([first, second, end])) == [
+        first,
+        second,
+    ]
+    assert sequential.shared_layers(whole, Sequential([first, end])) == [first]
+    assert sequential.shared_layers(whole, Sequential([end, second])) == []
+    # A network keeps a layer of its own.
+    assert sequential.shared_layers(whole, Sequential([first, second])) == [first]
+    assert sequential.shared_layers(whole, end) == []
+    counter = Counter()
+    recurrent = [Sequential([first, counter, end, end]) for _ in range(2)]
+    assert sequential.shared_layers(*recurrent) == [first]
 
 
 def test_state_spec_is_the_tuple_of_the_states_there_are():

@@ -50,6 +50,9 @@ class IMPALASettings(Settings):
     fc_layer_params: tuple[int, ...] = field(
         (64, 64), "Units of the hidden layers of each network.", check_layers
     )
+    share_layers: bool = field(
+        False, "Actor and critic share all layers before their outputs."
+    )
     activation: str = field(
         "tanh", "Activation of the hidden layers, such as relu.", parts.check_activation
     )
@@ -89,7 +92,7 @@ class IMPALA(algorithm.Algorithm):
     agent_name = "ImpalaAgent"
 
     def make_networks(self) -> dict[str, Any]:
-        """Makes an actor and a critic that share no layers."""
+        """Makes the actor and the critic."""
         import keras  # Not at the top: --help does not wait for TensorFlow.
 
         s = self.settings
@@ -99,6 +102,7 @@ class IMPALA(algorithm.Algorithm):
             fc_layer_params=s.fc_layer_params,
             conv_layer_params=s.conv_layer_params or None,
             activation_fn=keras.activations.get(s.activation),
+            share_layers=s.share_layers,
             dtype=s.dtype,
             seed=s.seed,
         )

@@ -66,6 +66,9 @@ class RolloutSettings(Settings):
 class ActorCriticSettings(RolloutSettings):
     """The settings of PPO and A2C."""
 
+    share_layers: bool = field(
+        False, "Actor and critic share the layers before an LSTM or their outputs."
+    )
     lstm_size: int = field(
         0, "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0
     )

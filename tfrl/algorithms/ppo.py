@@ -71,7 +71,7 @@ class A2C(on_policy.OnPolicy):
     agent_name = "A2CAgent"
 
     def make_networks(self) -> dict[str, Any]:
-        """Makes an actor and a critic that share no layers."""
+        """Makes the actor and the critic."""
         import keras  # Not at the top: --help does not wait for TensorFlow.
 
         s = self.settings
@@ -85,6 +85,7 @@ class A2C(on_policy.OnPolicy):
             activation_fn=keras.activations.get(s.activation),
             initial_log_stddev=s.initial_log_stddev,
             state_dependent_noise=bool(s.gsde_sample_freq),
+            share_layers=s.share_layers,
             dtype=s.dtype,
             seed=s.seed,
         )

@@ -72,6 +72,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         # Keras must not cast the inputs, since their dtypes are checked: uint8 images
         # and float64 observations have to arrive unchanged.
         super().__init__(name=name, autocast=False)
+        # The argument `mask` of `call` is a mask of actions. Without this line Keras
+        # mistakes it for a Keras mask, and warns that the mask gets lost.
+        self.supports_masking = True
         if input_tensor_spec is not None:
             input_tensor_spec = _as_input_spec(input_tensor_spec)
         self._set_untracked("_input_tensor_spec", input_tensor_spec)
@@ -93,6 +96,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     def _least_outer_dims(self) -> int:
         """The smallest number of outer dimensions of inputs: 1 for `[B, ...]`."""
         return 1
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
+        """Returns None, since the outputs carry no Keras mask."""
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Applies the network to `inputs`, `[B, ...]` or `[B, T, ...]`.
@@ -371,17 +377,11 @@ class DistributionNetwork(Network):
             input_tensor_spec=input_tensor_spec, state_spec=state_spec, name=name
         )
         self._set_untracked("_output_spec", output_spec)
-        # The argument `mask` of `call` is a mask of actions. Without this line Keras
-        # mistakes it for a Keras mask, and warns that the mask gets lost.
-        self.supports_masking = True
 
     @property
     def output_spec(self) -> Any:
         """The nest of specs of the distributions."""
         return self._output_spec
-
-    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """Returns None, since distributions carry no Keras mask."""
 
 
 def create_variables(module: Any, input_spec: Any = None, **kwargs: Any) -> Any:

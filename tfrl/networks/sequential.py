@@ -126,8 +126,28 @@ class Sequential(network.Network):
         step_type: Any = None,
         network_state: Any = (),
         training: bool = False,
+        **kwargs: Any,
     ) -> tuple[Any, Any]:
-        """Returns the last layer's output and the tuple of new states."""
+        """Returns the last layer's output and the tuple of new states.
+
+        Args:
+          inputs: The nest of observations.
+          step_type: As for a `Network`.
+          network_state: As for a `Network`.
+          training: As for a `Network`.
+          **kwargs: Arguments for the last layer, which must be a Network, such as the
+            `mask` of an `ActorDistributionNetwork`.
+
+        Raises:
+          TypeError: There are arguments for the last layer, and it is not a Network.
+        """
+        last = self._sequential_layers[-1]
+        if kwargs and not isinstance(last, network.Network):
+            raise TypeError(
+                f"{', '.join(kwargs)}: got arguments for the last layer, {last!r}, "
+                "expected none, because it is not a Network; end with a Network, such "
+                "as an ActorDistributionNetwork or a CategoricalProjectionNetwork."
+            )
         outer_rank = self._outer_rank(inputs, step_type)
         states = iter(network_state or [()] * len(self.state_spec))
         next_states = []
@@ -142,7 +162,11 @@ class Sequential(network.Network):
                 state = tf.nest.pack_sequence_as(spec, tf.nest.flatten(state))
             if isinstance(layer, network.Network):
                 inputs, state = layer(
-                    inputs, step_type=step_type, network_state=state, training=training
+                    inputs,
+                    step_type=step_type,
+                    network_state=state,
+                    training=training,
+                    **(kwargs if layer is last else {}),
                 )
             elif has_state:
                 inputs, state = layer(
@@ -162,6 +186,22 @@ class Sequential(network.Network):
         if self.input_tensor_spec is not None:
             return utils.outer_rank(inputs, self.input_tensor_spec)
         return step_type.shape.rank if tf.is_tensor(step_type) else 1
+
+
+def shared_layers(*networks: Any) -> list[keras.layers.Layer]:
+    """Returns the layers with which all networks begin, if all are `Sequential`s.
+
+    Layers with a state do not count. Each network keeps a layer of its own.
+    """
+    if not all(isinstance(other, Sequential) for other in networks):
+        return []
+    shared = []
+    for layer, *others in zip(*(other.layers[:-1] for other in networks), strict=False):
+        has_state = checks.has_entries(network.get_state_spec(layer))
+        if has_state or any(other is not layer for other in others):
+            break
+        shared.append(layer)
+    return shared
 
 
 def _list_as_tuple(state: Any) -> Any:

@@ -640,6 +640,68 @@ def test_layers_that_both_networks_share_are_trained_once():
     assert np.abs(torso.kernel.numpy() - before).max() > 1e-3
 
 
+class CountsCalls(keras.layers.Layer):
+    """Counts its calls, and returns its inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.num_calls = 0
+
+    def call(self, inputs):
+        self.num_calls += 1
+        return inputs
+
+
+class Whole(networks.Network):
+    """Hides of which layers a network consists."""
+
+    def __init__(self, network):
+        super().__init__(network.input_tensor_spec, network.state_spec)
+        self.network = network
+
+    def call(self, inputs, **kwargs):
+        return self.network(inputs, **kwargs)
+
+
+@pytest.mark.parametrize("kind", ["forward", "recurrent", "masked"])
+def test_an_update_computes_shared_layers_once(kind):
+    results = []
+    for is_whole in (False, True):
+        counter = CountsCalls()
+        nets = agents.ppo.ppo_networks.create_networks(
+            OBSERVATION,
+            CHOICE,
+            (4,),
+            lstm_size=(3,) if kind == "recurrent" else None,
+            share_layers=True,
+            seed=1,
+        )
+        actor_net, value_net = (
+            networks.Sequential([counter, *net.layers], input_spec=OBSERVATION)
+            for net in nets
+        )
+        agent = (masked if kind == "masked" else make)(
+            actor_net=Whole(actor_net) if is_whole else actor_net,
+            value_net=Whole(value_net) if is_whole else value_net,
+            optimizer=keras.optimizers.SGD(0.1),
+            **({} if kind == "masked" else MINIBATCHES),
+        )
+        frames, _ = collect(agent, *ROWS)
+        agent.update_normalizers(frames)
+        data = agent.preprocess_sequence(frames)
+        before = counter.num_calls
+        loss = agent.train(data).loss
+        calls = counter.num_calls - before
+        trained = actor_net.trainable_variables + value_net.trainable_variables
+        results.append((calls, loss, [v.numpy() for v in trained]))
+    (once, ours, our_weights), (twice, theirs, their_weights) = results
+    assert (once, twice) == (1, 2)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert len(our_weights) == len(their_weights)
+    for one, other in zip(our_weights, their_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 # --- Masks.
 
 MASKED = {"x": OBSERVATION, "mask": tf.TensorSpec([3], tf.int32)}

@@ -144,6 +144,24 @@ def test_recurrent_networks_have_an_lstm_between_the_same_layers(after):
     np.testing.assert_allclose(distribution.stddev(), np.ones([1, 3]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("lstm_size", [None, (6,)], ids=["forward", "recurrent"])
+def test_an_actor_and_a_critic_may_share_the_layers_before_their_heads(lstm_size):
+    actor, critic = ppo_networks.create_networks(
+        OBSERVATION, CHOICE, (8, 7), lstm_size=lstm_size, share_layers=True, seed=1
+    )
+    of_actor, of_critic = kernels(actor), kernels(critic)
+    for kernel, gain in zip(of_actor[:2], 2 * [2**0.5], strict=True):
+        check_orthogonal(kernel, gain)
+    check_orthogonal(of_actor[-1], 0.01)
+    check_orthogonal(of_critic[-1], 1.0)
+    units = lstm_size[0] if lstm_size else 7
+    assert [k.shape for k in of_actor[:2]] == [(4, 8), (8, 7)]
+    assert (of_actor[-1].shape, of_critic[-1].shape) == ((units, 3), (units, 1))
+    shared = {id(v) for v in actor.variables} & {id(v) for v in critic.variables}
+    assert len(shared) == 4
+    assert len(of_actor) == len(of_critic) == (4 if lstm_size else 3)
+
+
 def test_layers_after_an_lstm_need_one():
     with pytest.raises(ValueError, match="output_fc_layer_params: got"):
         ppo_networks.create_networks(OBSERVATION, FORCE, output_fc_layer_params=(5,))

@@ -96,8 +96,8 @@ class A2CAgent(on_policy_agent.OnPolicyAgent):
     def _losses(
         self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
-        distribution = self._distribution(data, training)
-        parts = self._policy_gradient_parts(distribution, data, training)
+        distribution, values = self._outputs(data, training)
+        parts = self._policy_gradient_parts(distribution, values, data)
         explained = losses.explained_variance(data.old_values, data.returns, data.valid)
         return tf_agent.LossInfo(
             tf.add_n(list(parts.values())),

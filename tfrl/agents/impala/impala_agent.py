@@ -204,8 +204,8 @@ class ImpalaAgent(on_policy_agent.OnPolicyAgent):
     def _losses(
         self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
-        distribution = self._distribution(data, training)
-        parts = self._policy_gradient_parts(distribution, data, training)
+        distribution, values = self._outputs(data, training)
+        parts = self._policy_gradient_parts(distribution, values, data)
         log_ratio = self._log_probs(distribution, data.actions) - data.old_log_probs
         measures = {
             "explained_variance": losses.explained_variance(

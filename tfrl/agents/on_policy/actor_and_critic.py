@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl.agents import normalization, target_networks, updates
-from tfrl.agents.on_policy import distribution_params, ppo_policy
+from tfrl.agents.on_policy import distribution_params, ppo_policy, shared_torso
 from tfrl.networks import network as network_lib
+from tfrl.networks import sequential
 from tfrl.policies import state_recording_policy, tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 class ActorAndCritic(tf.Module, tracking.Untracked):
     """An actor, a critic and their policies, which share the networks.
+
+    If both networks are `Sequential`s that begin with the same layers, an update
+    computes these layers once.
 
     Attributes:
       state_spec: The nest of specs of the networks' states.
@@ -108,39 +112,81 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         if on_policy.exploration is not None:
             self.collect_policy = on_policy.exploration(self.collect_policy)
         self.policy = make_policy(self.actor_net, collect=False)
-        self._train_policy = make_policy(self.actor_net, collect=False, training=True)
+        self._set_untracked("_torso", None)
+        shared = sequential.shared_layers(actor_net, value_net)
+        if shared:
+            torso = shared_torso.SharedTorso(
+                shared,
+                (actor_net, value_net),
+                time_step_spec,
+                action_spec,
+                agent.observation_normalizer,
+                splitter,
+            )
+            self._set_untracked("_torso", torso)
+            self._train_policy = torso.policy
+        else:
+            self._train_policy = make_policy(
+                self.actor_net, collect=False, training=True
+            )
         self._set_untracked("_action_spec", action_spec)
         self._set_untracked("_distribution_spec", self.actor_net.create_variables(spec))
 
-    def distribution(
+    def outputs(
         self,
         time_steps: ts.TimeStep,
         policy_state: types.NestedTensor = (),
         training: bool = False,
-    ) -> types.NestedDistribution:
-        """Returns the current policy's distributions, batch shape `[B, T]`.
+    ) -> tuple[types.NestedDistribution, tf.Tensor]:
+        """Returns the current policy's distributions and the critic's values.
 
         Args:
           time_steps: `[B, T, ...]`.
           policy_state: The collect policy's state before the first step, `[B, ...]`.
-          training: Whether the actor is called in training mode.
+          training: Whether the networks are called in training mode.
+
+        Returns:
+          The nest of distributions with batch shape `[B, T]`, and the values `[B, T]`.
         """
-        policy = self._train_policy if training else self.policy
-        state = self.collect_policy.network_state(policy_state)
-        return policy.distribution(time_steps, state).action
+        policy = self.policy
+        if training:
+            policy = self._train_policy
+            if self._torso is not None:
+                time_steps = self._torso.with_features(time_steps)
+        return (
+            self._distribution_by(policy, time_steps, policy_state),
+            self._values_by(policy, time_steps, policy_state, training),
+        )
+
+    def distribution(
+        self, time_steps: ts.TimeStep, policy_state: types.NestedTensor = ()
+    ) -> types.NestedDistribution:
+        """Returns the distributions of `outputs`, not in training mode."""
+        return self._distribution_by(self.policy, time_steps, policy_state)
 
     def values(
         self,
         time_steps: types.TimeStep | types.Trajectory,
-        policy_state: Any = (),
+        policy_state: types.NestedTensor = (),
+    ) -> tf.Tensor:
+        """Returns the values of `outputs`, not in training mode; also of frames."""
+        return self._values_by(self.policy, time_steps, policy_state)
+
+    def _distribution_by(
+        self, policy: ppo_policy.PPOPolicy, time_steps: Any, policy_state: Any
+    ) -> types.NestedDistribution:
+        state = self.collect_policy.network_state(policy_state)
+        return policy.distribution(time_steps, state).action
+
+    def _values_by(
+        self,
+        policy: ppo_policy.PPOPolicy,
+        time_steps: Any,
+        policy_state: Any,
         training: bool = False,
     ) -> tf.Tensor:
-        """Returns the critic's values of time steps or frames, `[B, T]`.
-
-        The arguments are as for `distribution`.
-        """
         state = self.collect_policy.network_state(policy_state) or {}
-        values, _ = self.policy.apply_value_network(
+        values, _ = policy.apply_value_network(
             time_steps.observation,
             time_steps.step_type,
             state.get(ppo_policy.VALUE_STATE, ()),

@@ -442,7 +442,7 @@ class OnPolicyAgent(RolloutAgent):
         }
 
     def _policy_gradient_parts(
-        self, distribution: Any, data: training_data.TrainingData, training: bool
+        self, distribution: Any, values: tf.Tensor, data: training_data.TrainingData
     ) -> dict[str, tf.Tensor]:
         """Returns the losses `-A log pi(a|s)`, of the values and of the entropy."""
         log_probs = self._log_probs(distribution, data.actions)
@@ -451,7 +451,7 @@ class OnPolicyAgent(RolloutAgent):
                 log_probs * data.advantages, data.weights
             ),
             "value_estimation_loss": self.value_estimation_loss(
-                values=self._values(data, training),
+                values=values,
                 returns=data.returns,
                 weights=data.weights,
             ),
@@ -502,17 +502,15 @@ class OnPolicyAgent(RolloutAgent):
         """Returns the weighted sum divided by the number of all frames, a scalar."""
         return losses.aggregate_losses(per_step, weights).weighted
 
-    def _distribution(
-        self, data: training_data.TrainingData, training: bool = False
-    ) -> Any:
+    def _distribution(self, data: training_data.TrainingData) -> Any:
         """Returns the current policy's distributions, batch shape `[B, T]`."""
-        return self._networks.distribution(data.time_steps, data.policy_state, training)
+        return self._networks.distribution(data.time_steps, data.policy_state)
 
-    def _values(
-        self, data: training_data.TrainingData, training: bool = False
-    ) -> tf.Tensor:
-        """Returns the critic's values, `[B, T]`."""
-        return self._networks.values(data.time_steps, data.policy_state, training)
+    def _outputs(
+        self, data: training_data.TrainingData, training: bool
+    ) -> tuple[Any, tf.Tensor]:
+        """Returns the distributions as in `_distribution`, and the values `[B, T]`."""
+        return self._networks.outputs(data.time_steps, data.policy_state, training)
 
     def _initialize(self) -> None:
         self._networks.initialize()

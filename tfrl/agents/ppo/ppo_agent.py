@@ -302,14 +302,14 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     def _losses(
         self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
-        distribution = self._distribution(data, training)
+        distribution, values = self._outputs(data, training)
         log_ratio = self._log_ratio(distribution, data)
         parts = {
             "policy_gradient_loss": self.policy_gradient_loss(
                 log_ratio=log_ratio, advantages=data.advantages, weights=data.weights
             ),
             "value_estimation_loss": self.value_estimation_loss(
-                values=self._values(data, training),
+                values=values,
                 returns=data.returns,
                 weights=data.weights,
                 old_value_predictions=data.old_values,

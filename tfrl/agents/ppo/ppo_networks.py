@@ -14,8 +14,10 @@ from tfrl.networks import (
     actor_distribution_network,
     actor_distribution_rnn_network,
     categorical_projection_network,
+    encoding_network,
     network,
     normal_projection_network,
+    sequential,
     state_dependent_noise_projection_network,
     value_network,
     value_rnn_network,
@@ -36,10 +38,11 @@ def create_networks(
     activation_fn: Any = keras.activations.tanh,
     initial_log_stddev: float = 0.0,
     state_dependent_noise: bool = False,
+    share_layers: bool = False,
     dtype: Any = tf.float32,
     seed: int | None = None,
 ) -> tuple[network.Network, network.Network]:
-    """Makes an actor and a critic that share no layers.
+    """Makes an actor and a critic.
 
     All kernels are orthogonal, with a gain of the root of 2 in the hidden layers, 0.01
     in the actor's last layer and 1 in the critic's, and all biases are 0; only an LSTM
@@ -66,6 +69,9 @@ def create_networks(
       state_dependent_noise: Whether continuous actions have noise that depends on the
         last hidden layer, for a `StateDependentNoisePolicy`; `initial_log_stddev` then
         applies to the deviations of its noise matrix.
+      share_layers: Whether actor and critic share the layers that encode observations,
+        and those of `fc_layer_params`. An update computes them once, which halves its
+        time for images.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.
@@ -95,6 +101,13 @@ def create_networks(
             observation_spec, conv_layer_params=conv_layer_params, **common
         ),
     }
+    torso = None
+    if share_layers:
+        torso = encoding_network.EncodingNetwork(
+            observation_spec, fc_layer_params=fc_layer_params, seed=seeds(), **encoder
+        )
+        encoder = common
+        observation_spec, fc_layer_params = torso.create_variables(), ()
     make_actor: Any = actor_distribution_network.ActorDistributionNetwork
     make_critic: Any = value_network.ValueNetwork
     if lstm_size is None:
@@ -122,7 +135,12 @@ def create_networks(
         seed=seeds(),
         **encoder,
     )
-    return actor, critic
+    if torso is None:
+        return actor, critic
+    return (
+        sequential.Sequential([torso, actor], name=actor.name),
+        sequential.Sequential([torso, critic], name=critic.name),
+    )
 
 
 _SMALL = 0.01  # The gain of the actor's last layer.

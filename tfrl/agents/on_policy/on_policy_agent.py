@@ -109,7 +109,8 @@ class OnPolicyAgent(RolloutAgent):
           actor_net: A `Network` (or Keras layer) that maps observations to a nest of
             distributions like `action_spec`.
           value_net: A `Network` (or Keras layer) that maps observations to values
-            `[B]`. It may share layers with the actor.
+            `[B]`. It may share layers with the actor; an update computes them once if
+            both networks are `Sequential`s that begin with these layers.
           on_policy: The options of on-policy agents.
           agent: The options of all agents.
           use_gae: See `AdvantageEstimator`.

@@ -163,7 +163,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           actor_net: A `Network` (or Keras layer) that maps observations to a nest of
             distributions like `action_spec`.
           value_net: A `Network` (or Keras layer) that maps observations to values
-            `[B]`. It may share layers with the actor.
+            `[B]`. It may share layers with the actor; an update computes them once if
+            both networks are `Sequential`s that begin with these layers.
           importance_ratio_clipping: The range `epsilon` of the clipped objective, such
             as 0.2: a number, or a schedule as in `utils.optimization.schedules`;
             Keras schedules follow the train step. 0 does not clip.

@@ -112,7 +112,7 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
         if on_policy.exploration is not None:
             self.collect_policy = on_policy.exploration(self.collect_policy)
         self.policy = make_policy(self.actor_net, collect=False)
-        self._set_untracked("_torso", None)
+        torso = None
         shared = sequential.shared_layers(actor_net, value_net)
         if shared:
             torso = shared_torso.SharedTorso(
@@ -123,12 +123,12 @@ class ActorAndCritic(tf.Module, tracking.Untracked):
                 agent.observation_normalizer,
                 splitter,
             )
-            self._set_untracked("_torso", torso)
-            self._train_policy = torso.policy
-        else:
-            self._train_policy = make_policy(
-                self.actor_net, collect=False, training=True
-            )
+        self._set_untracked("_torso", torso)
+        self._train_policy = (
+            make_policy(self.actor_net, collect=False, training=True)
+            if torso is None
+            else torso.policy
+        )
         self._set_untracked("_action_spec", action_spec)
         self._set_untracked("_distribution_spec", self.actor_net.create_variables(spec))
 

@@ -70,8 +70,8 @@ def create_networks(
         last hidden layer, for a `StateDependentNoisePolicy`; `initial_log_stddev` then
         applies to the deviations of its noise matrix.
       share_layers: Whether actor and critic share the layers that encode observations,
-        and those of `fc_layer_params`. An update computes them once, which halves its
-        time for images.
+        and those of `fc_layer_params`. An update computes them once, which nearly
+        halves its time for images.
       dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
         precision, such as "mixed_bfloat16", with which variables and last layers stay
         in float32.

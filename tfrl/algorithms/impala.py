@@ -93,20 +93,9 @@ class IMPALA(algorithm.Algorithm):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
-        s = self.settings
-        actor, critic = agents.ppo.ppo_networks.create_networks(
-            self.observation_spec,
-            self.environment.action_spec(),
-            fc_layer_params=s.fc_layer_params,
-            conv_layer_params=s.conv_layer_params or None,
-            activation_fn=keras.activations.get(s.activation),
-            share_layers=s.share_layers,
-            dtype=s.dtype,
-            seed=s.seed,
+        return parts.actor_and_critic(
+            self.settings, self.observation_spec, self.environment.action_spec()
         )
-        return {"actor_net": actor, "value_net": critic}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""

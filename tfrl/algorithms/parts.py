@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrl import networks, utils
+from tfrl import agents, networks, utils
 from tfrl.algorithms import settings
 
 # The names are Keras's.
@@ -52,6 +52,33 @@ def network_arguments(
         for_critic=for_critic,
         dtype=s.dtype,
     )
+
+
+def actor_and_critic(
+    s: Any, observation_spec: Any, action_spec: Any, **arguments: Any
+) -> dict[str, Any]:
+    """Makes the networks of an on-policy agent, a dict by the agent's arguments.
+
+    Args:
+      s: The settings.
+      observation_spec: The spec of the observations.
+      action_spec: The spec of the actions.
+      **arguments: Further arguments of `ppo_networks.create_networks`.
+    """
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    actor, critic = agents.ppo.ppo_networks.create_networks(
+        observation_spec,
+        action_spec,
+        fc_layer_params=s.fc_layer_params,
+        conv_layer_params=s.conv_layer_params or None,
+        activation_fn=keras.activations.get(s.activation),
+        share_layers=s.share_layers,
+        dtype=s.dtype,
+        seed=s.seed,
+        **arguments,
+    )
+    return {"actor_net": actor, "value_net": critic}
 
 
 def observation_normalizer(

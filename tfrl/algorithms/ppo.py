@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, ClassVar
 
-from tfrl import agents, policies, utils
+from tfrl import policies, utils
 from tfrl.algorithms import on_policy, parts, spaces
 from tfrl.algorithms.settings import FROM_0, field, live
 
@@ -72,24 +72,16 @@ class A2C(on_policy.OnPolicy):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
         s = self.settings
-        actor, critic = agents.ppo.ppo_networks.create_networks(
+        return parts.actor_and_critic(
+            s,
             self.observation_spec,
             self.environment.action_spec(),
-            fc_layer_params=s.fc_layer_params,
-            conv_layer_params=s.conv_layer_params or None,
             lstm_size=(s.lstm_size,) if s.lstm_size else None,
             output_fc_layer_params=s.output_fc_layer_params,
-            activation_fn=keras.activations.get(s.activation),
             initial_log_stddev=s.initial_log_stddev,
             state_dependent_noise=bool(s.gsde_sample_freq),
-            share_layers=s.share_layers,
-            dtype=s.dtype,
-            seed=s.seed,
         )
-        return {"actor_net": actor, "value_net": critic}
 
     @property
     def action_kind(self) -> spaces.Kind:

@@ -41,7 +41,7 @@ def mpo_weights(values: types.TensorLike, temperature: types.TensorLike) -> tf.T
     """Returns `softmax(values / temperature)` over the actions, without a gradient.
 
     The weights turn samples of the target policy into an improved policy
-    (arXiv:1806.06920, equation 4).
+    (arXiv:1812.02256, section 4.1).
 
     Args:
       values: The values of the actions, `[N, B]`, or `[N, B, K]` for `K` objectives.
@@ -64,7 +64,7 @@ def mpo_temperature_loss(
     """Returns `T (epsilon + log mean_n exp(values_n / T))`, a loss of `T` alone.
 
     This is the dual function of a constraint: the KL divergence of the weights from
-    uniform weights is at most `epsilon` (arXiv:1806.06920, equation 8).
+    uniform weights is at most `epsilon` (arXiv:1812.02256, section 4.1).
 
     Args:
       values: The values of the actions, `[N, B]`, or `[N, B, K]`.
@@ -128,7 +128,7 @@ def weighted_cross_entropy(
 ) -> tf.Tensor:
     """Returns `-sum_n w_n log N(a_n; mean, stddev^2)`, the loss of the fitted policy.
 
-    arXiv:1812.02256, equation 4 without its constraint.
+    arXiv:1812.02256, section 4.2, without its limits on the KL divergence.
 
     Args:
       actions: The actions, `[N, B, D]`.

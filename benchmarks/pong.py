@@ -21,7 +21,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks import peers, processes, processors
+from benchmarks import commits, peers, processes, processors
 from benchmarks.score_entries import ROOT
 from tfrl.eval import plots
 
@@ -29,7 +29,7 @@ GAME = "PongNoFrameskip-v4"
 FRAMES = 4  # Of an action.
 CSV = ROOT / "benchmarks" / "pong.csv"
 TITLES = {"ppo": "PPO", "dqn": "DQN", "sb3": "PPO of Stable-Baselines3"}
-_FIELDS = ("run", "seed", "frames", "return", "seconds", "processor")
+_FIELDS = ("run", "seed", "frames", "return", "seconds", "commit", "processor")
 
 
 def command(run: str, seconds: float, seed: int) -> list[str]:
@@ -51,10 +51,10 @@ def train(run: str, seconds: float, seed: int, path: pathlib.Path = CSV) -> None
 
     Raises:
       PeerError: The peer's environment is missing.
-      RuntimeError: The run failed.
+      RuntimeError: The run failed, or the folder is no git repository.
     """
     kept = [row for row in read(path) if (row["run"], row["seed"]) != (run, str(seed))]
-    processor = processors.description()
+    commit, processor = commits.current_commit(), processors.description()
     with (
         subprocess.Popen(
             command(run, seconds, seed),
@@ -78,6 +78,7 @@ def train(run: str, seconds: float, seed: int, path: pathlib.Path = CSV) -> None
                         "frames": point["frames"],
                         "return": f"{point['return']:.2f}",
                         "seconds": f"{point['seconds']:.0f}",
+                        "commit": commit,
                         "processor": processor,
                     }
                 )
@@ -111,13 +112,13 @@ def section(rows: Sequence[Mapping[str, str]], picture: pathlib.Path) -> list[st
         "",
         "One run each of PongNoFrameskip-v4 on one core. Returns are means of the last",
         "ten episodes of training, with exploration: -21 is the worst, 21 the best.",
-        "Frames are the console's, four for an action. PPO has rl-zoo3's settings in",
-        "both libraries, and the actor and the critic share their convolutions. DQN",
-        "stores 100,000 frames, each once. The command is `python -m benchmarks.pong`,",
-        "and `--hours` says how long a run takes.",
+        "Frames are the console's, four for an action. PPO has rl-zoo3's settings for",
+        "40,000,000 frames in both libraries, and the actor and the critic share their",
+        "convolutions. `python -m benchmarks.pong` trains the runs, and also DQN with",
+        "100,000 stored frames; `--hours` limits the processor time of each.",
         "",
-        "| run | frames | return | seconds | frames per second | processor |",
-        "|---|---|---|---|---|---|",
+        "| run | frames | return | seconds | frames per second | commit | processor |",
+        "|---|---|---|---|---|---|---|",
         *(_line(TITLES[run], points[-1]) for run, points in curves.items()),
         "",
     ]
@@ -141,6 +142,7 @@ def _line(title: str, last: Mapping[str, str]) -> str:
         last["return"],
         last["seconds"],
         f"{frames / seconds:.0f}",
+        last["commit"],
         last["processor"],
     )
     return f"| {' | '.join(cells)} |"

@@ -29,14 +29,13 @@ import platform
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 
 import numpy as np
 
-from benchmarks import processors, score_curves, score_table, timing
+from benchmarks import commits, processors, score_curves, score_table, timing
 from benchmarks.score_entries import (
     DATA,
     ENTRIES,
@@ -176,28 +175,6 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
                 yield dataclasses.replace(run, is_again=True)
 
 
-def current_commit() -> str:
-    """Returns the commit of the code, with `+` if the trained code differs from it.
-
-    Raises:
-      RuntimeError: The folder is no git repository.
-    """
-    commit = _git("rev-parse", "--short=7", "HEAD")
-    if commit.returncode != 0:
-        raise RuntimeError(
-            f"{ROOT} is no git repository, and a row names its commit: clone it to "
-            f"make the table. git said: {commit.stderr.strip()}"
-        )
-    changes = _git("diff", "--quiet", "HEAD", "--", "tfrl", "examples", "configs")
-    return commit.stdout.strip() + "+" * changes.returncode
-
-
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-
-
 def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     """Plays greedy episodes of a run's final weights; returns its row.
 
@@ -312,7 +289,7 @@ def train(
     os.environ.update(_ONE_THREAD)
     # The shell must not choose the kernels, since other kernels round differently.
     os.environ.pop("TF_ENABLE_ONEDNN_OPTS", None)
-    commit = current_commit()
+    commit = commits.current_commit()
     failed = []
     used = _seconds_of_children()
 

@@ -14,6 +14,7 @@ def row(run, frames, value, seconds):
         "frames": str(frames),
         "return": str(value),
         "seconds": str(seconds),
+        "commit": "1234567",
         "processor": "A processor",
     }
 
@@ -66,7 +67,7 @@ def test_both_runs_of_ppo_are_compared_at_the_frames_that_both_have_seen(tmp_pat
     ]
     picture = tmp_path / "scores" / "pong.png"
     text = " ".join(pong.section(rows, picture))
-    assert "| PPO | 4,000 | 9.0 | 20 | 200 | A processor |" in text
+    assert "| PPO | 4,000 | 9.0 | 20 | 200 | 1234567 | A processor |" in text
     assert "After 3,200 frames, which both runs of PPO have seen, tfrl's" in text
     assert "returns 3.5 after 15 seconds" in text
     assert "Stable-Baselines3's 2.5 after 28 seconds" in text

@@ -1,12 +1,10 @@
 import csv
 import dataclasses
-import functools
 import json
 import os
 import pathlib
 import re
 import shlex
-import subprocess
 
 import imageio.v3 as iio
 import numpy as np
@@ -302,28 +300,6 @@ def test_best_evaluations_are_compared_where_the_reference_is_of_these():
     assert line == "| SAC | Pendulum-v1 | 2 | 4.0 | 2 |"
     assert score_table.best_evaluations({SAC: rows}, curves) == []
     assert score_table.best_evaluations({tianshou: rows}, {}) == []
-
-
-def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(scores, "ROOT", tmp_path)
-    with pytest.raises(RuntimeError, match="is no git repository"):
-        scores.current_commit()
-    run = functools.partial(subprocess.run, cwd=tmp_path, check=True)
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
-    run(["git", "init", "--quiet"])
-    for folder in ("tfrl", "examples", "configs"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "code.py").write_text("1")
-    (tmp_path / "scores.csv").write_text("old")
-    run(["git", "add", "."])
-    run(["git", *identity, "commit", "--quiet", "--message=First"])
-    (tmp_path / "scores.csv").write_text("new")
-    commit = scores.current_commit()
-    assert re.fullmatch("[0-9a-f]{7}", commit)
-    (tmp_path / "configs" / "code.py").write_text("2")
-    assert scores.current_commit() == f"{commit}+"
 
 
 def test_a_setting_counts_once_it_is_not_at_its_default():

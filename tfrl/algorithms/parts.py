@@ -57,7 +57,7 @@ def network_arguments(
 def actor_and_critic(
     s: Any, observation_spec: Any, action_spec: Any, **arguments: Any
 ) -> dict[str, Any]:
-    """Makes the networks of an on-policy agent, a dict by the agent's arguments.
+    """Makes the networks of A2C, PPO or IMPALA, a dict by the agent's arguments.
 
     Args:
       s: The settings.

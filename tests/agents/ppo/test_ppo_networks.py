@@ -167,6 +167,12 @@ def test_layers_after_an_lstm_need_one():
         ppo_networks.create_networks(OBSERVATION, FORCE, output_fc_layer_params=(5,))
 
 
+@pytest.mark.parametrize("dtype", [tf.bfloat16, "float16"])
+def test_variables_in_half_precision_are_refused(dtype):
+    with pytest.raises(ValueError, match=r"dtype: got .* use 'mixed_b?float16'"):
+        ppo_networks.create_networks(OBSERVATION, FORCE, dtype=dtype)
+
+
 def test_numbers_are_squashed_into_the_bounds_of_a_spec():
     spec = tensor_spec.BoundedTensorSpec([2], tf.float32, [-2, 0], [2, 10])
     squashed = ppo_actor_network.tanh_and_scale_to_spec(

@@ -19,6 +19,7 @@ from tfrl.networks import (
     normal_projection_network,
     sequential,
     state_dependent_noise_projection_network,
+    utils,
     value_network,
     value_rnn_network,
 )
@@ -72,18 +73,26 @@ def create_networks(
       share_layers: Whether actor and critic share the layers that encode observations,
         and those of `fc_layer_params`. An update computes them once, which nearly
         halves its time for images.
-      dtype: The dtype of all hidden layers; or a Keras dtype policy for mixed
-        precision, such as "mixed_bfloat16", with which variables and last layers stay
-        in float32.
+      dtype: float32 or float64, the dtype of all hidden layers; or a Keras dtype policy
+        for mixed precision, such as "mixed_bfloat16", with which variables and last
+        layers stay in float32.
       seed: Seeds all initialisers; None follows `tf.random.set_seed`.
 
     Returns:
       The actor and the critic.
 
     Raises:
-      ValueError: There are `output_fc_layer_params`, but no LSTM; or the observations
-        or `conv_layer_params` are refused by `networks.observation_encoder`.
+      ValueError: There are `output_fc_layer_params`, but no LSTM; `dtype` has variables
+        in half precision; or the observations or `conv_layer_params` are refused by
+        `networks.observation_encoder`.
     """
+    variables = keras.dtype_policies.get(utils.dtype_name(dtype)).variable_dtype
+    if variables not in ("float32", "float64"):
+        raise ValueError(
+            f"dtype: got {dtype!r}, expected variables in float32 or float64, since "
+            "orthogonal kernels cannot be computed in half precision; use "
+            f"'mixed_{variables}' for products in it."
+        )
     if output_fc_layer_params and lstm_size is None:
         raise ValueError(
             f"output_fc_layer_params: got {tuple(output_fc_layer_params)} without "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
@@ -224,6 +225,8 @@ def _same(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
 def _last_axis(parts: tf.Tensor, axis: int) -> tf.Tensor:
     """Returns `parts` with the given axis as the last."""
-    rank = parts.shape.rank
-    order = [*range(axis), *range(axis + 1, rank), axis]
-    return tf.transpose(parts, order)
+    size, *frame = parts.shape[axis:]
+    # A CPU transposes bytes of three dimensions more than twice as fast as of five.
+    flat = tf.reshape(parts, [-1, size, math.prod(frame)])
+    shape = tf.concat([tf.shape(parts)[:axis], [*frame, size]], axis=0)
+    return tf.reshape(tf.transpose(flat, [0, 2, 1]), shape)

@@ -13,7 +13,7 @@ from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks, rollouts
 from tfrl.trajectories import trajectory
-from tfrl.utils import number_checks
+from tfrl.utils import common, number_checks
 from tfrl.utils.random_numbers import permutations
 
 if TYPE_CHECKING:
@@ -236,8 +236,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         """
 
         def every(state: tf.Tensor) -> tf.Tensor:
-            state = state[:: self._sequence_length]
-            return tf.transpose(state, [1, 0, *range(2, state.shape.rank)])
+            return common.transpose_batch_time(state[:: self._sequence_length])
 
         return accelerators.map_moved(every, states)
 

@@ -53,6 +53,6 @@ def with_reached(
 
     def join(column: tf.Tensor, reached: tf.Tensor) -> tf.Tensor:
         joined = tf.concat([column, reached[tf.newaxis]], axis=0)
-        return tf.transpose(joined, [1, 0, *range(2, joined.shape.rank)])
+        return common.transpose_batch_time(joined)
 
     return accelerators.map_moved(join, frames, last)

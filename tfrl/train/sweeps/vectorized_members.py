@@ -13,6 +13,7 @@ from tfrl.compilation import (
     vectorized_map_converters,
 )
 from tfrl.train.loops import iteration_transform
+from tfrl.utils import common
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -63,8 +64,7 @@ class VectorizedMembers(iteration_transform.IterationTransform):
         return tf.TensorShape([self._number, *shape])
 
     def _stack(self, array: tf.TensorArray) -> tf.Tensor:
-        stacked = array.stack()
-        return tf.transpose(stacked, [1, 0, *range(2, stacked.shape.rank)])
+        return common.transpose_batch_time(array.stack())
 
     def loop(
         self,

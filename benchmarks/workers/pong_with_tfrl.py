@@ -24,14 +24,18 @@ import tfrl
 from benchmarks.pong import FRAMES, GAME
 from tfrl import train
 
-# The replay buffer has 100,000 frames, as Stable-Baselines3's settings for Pong.
+# DQN's target network follows every 1,000 steps and the last epsilon is 0.01, as in
+# CleanRL's program. So few steps fit a run of hours that the replay buffer is a tenth of
+# CleanRL's, and epsilon falls during 100,000 steps.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"log_interval": 4},
     "dqn": {
         "log_interval": 1_000,
         "replay_capacity": 100_000,
         "initial_collect_steps": 10_000,
+        "target_update_period": 250,
         "epsilon_decay_iterations": 25_000,
+        "final_epsilon": 0.01,
     },
 }
 

@@ -25,8 +25,8 @@ from benchmarks.pong import FRAMES, GAME
 from tfrl import train
 
 # DQN's target network follows every 1,000 steps and the last epsilon is 0.01, as in
-# CleanRL's program. So few steps fit a run of hours that the replay buffer is a tenth of
-# CleanRL's, and epsilon falls during 100,000 steps.
+# CleanRL's program. For a run of hours, the replay buffer is a tenth of CleanRL's, and
+# updates begin after 10,000 steps; epsilon falls during 100,000 steps.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"log_interval": 4},
     "dqn": {

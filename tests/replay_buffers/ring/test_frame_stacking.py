@@ -192,6 +192,35 @@ def test_frames_are_the_wrappers_over_many_episodes(wrapper, axis, jit_compile, 
     assert sample.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_stacks_of_four_bytes_are_the_frames_of_an_episode(jit_compile):
+    frames = np.random.default_rng(1).integers(0, 256, (15, 2, 3), np.uint8)
+    padded = np.concatenate([frames[:1]] * 3 + [frames])
+    stacks = np.stack([padded[i : i + 15] for i in range(4)], -1)
+    steps = [
+        trajectory.Trajectory(
+            ts.StepType.MID if i else ts.StepType.FIRST,
+            stacks[i],
+            np.int64(0),
+            (),
+            ts.StepType.MID,
+            np.float32(i),
+            np.float32(1),
+        )
+        for i in range(15)
+    ]
+    buffer = TFUniformReplayBuffer(
+        spec_of(steps[0]), 1, 15, row_format=FrameStacking(4)
+    )
+    for step in steps:
+        buffer.add_batch(tf.nest.map_structure(lambda x: np.stack([x]), step))
+    sample = tf.function(lambda: buffer.sample(64, 2)[0], jit_compile=jit_compile)
+    items = sample()
+    numbers = items.reward.numpy().astype(int)
+    assert set(numbers.ravel()) == set(range(15))
+    np.testing.assert_array_equal(items.observation, stacks[numbers])
+
+
 @pytest.mark.slow
 def test_frames_are_those_of_envpool_after_a_lost_life():
     pytest.importorskip("envpool")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
@@ -225,8 +224,12 @@ def _same(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
 def _last_axis(parts: tf.Tensor, axis: int) -> tf.Tensor:
     """Returns `parts` with the given axis as the last."""
-    size, *frame = parts.shape[axis:]
-    # A CPU transposes bytes of three dimensions more than twice as fast as of five.
-    flat = tf.reshape(parts, [-1, size, math.prod(frame)])
-    shape = tf.concat([tf.shape(parts)[:axis], [*frame, size]], axis=0)
-    return tf.reshape(tf.transpose(flat, [0, 2, 1]), shape)
+    if parts.dtype == tf.uint8 and parts.shape[axis] == 4:
+        # A CPU adds words several times as fast as it transposes bytes.
+        first, *others = [tf.cast(x, tf.uint32) for x in tf.unstack(parts, axis=axis)]
+        for number, other in enumerate(others, 1):
+            first += other * tf.constant(256**number, tf.uint32)
+        return tf.bitcast(first, tf.uint8)
+    rank = parts.shape.rank
+    order = [*range(axis), *range(axis + 1, rank), axis]
+    return tf.transpose(parts, order)

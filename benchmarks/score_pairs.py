@@ -34,10 +34,11 @@ _TEXT = """## Pairs
 
 The probability that a run of X has a higher return than a run of Y (the probability of
 improvement of Agarwal et al.), on each environment that both learned in the same number
-of steps, give or take 5 %. Equal returns count one half, so 0.5 is no difference. The
-95 % interval is a stratified bootstrap one. It is too short for 5 runs, and 1.00 (1.00,
-1.00) says only that each run of X was better than every run of Y. The first picture
-shows each pair's probability, or the mean if there are several environments.
+of steps, give or take 5 %, and in more than one run. Equal returns count one half, so
+0.5 is no difference. The 95 % interval is a stratified bootstrap one. It is too short
+for 5 runs, and 1.00 (1.00, 1.00) says only that each run of X was better than every run
+of Y. The first picture shows each pair's probability, or the mean if there are several
+environments.
 
 Only the order of returns counts here, not how far apart they are. The profiles show
 that: the fraction of an agent's runs whose return is above a number, again with 95 %
@@ -64,9 +65,14 @@ class Result:
     returns: np.ndarray
 
     def is_like(self, other: Result) -> bool:
-        """Returns whether both are on one environment, with as many steps."""
+        """Returns whether both have several runs of as many steps of one environment.
+
+        The order of two single runs would count as certain.
+        """
+        is_same = self.environment == other.environment
         ratio = self.steps / other.steps
-        return self.environment == other.environment and 0.95 <= ratio <= 1 / 0.95
+        num_runs = min(len(self.returns), len(other.returns))
+        return is_same and 0.95 <= ratio <= 1 / 0.95 and num_runs > 1
 
 
 def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:

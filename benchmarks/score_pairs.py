@@ -65,18 +65,16 @@ class Result:
     returns: np.ndarray
 
     def is_like(self, other: Result) -> bool:
-        """Returns whether both have several runs of as many steps of one environment.
-
-        The order of two single runs would count as certain.
-        """
-        is_same = self.environment == other.environment
+        """Returns whether both are on one environment, with as many steps."""
         ratio = self.steps / other.steps
-        num_runs = min(len(self.returns), len(other.returns))
-        return is_same and 0.95 <= ratio <= 1 / 0.95 and num_runs > 1
+        return self.environment == other.environment and 0.95 <= ratio <= 1 / 0.95
 
 
 def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:
-    """Returns a result for each configuration of the rows of the score table."""
+    """Returns a result for each configuration of the score table with several runs.
+
+    The order of two single runs would count as certain.
+    """
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
     for row in rows:
         key = row["agent"], row["environment"], row["config"], row["config_hash"]
@@ -89,6 +87,7 @@ def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:
             np.array([[float(row["return"])] for row in own]),
         )
         for (agent, environment, *_), own in runs.items()
+        if len(own) > 1
     ]
 
 

@@ -59,8 +59,8 @@ _HEAD = """## Beside Stable-Baselines3
 
 Stable-Baselines3 with the same settings and steps. Seconds are the processor time of
 one run with one thread, including its start; those of tfrl also include evaluations
-during the run, those of Stable-Baselines3 none. Both ran on the processor of the row,
-beside other work.
+during the run, those of Stable-Baselines3 none. They are of runs on the same kind of
+processor, beside other work, and left blank if both never ran on the same kind.
 
 | agent | environment | steps | tfrl | Stable-Baselines3 | seeds | seconds of tfrl | seconds of Stable-Baselines3 | ratio |
 |---|---|---|---|---|---|---|---|---|"""  # noqa: E501
@@ -276,21 +276,30 @@ def section(
         peer = [row for row in peer_rows if entry.has(row)]
         if not own or not peer:
             continue
-        returns, seconds = [], []
-        for group, name in ((own, "processor_seconds"), (peer, "seconds")):
-            numbers = [float(row["return"]) for row in group]
-            mean = statistics.summarize(numbers).interquartile_mean
-            returns.append(f"{mean:.1f}")
-            seconds.append(float(np.median([float(row[name]) for row in group])))
+        returns = [[float(row["return"]) for row in group] for group in (own, peer)]
+        means = [statistics.summarize(r).interquartile_mean for r in returns]
         cells = (
             *(entry.agent, entry.environment, f"{int(peer[0]['steps']):,}"),
-            *returns,
+            *(f"{mean:.1f}" for mean in means),
             f"{len(own)}, {len(peer)}",
-            *(f"{value:.0f}" for value in seconds),
-            f"{seconds[1] / seconds[0]:.1f}",
+            *_seconds(own, peer),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([_HEAD, *lines, _TAIL]) if lines else ""
+
+
+def _seconds(
+    own: Sequence[Mapping[str, str]], peer: Sequence[Mapping[str, str]]
+) -> tuple[str, str, str]:
+    """Returns the seconds of both and their ratio; blank on different processors."""
+    shared = {row["processor"] for row in own} & {row["processor"] for row in peer}
+    if not shared:
+        return "", "", ""
+    ours, theirs = (
+        float(np.median([float(r[name]) for r in group if r["processor"] in shared]))
+        for group, name in ((own, "processor_seconds"), (peer, "seconds"))
+    )
+    return f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.1f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -67,6 +67,7 @@ def row(entry, seed, returned, **more):
         "seed": str(seed),
         "steps": "99000",
         "return": str(returned),
+        "processor": "AMD",
         **more,
     }
 
@@ -82,3 +83,14 @@ def test_the_section_shows_both_and_the_ratio_of_seconds():
     # An older row has no processor seconds, and another entry no peer.
     assert score_peers.section([row(entry, 0, 500.0, processor_seconds="")], peer) == ""
     assert score_peers.section(own, []) == ""
+
+
+def test_seconds_are_of_runs_on_the_same_processor():
+    entry = NAMED["ppo_ppo"]
+    own = [
+        row(entry, 0, 500.0, processor_seconds="9"),
+        row(entry, 1, 500.0, processor_seconds="7", processor="Intel"),
+    ]
+    peer = [row(entry, 0, 480.0, seconds="35", processor="Intel")]
+    assert "| 2, 1 | 7 | 35 | 5.0 |" in score_peers.section(own, peer)
+    assert "| 1, 1 |  |  |  |" in score_peers.section(own[:1], peer)

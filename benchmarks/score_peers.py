@@ -60,7 +60,8 @@ _HEAD = """## Beside Stable-Baselines3
 Stable-Baselines3 with the same settings and steps. Seconds are the processor time of
 one run with one thread, including its start; those of tfrl also include evaluations
 during the run, those of Stable-Baselines3 none. They are of runs on the same kind of
-processor, beside other work, and left blank if both never ran on the same kind.
+processor, beside other work, and blank if there are none, or if the rows of tfrl are
+older ones without processor time.
 
 | agent | environment | steps | tfrl | Stable-Baselines3 | seeds | seconds of tfrl | seconds of Stable-Baselines3 | ratio |
 |---|---|---|---|---|---|---|---|---|"""  # noqa: E501
@@ -272,7 +273,7 @@ def section(
     """
     lines = []
     for entry in ENTRIES:
-        own = [row for row in rows if entry.has(row) and row["processor_seconds"]]
+        own = [row for row in rows if entry.has(row)]
         peer = [row for row in peer_rows if entry.has(row)]
         if not own or not peer:
             continue
@@ -292,6 +293,7 @@ def _seconds(
     own: Sequence[Mapping[str, str]], peer: Sequence[Mapping[str, str]]
 ) -> tuple[str, str, str]:
     """Returns the seconds of both and their ratio; blank on different processors."""
+    own = [row for row in own if row["processor_seconds"]]
     shared = {row["processor"] for row in own} & {row["processor"] for row in peer}
     if not shared:
         return "", "", ""

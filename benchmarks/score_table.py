@@ -182,9 +182,10 @@ _PICTURES = """## Pictures
 For each environment, the pictures show the evaluations during training (10 greedy
 episodes each), over steps and over seconds of one core, as interquartile means with
 95 % bootstrap intervals. They also show the final returns: a dot for each run, and a
-black line for a published return. A run's seconds are spread evenly over its steps.
-The strips show one episode of a final policy. Runs that are older than the file of
-curves have separate pictures below, with each run in grey.
+black line for a published return. A run's seconds are spread evenly over its steps;
+they can be compared only where the tables name the same processor. The strips show
+one episode of a final policy. Runs that are older than the file of curves have separate
+pictures below, with each run in grey.
 """
 
 

@@ -27,8 +27,8 @@ one run with one thread, including its start and evaluations; in older rows they
 the time of its iterations, while the processor also did other work. The same seed
 gives the same run on the same code, versions and processor; on another processor sums
 are rounded differently, and the run differs. So each row names the commit and the
-processor, which older rows did not record, and `benchmarks/scores.csv` also has the
-versions and a checksum of the final weights.
+processor, and `benchmarks/scores.csv` also has the versions and a checksum of the final
+weights, except for older rows.
 """
 _COLUMNS = (
     "agent",

@@ -129,6 +129,10 @@ shorter sequences than its rollouts, which `lstm_sequence_length` makes, too: ro
 of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198 on seeds
 100 and 101, and the row's settings -189 and -181, so the row keeps them.
 
+BC on Pendulum-v1 imitates all recorded actions, also those of the agent's first steps,
+so its reference, the mean return of the data, is about what it can reach. CQL and IQL
+learn from the rewards of the same data, and are far ahead of it.
+
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps.
 sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3's own run reaches
 70.2. On CartPole-v1 four runs of 32 end at 186, 227, 277 and 377, and the mean of all

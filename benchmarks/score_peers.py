@@ -59,9 +59,9 @@ _HEAD = """## Beside Stable-Baselines3
 
 Stable-Baselines3 with the same settings and steps. Seconds are the processor time of
 one run with one thread, including its start; those of tfrl also include evaluations
-during the run, those of Stable-Baselines3 none. They are of runs on the same kind of
-processor, beside other work, and blank if there are none, or if the rows of tfrl are
-older ones without processor time.
+during the run, those of Stable-Baselines3 none. Seconds are shown only
+where both libraries ran on the same kind of processor, beside other work, and the rows
+of tfrl have processor times.
 
 | agent | environment | steps | tfrl | Stable-Baselines3 | seeds | seconds of tfrl | seconds of Stable-Baselines3 | ratio |
 |---|---|---|---|---|---|---|---|---|"""  # noqa: E501
@@ -292,7 +292,10 @@ def section(
 def _seconds(
     own: Sequence[Mapping[str, str]], peer: Sequence[Mapping[str, str]]
 ) -> tuple[str, str, str]:
-    """Returns the seconds of both and their ratio; blank on different processors."""
+    """Returns the seconds of both and their ratio, or blanks.
+
+    They are of the rows with processor times, on processors that both ran on.
+    """
     own = [row for row in own if row["processor_seconds"]]
     shared = {row["processor"] for row in own} & {row["processor"] for row in peer}
     if not shared:

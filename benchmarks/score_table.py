@@ -28,7 +28,7 @@ the time of its iterations, while the processor also did other work. The same se
 gives the same run on the same code, versions and processor; on another processor sums
 are rounded differently, and the run differs. So each row names the commit and the
 processor, and `benchmarks/scores.csv` also has the versions and a checksum of the final
-weights, except for older rows.
+weights, which older rows lack.
 """
 _COLUMNS = (
     "agent",
@@ -92,11 +92,12 @@ PPO on Swimmer-v5 needs advantages over many steps, since a single stroke earns 
 On seed 100, rl-zoo3's settings reached 159 with their lambda of 0.95 and 363 with 0.99.
 
 SAC on HalfCheetah-v5 is one run, with all learning rates at 3e-4, and is behind
-Tianshou's figure. Tianshou's program has 1e-3 for the actor and the critics. On seed
-100, these learn faster at first and then slow down: evaluations return 5,601 after
-100,000 steps, where the row has 4,298, and 6,058 after 200,000, where it has 6,012; the
-run was stopped there. rl-zoo3's run at 3e-4, on the environment's v3, returns 9,535;
-CleanRL's three runs on v4, at 1e-3 for the critics and the temperature, return 9,635.
+Tianshou's figure. Tianshou's program has 1e-3 for the actor and the critics. A run of
+200,000 steps with these rates, on seed 100, is ahead of the row at first and then
+level: its evaluations return 5,601 after 100,000 steps, where the row has 4,298, and
+6,058 after 200,000, where the row has 6,012. rl-zoo3's run at 3e-4, on the
+environment's v3, returns 9,535; CleanRL's three runs on v4, at 1e-3 for the critics and
+the temperature, return 9,635.
 
 SAC and TD3 on Hopper-v5 are stopped after 300,000 of the 1,000,000 steps that their
 settings are for. SAC's seed 2 has not learned to hop without falling by then. After
@@ -129,9 +130,9 @@ shorter sequences than its rollouts, which `lstm_sequence_length` makes, too: ro
 of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198 on seeds
 100 and 101, and the row's settings -189 and -181, so the row keeps them.
 
-BC on Pendulum-v1 imitates all recorded actions, also those of the agent's first steps,
-so its reference, the mean return of the data, is about what it can reach. CQL and IQL
-learn from the rewards of the same data, and are far ahead of it.
+BC on Pendulum-v1 imitates all recorded actions, good and bad, so it can be expected to
+reach about its reference, the mean return of the data. CQL and IQL learn from the
+rewards of the same data, and are far ahead of it.
 
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps.
 sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3's own run reaches

@@ -143,7 +143,7 @@ def _on(environment: str, *flags: str) -> tuple[str, ...]:
     return f"--env={environment}", *flags
 
 
-# rl-zoo3's settings for Swimmer, but for lambda.
+# Stable-Baselines3's defaults with rl-zoo3's discount for Swimmer, and a larger lambda.
 _LONG_HORIZON = (
     "--config.gamma=0.9999",
     "--config.gae_lambda=0.99",

@@ -320,6 +320,17 @@ def test_an_agent_with_several_networks_takes_a_dict_of_them():
             tfrl.TD3("Pendulum-v1", network=wrong).make_agent()
 
 
+@pytest.mark.parametrize(("acting", "expected"), [(0, 4), (7, 7)])
+def test_iqn_acts_by_its_own_number_of_quantiles(acting, expected):
+    layers = {"fc_layer_params": (), "quantile_layer_params": (5,)}
+    made = tfrl.IQN(num_quantiles=4, num_acting_quantiles=acting, **layers, **REPLAY)
+    network = made.make_networks()["q_network"]
+    quantiles, _ = network(np.zeros((1, 4), np.float32))
+    assert quantiles.shape == (1, 2, expected)
+    # The embedding has the size of the observation; a hidden layer of 5 units follows.
+    assert [x.shape[0] for x in network.trainable_variables] == [64, 4, 4, 5, 5, 2]
+
+
 def test_sac_explores_by_a_function():
     def explore(policy):
         return policies.OUNoisePolicy(policy, seed=0)

@@ -79,9 +79,10 @@ def test_pictures_without_a_row_take_the_settings_for_pictures(environment, caps
         name for name, x in expected.items() if found[name] != settings_lib._plain(x)
     ]
     assert wrong in ([], ["initial_collect_steps"])
-    assert "for any environment of pictures (rl-zoo3's for Atari's games).\n" in (
-        capsys.readouterr().err
-    )
+    assert (
+        "for any environment of pictures (rl-zoo3's for Atari's games, with a smaller "
+        "replay buffer).\n"
+    ) in capsys.readouterr().err
 
 
 def test_each_environment_that_a_function_makes_is_used_once():

@@ -387,6 +387,8 @@ class IQN(_IQN):
         epsilon_decay_iterations: int = ...,
         munchausen: bool = ...,
         num_quantiles: int = ...,
+        num_acting_quantiles: int = ...,
+        quantile_layer_params: collections.abc.Sequence[int] = ...,
     ) -> None: ...
 
 class Rainbow(_Rainbow):

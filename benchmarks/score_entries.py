@@ -107,7 +107,7 @@ def _value_of(text: str) -> Any:
 # The replay of a SAC that has seen 50,000 steps, and learned from few of them.
 RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
 HALF_TRAINED = (
-    "--config=configs/sac.py",
+    "--preset=sac",
     "--config.initial_collect_steps=2000",
     "--config.collect_steps_per_iteration=16",
     "--config.replay_capacity=50000",

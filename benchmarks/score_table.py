@@ -166,15 +166,16 @@ updates, and their reference is the mean return of the recorded episodes. These
 commands record them:
 
 ```
-python -m examples.train_sac --config=configs/sac.py \\
+tfrl train sac --preset=sac \\
   --config.initial_collect_steps=2000 --config.collect_steps_per_iteration=16 \\
   --config.replay_capacity=50000 --num_iterations=3000 \\
   --logdir=logs/scores/half_trained_sac
-python -m examples.record --replay --logdir=logs/scores/half_trained_sac \\
+tfrl record --replay --logdir=logs/scores/half_trained_sac \\
   --output=logs/scores/half_trained_sac/replay.tfrecord
 ```
 
-To train a single run of the table, run its example with the same configuration:
+These commands train a single run of each agent, with seed 0 or that of `--seed`, and
+need no clone. DQN and prioritized DQN on CartPole-v1 are double DQN, `ddqn`:
 """
 _BEST = """## Best evaluations
 
@@ -194,6 +195,17 @@ they can be compared only where the tables name the same processor. The strips s
 one episode of a final policy. Runs that are older than the file of curves have separate
 pictures below, with each run in grey.
 """
+
+
+def command(entry: Entry) -> str:
+    """Returns the command that trains a run of an entry, without a clone."""
+    settings = entry.settings()
+    # The command's dqn is plain DQN, while the agent of a preset may be either.
+    name = "ddqn" if settings["agent"] == "dqn" and settings["double_q"] else None
+    preset = pathlib.Path(entry.config).stem
+    return shlex.join(
+        ["tfrl", "train", name or settings["agent"], f"--preset={preset}", *entry.flags]
+    )
 
 
 def write(
@@ -222,10 +234,8 @@ def write(
             continue
         shown += own
         lines.setdefault(family_of(entry), []).append(line(entry, own))
-        words = ["python", "-m", f"examples.{entry.example}"]
         environment = own[0]["environment"]
-        command = shlex.join([*words, f"--config={entry.config}", *entry.flags])
-        commands.append(f"- {entry.agent} on {environment}: `{command}`")
+        commands.append(f"- {entry.agent} on {environment}: `{command(entry)}`")
         known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
         runs_of.setdefault(environment, []).append(
             score_pictures.Runs(

@@ -11,7 +11,7 @@ Two rules hold for all presets. Schedules begin with the first iteration, after 
 initial random steps, and take as many steps as in the source, whose own schedules count
 the initial steps, too. How often a run is evaluated, logged and saved is tfrl's choice.
 
-`differs` names each setting that is not the source's, with the reason, and `besides`
+`differs` names each setting that is not the source's, with the reason, and `others`
 says what no setting expresses.
 """
 
@@ -77,13 +77,13 @@ class Comparison:
       to_settings: Returns the settings for the values of all sources. It removes each
         value that it reads.
       differs: The settings that differ from the sources', with the reasons.
-      besides: Differences that no setting expresses.
+      others: Differences that no setting expresses.
     """
 
     sources: tuple[Source, ...]
     to_settings: Callable[[dict[str, Any]], dict[str, Any]]
     differs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    besides: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def expected(self) -> dict[str, Any]:
         """Returns the settings that the sources ask for.
@@ -686,7 +686,7 @@ COMPARISONS: dict[str, Comparison] = {
         (_CLEAN_RL_C51,), _c51_of_cleanrl, _UNCLIPPED, _ACTS_AT_FIRST
     ),
     "c51_mountain_car": Comparison(
-        (_CLEAN_RL_C51,), _c51_of_cleanrl, besides=_ACTS_AT_FIRST
+        (_CLEAN_RL_C51,), _c51_of_cleanrl, others=_ACTS_AT_FIRST
     ),
     "c51_atari": Comparison((_DOPAMINE_ATARI, _C51_ICML), _dqn_of_atari),
     "dqn_acrobot": Comparison(
@@ -773,7 +773,7 @@ COMPARISONS: dict[str, Comparison] = {
             ),
         ),
         _dqn_of_atari,
-        besides=("The fractions of an action are evenly spaced; Dopamine draws them.",),
+        others=("The fractions of an action are evenly spaced; Dopamine draws them.",),
     ),
     "qr_dqn_atari": Comparison(
         (
@@ -894,7 +894,7 @@ COMPARISONS: dict[str, Comparison] = {
             _zoo("a2c", normalize=True, n_envs=16, n_timesteps=500_000, ent_coef=0.0),
         ),
         _on_policy_of_sb3,
-        besides=_RMS_PROP,
+        others=_RMS_PROP,
     ),
     "ppo": Comparison(
         (
@@ -1117,7 +1117,7 @@ COMPARISONS: dict[str, Comparison] = {
             ),
         ),
         _sac_of_sb3,
-        besides=_SAC_EPSILON,
+        others=_SAC_EPSILON,
     ),
     "sac_fetch_reach": Comparison(
         (
@@ -1224,7 +1224,7 @@ COMPARISONS: dict[str, Comparison] = {
             _zoo("sac", n_timesteps=1_000_000, learning_starts=10_000),
         ),
         _sac_of_sb3,
-        besides=_SAC_EPSILON,
+        others=_SAC_EPSILON,
     ),
     "td3_bipedal_walker": Comparison(
         (
@@ -1244,7 +1244,7 @@ COMPARISONS: dict[str, Comparison] = {
             ),
         ),
         _td3_of_sb3,
-        besides=_SAC_EPSILON,
+        others=_SAC_EPSILON,
     ),
     "td3_mujoco": Comparison(
         (
@@ -1263,6 +1263,6 @@ COMPARISONS: dict[str, Comparison] = {
             ),
         ),
         _td3_of_sb3,
-        besides=_SAC_EPSILON,
+        others=_SAC_EPSILON,
     ),
 }

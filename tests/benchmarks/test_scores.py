@@ -18,7 +18,7 @@ from benchmarks import (
     score_table,
     scores,
 )
-from tfrl.algorithms import registry
+from tfrl.algorithms import presets, registry
 
 # The defaults of the settings that the rows of the table were trained with.
 DEFAULTS = pathlib.Path(__file__).with_name("recorded_defaults.json")
@@ -359,10 +359,24 @@ def test_an_unknown_name_is_an_error(capsys):
 
 def test_a_shell_reads_the_page_s_commands_as_they_are_meant():
     page = (score_table.DOCS / "scores.md").read_text()
-    commands = re.findall("^- .*: `(python .*)`$", page, re.MULTILINE)
+    commands = re.findall("^- .*: `(tfrl .*)`$", page, re.MULTILINE)
     assert len(commands) > 50
     for command in commands:
         assert shlex.join(shlex.split(command)) == command
+
+
+@pytest.mark.parametrize("entry", scores.ENTRIES, ids=lambda entry: entry.name)
+def test_a_row_s_command_has_its_settings(entry):
+    program, command, name, preset, *flags = shlex.split(score_table.command(entry))
+    assert (program, command, flags) == ("tfrl", "train", [*entry.flags])
+    row = presets.named(preset.removeprefix("--preset="))
+    assert f"configs/{row.name}.py" == entry.config
+    settings = entry.settings()
+    kind = registry.find(name)
+    assert kind.name == settings["agent"] or kind.relative == settings["agent"]
+    assert kind.overrides.get("double_q", False) == settings.get("double_q", False) or (
+        settings["agent"] != "dqn"
+    )
 
 
 def test_the_page_says_how_the_recording_is_made():

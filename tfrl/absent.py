@@ -152,9 +152,6 @@ _OF_ACME = {
         # Names in modules that are here.
         "adders.reverb.base.StartOfEpisodeType": "write bool",
         "adders.reverb.base.spec_like_to_tensor_spec": "use the adder's signature",
-        "adders.reverb.structured.n_step_from_trajectory": (
-            "use create_n_step_transition_config"
-        ),
         "agents.tf.d4pg.agent.D4PGBuilder": _BUILDER,
         "agents.tf.d4pg.agent.D4PGConfig": _BUILDER,
         "agents.tf.d4pg.agent.D4PGNetworks": _BUILDER,

@@ -17,6 +17,7 @@ import tree
 from tfrl.compilation import internals
 from tfrl.networks import layer_utils
 from tfrl.networks.construction import checks, recurrence, seeding, signatures
+from tfrl.savers import input_specs
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
 
@@ -115,11 +116,14 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
                 inputs, self._input_tensor_spec, f"{self.name}: inputs"
             )
         arguments = self._call_arguments(inputs, args, kwargs)
-        if not self.built:
+        was_built = self.built
+        if not was_built:
             shapes = tf.nest.map_structure(lambda x: getattr(x, "shape", None), inputs)
             with tf.init_scope():
                 self.build(shapes)
         results = super().__call__(**arguments)
+        if not was_built:
+            input_specs.remember(self, (inputs,))
         if not (isinstance(results, tuple | list) and len(results) == 2):
             raise ValueError(
                 f"{self.name}: call returned {type(results).__name__}, expected a pair "

@@ -30,7 +30,7 @@ def remember(layer: keras.Layer, inputs: tuple[Any, ...]) -> None:
 def recall(layer: keras.Layer) -> tuple[Any, ...] | None:
     """Returns a nest of specs `[None, ...]` for each input; None if none are known.
 
-    Floating specs have the layer's compute dtype, to which a layer casts its inputs.
+    Floating specs have the layer's compute dtype if the layer casts its inputs.
     """
     specs = _known.get(layer)
     if specs is None:
@@ -41,7 +41,7 @@ def recall(layer: keras.Layer) -> tuple[Any, ...] | None:
     return tf.nest.map_structure(
         lambda spec: (
             tf.TensorSpec(spec.shape, layer.compute_dtype)
-            if spec.dtype.is_floating
+            if spec.dtype.is_floating and layer.autocast
             else spec
         ),
         specs,

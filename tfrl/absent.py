@@ -184,8 +184,6 @@ _OF_ACME = {
         "tf.networks.recurrence.RNNUnpackWrapper": _RECURRENT_CRITIC,
         "tf.networks.recurrence.RecurrentExpQWeightedPolicy": _RECURRENT_CRITIC,
         "tf.networks.vision.ResidualBlockGroup": "use ResNetTorso",
-        "tf.utils.TransformationWrapper": "use tf.networks.Sequential of a function",
-        "tf.utils.to_sonnet_module": "use tf.networks.Sequential of a function",
         "utils.paths.ACME_ID": "use the environment variable TFRL_ID",
         "wrappers.atari_wrapper.BaseAtariWrapper": "use AtariWrapper",
         "wrappers.atari_wrapper.LIVES_INDEX": "use atari_wrapper.LIVES",

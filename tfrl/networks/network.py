@@ -223,7 +223,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("variables")
-        return [*super().variables, *layer_utils.tf_variables(self)]
+        # Those of networks inside of this one are in both lists.
+        found = [*super().variables, *layer_utils.tf_variables(self)]
+        return list({id(variable): variable for variable in found}.values())
 
     @property
     def trainable_variables(self) -> list[Any]:
@@ -416,22 +418,25 @@ def get_state_spec(layer: keras.layers.Layer) -> Any:
 
 
 def as_network(layer: Any, input_spec: Any = None) -> Network:
-    """Returns a Network unchanged, and a Keras layer or model wrapped in `Sequential`.
+    """Returns a Network unchanged, and wraps a Keras layer, a model or a Sonnet module.
 
-    The wrapped layer is not copied, so the Network shares its weights.
+    What is wrapped is not copied, so the Network shares its weights.
 
     Raises:
-      TypeError: If `layer` is neither a Network nor a Keras layer.
+      TypeError: If `layer` is none of these.
     """
+    from tfrl.networks import module_network, sequential
+
     if isinstance(layer, Network):
         return layer
+    if module_network.is_module(layer):
+        return module_network.ModuleNetwork(layer, input_spec)
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
-            f"network: got {layer!r}, expected all networks to be a Network or another "
-            "keras Layer; wrap a function in networks.Sequential([function])."
+            f"network: got {layer!r}, expected all networks to be a Network, another "
+            "keras Layer or a Sonnet module; wrap a function in "
+            "networks.Sequential([function])."
         )
-    from tfrl.networks import sequential
-
     return sequential.Sequential([layer], input_spec=input_spec)
 
 

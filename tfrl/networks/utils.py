@@ -154,9 +154,17 @@ def head_dtype(dtype: Any) -> Any:
 
 
 def as_layer(module: Any) -> Any:
-    """Returns a Keras layer or None unchanged, and a function in a Keras `Lambda`."""
+    """Returns a layer for a Keras layer, a Sonnet module or a function.
+
+    A Keras layer or None is returned unchanged, a module in a `ModuleNetwork`, and a
+    function in a Keras `Lambda`.
+    """
+    from tfrl.networks import module_network
+
     if module is None or isinstance(module, keras.layers.Layer):
         return module
+    if module_network.is_module(module):
+        return module_network.ModuleNetwork(module)
     return keras.layers.Lambda(module)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+from tfrl.networks.construction import deep_copies
 from tfrl.utils import tracking
 
 
@@ -22,6 +23,12 @@ class Recorded(tracking.Untracked):
         # Untracked, since layers among the arguments are not part of every layer.
         layer._set_untracked("_arguments", _bind(cls, args, kwargs))
         return layer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Returns a layer of the same arguments, whose weights are new and equal."""
+        del memo  # `copy.deepcopy` itself looks up and adds the layer.
+        copied: Self = deep_copies.deep_copy(self)
+        return copied
 
 
 def check_init(cls: type) -> None:

@@ -19,6 +19,7 @@ from tfrl.networks import layer_utils
 from tfrl.networks.construction import checks, recurrence, seeding, signatures
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
+from tfrl.utils import keras_versions
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
@@ -109,6 +110,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         Raises:
           ValueError: If dtypes or inner shapes differ from the specs, or `call`
             returned something other than a pair.
+          TypeError: If the network has a layer of Keras 2.
         """
         if self._input_tensor_spec is not None:
             inputs = checks.check_nest(
@@ -119,6 +121,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
             shapes = tf.nest.map_structure(lambda x: getattr(x, "shape", None), inputs)
             with tf.init_scope():
                 self.build(shapes)
+            self.built = False  # It stays so if the check fails.
+            layer_utils.check_no_keras_2(self)
+            self.built = True
         results = super().__call__(**arguments)
         if not (isinstance(results, tuple | list) and len(results) == 2):
             raise ValueError(
@@ -421,6 +426,7 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
     """
     if isinstance(layer, Network):
         return layer
+    keras_versions.check(layer, "network")
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
             f"network: got {layer!r}, expected all networks to be a Network or another "

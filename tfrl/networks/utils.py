@@ -15,6 +15,7 @@ import tree
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.construction.seeding import SeedStream, clone_initializer
+from tfrl.utils import keras_versions
 
 __all__ = [
     "Activation",
@@ -156,7 +157,12 @@ def head_dtype(dtype: Any) -> Any:
 
 
 def as_layer(module: Any) -> Any:
-    """Returns a Keras layer or None unchanged, and a function in a Keras `Lambda`."""
+    """Returns a Keras layer or None unchanged, and a function in a Keras `Lambda`.
+
+    Raises:
+      TypeError: If `module` is a layer of Keras 2.
+    """
+    keras_versions.check(module, "layer")
     if module is None or isinstance(module, keras.layers.Layer):
         return module
     return keras.layers.Lambda(module)

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals, replicas, variable_substitution
-from tfrl.utils import number_checks
+from tfrl.utils import keras_versions, number_checks
 from tfrl.utils import variables as variables_lib
 
 # Settings of Keras' optimizers that are wrong, or fail, in a replica.
@@ -96,6 +96,7 @@ class OptimizerAdapter(tf.Module):
             self.optimizer = None
             self._apply = _refuse
         else:
+            keras_versions.check(optimizer, "optimizer")
             raise TypeError(
                 "optimizer: expected a Keras 3 optimizer (keras.optimizers.Adam(1e-3)) "
                 f"or a tf.compat.v1.train optimizer, got {type(optimizer).__name__}."

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals
+from tfrl.utils import keras_versions
 
 
 def print_summary(
@@ -145,3 +146,24 @@ def layers_in_module(module: tf.Module) -> list[keras.layers.Layer]:
     ]
     layers = {id(x): x for x in leaves if isinstance(x, keras.layers.Layer)}
     return list(layers.values())
+
+
+def check_no_keras_2(layer: keras.layers.Layer) -> None:
+    """Raises a TypeError if a layer or a layer in it has an attribute of Keras 2."""
+    for part in internals.flatten_layers(layer):
+        for name, value in vars(part).items():
+            # TensorFlow keeps the attributes that it saves under other names, too.
+            if not name.startswith("_self_"):
+                for entry in _entries(value):
+                    keras_versions.check(entry, f"{part.name}.{name}")
+
+
+def _entries(value: Any) -> Iterator[Any]:
+    """Yields a value, or the values in nested lists, tuples and dictionaries."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _entries(entry)
+    else:
+        yield value

@@ -20,6 +20,7 @@ from tfrl.networks.construction import checks, recurrence, seeding, signatures
 from tfrl.savers import input_specs
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
+from tfrl.utils import keras_versions
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
@@ -110,6 +111,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         Raises:
           ValueError: If dtypes or inner shapes differ from the specs, or `call`
             returned something other than a pair.
+          TypeError: If the network has a layer of Keras 2.
         """
         if self._input_tensor_spec is not None:
             inputs = checks.check_nest(
@@ -121,6 +123,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
             shapes = tf.nest.map_structure(lambda x: getattr(x, "shape", None), inputs)
             with tf.init_scope():
                 self.build(shapes)
+            self.built = False  # It stays so if the check fails.
+            layer_utils.check_no_keras_2(self)
+            self.built = True
         results = super().__call__(**arguments)
         if not was_built:
             input_specs.remember(self, (inputs,))
@@ -429,6 +434,7 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
 
     if isinstance(layer, Network):
         return layer
+    keras_versions.check(layer, "network")  # Layers of Keras 2 are modules, too.
     if module_network.is_module(layer):
         return module_network.ModuleNetwork(layer, input_spec)
     if not isinstance(layer, keras.layers.Layer):

@@ -73,9 +73,9 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
           seed: The seed of all random numbers of this call, if the policy draws any.
 
         Raises:
-          TypeError: The time step is an array alone, or holds tensors.
+          TypeError: The time step holds tensors, or is an observation alone, with
+            which the policy can do nothing.
         """
-        validation.check_is_time_step(time_step)
         if not self._takes_tensors and tf.is_tensor(
             getattr(time_step, "step_type", None)
         ):
@@ -85,10 +85,15 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
                 "environment, or wrap the policy in "
                 "tfrl.policies.tf_py_policy.TFPyPolicy."
             )
-        if seed is None:
-            # It is left out, so that the `_action` of a subclass need not take a seed.
-            return self._action(time_step, policy_state)
-        return self._action(time_step, policy_state, seed=seed)
+        # Without a seed, the `_action` of a subclass need not take one.
+        seeded = {} if seed is None else {"seed": seed}
+        try:
+            return self._action(time_step, policy_state, **seeded)
+        except AttributeError:
+            # A policy that does not read the time step, or only divides it among
+            # others, can act on anything.
+            validation.check_is_time_step(time_step)
+            raise
 
     def predict(
         self,

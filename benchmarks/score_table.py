@@ -54,6 +54,8 @@ python -m benchmarks.scores
 The next command trains runs of the table once more, here a single seed, and compares
 them with the table. On the same kind of processor with the same versions, the return
 and the final weights must be equal; otherwise the return must be close to the row's.
+A run that was interrupted, and resumed without the state of its environment, cannot be
+verified; the column `resumed` of its row says so, and is empty in older rows.
 
 ```
 python -m benchmarks.scores --verify=ppo_ppo_acrobot/0

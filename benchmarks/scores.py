@@ -47,6 +47,7 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
+from tfrl.reports import evidence
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -66,7 +67,10 @@ _FIELDS = (
     "versions",
     "checksum",
     "again",
+    "resumed",
 )
+# How `resumed` begins in the row of a run that differs from one without interruption.
+_RESUMED_WITHOUT = "without "
 # Packages whose versions a row names: of all rows, and of kinds of environments.
 _PACKAGES = ("tensorflow", "keras", "numpy", "gymnasium")
 _PACKAGES_OF = {
@@ -80,6 +84,38 @@ _ONE_THREAD = {
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The processes that have trained a run, one after the other.
+
+    Attributes:
+      processor_seconds: The processor time of training and evaluating, of all of them.
+      earlier_seconds: The same of all but the last.
+      is_resumed: Whether there is more than one.
+      lacking: The parts of the run's state that a checkpoint lacked.
+    """
+
+    processor_seconds: float
+    earlier_seconds: float = 0.0
+    is_resumed: bool = False
+    lacking: Sequence[str] = ()
+
+    def seconds(self, last: float) -> float:
+        """Returns the processor time of all processes.
+
+        Args:
+          last: The processor time of the process that ended last, with its start and
+            outputs. It may only have found that the run is finished.
+        """
+        return max(self.processor_seconds, self.earlier_seconds + last)
+
+    def text(self) -> str:
+        """Returns the text of the column `resumed`."""
+        if not self.lacking:
+            return "yes" if self.is_resumed else "no"
+        return _RESUMED_WITHOUT + " and ".join(self.lacking)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +163,21 @@ class Run:
         if self.is_again and (self.folder / "finished.json").exists():
             shutil.rmtree(self.folder)
 
-    def add_seconds(self, seconds: float) -> float:
-        """Adds processor time to the time of its earlier processes; returns the sum."""
-        path = self.folder / "processor_seconds.txt"
-        seconds += float(path.read_text()) if path.exists() else 0.0
-        path.write_text(str(seconds))
-        return seconds
+    def parts(self) -> Parts:
+        """Returns what its log says about its parts, one per process."""
+        rows = evidence.read_rows(self.folder / "diagnostics.jsonl")
+        # The first row of each process names versions.
+        first = [i for i, row in enumerate(rows) if "versions" in row]
+        resumed = len(first) > 1
+        lacking = {name for i in first[1:] for name in rows[i]["resumed_without"]}
+        return Parts(
+            processor_seconds=rows[-1]["processor_seconds"],
+            earlier_seconds=rows[first[-1] - 1]["processor_seconds"]
+            if resumed
+            else 0.0,
+            is_resumed=resumed,
+            lacking=sorted(lacking),
+        )
 
 
 def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
@@ -175,13 +220,13 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
                 yield dataclasses.replace(run, is_again=True)
 
 
-def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
+def score(run: Run, commit: str, last_seconds: float) -> dict[str, str]:
     """Plays greedy episodes of a run's final weights; returns its row.
 
     Args:
       run: The run, which has ended.
       commit: The commit of the code that trained it.
-      processor_seconds: The processor time of its processes.
+      last_seconds: The processor time of the process that ended last.
     """
     import tensorflow as tf  # Not at the top: --table does not wait for it.
 
@@ -204,6 +249,7 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
     with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
         last = list(csv.DictReader(file))[-1]
+    parts = run.parts()
     return {
         "agent": run.entry.agent,
         "environment": name,
@@ -216,10 +262,11 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         "config_hash": run.entry.hash(),
         "commit": commit,
         "processor": processors.description(),
-        "processor_seconds": f"{processor_seconds:.0f}",
+        "processor_seconds": f"{parts.seconds(last_seconds):.0f}",
         "versions": versions(score_table.family_of(run.entry)),
         "checksum": checksum(final_policy),
         "again": "",
+        "resumed": parts.text(),
     }
 
 
@@ -291,20 +338,21 @@ def train(
     os.environ.pop("TF_ENABLE_ONEDNN_OPTS", None)
     commit = commits.current_commit()
     failed = []
-    used = _seconds_of_children()
+    used = 0.0
 
     def ended(number: int, status: int) -> None:
         nonlocal used
         run = runs[number]
         before, used = used, _seconds_of_children()
-        seconds = run.add_seconds(used - before)
         if status != 0:
             failed.append(run.output)
             return
-        row = score(run, commit, seconds)
+        row = score(run, commit, used - before)
         on_row(run, row)
-        name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
-        print(f"{name}: {row['return']} in {row['processor_seconds']} s", flush=True)
+        print(
+            f"{_name_of(row)}: {row['return']} in {row['processor_seconds']} s",
+            flush=True,
+        )
 
     for run in runs:
         run.remove_outputs_of_its_row()
@@ -316,6 +364,7 @@ def train(
     with signals as is_requested:
         if any(DATA in run.entry.flags for run in runs) and not RECORDING.exists():
             make_recording(is_requested)
+        used = _seconds_of_children()
         jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
     if is_requested():
         raise KeyboardInterrupt
@@ -358,7 +407,8 @@ def verdict(
     may be another draw: unless its return is the same, it must lie within three
     standard deviations (at least 1 % of the mean) of the mean of the row's runs. One
     run has no deviation, so another draw cannot be compared with it, and the row counts
-    as not verified.
+    as not verified. So does a row whose run, or the new one, was resumed without a part
+    of its state, such as the environment's, because no other run repeats it.
 
     Args:
       row: The row of the table.
@@ -368,13 +418,21 @@ def verdict(
     Returns:
       Whether it is as it should be, and a sentence that says so.
     """
-    name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+    name = _name_of(row)
+    if text := _not_repeatable("the row's run", row) or _not_repeatable("the run", new):
+        return False, text
     both = f"{row['return']} in the table, {new['return']} now"
     where = ("processor", "versions")
     if all(row[field] == new[field] for field in where):
         is_same = all(row[field] == new[field] for field in ("return", "checksum"))
         words = "the same" if is_same else "not the same"
-        return is_same, f"{name}: {both}; the final weights and the return are {words}."
+        text = f"{name}: {both}; the final weights and the return are {words}."
+        if not (is_same or row["resumed"]):
+            text += (
+                " The row does not say whether its run was resumed, and one that was "
+                "resumed without the state of its environment cannot be repeated."
+            )
+        return is_same, text
     elsewhere = f"{name}: {both}, on another processor or with other versions"
     if row["return"] == new["return"]:
         return True, f"{elsewhere}; the returns are the same."
@@ -387,6 +445,22 @@ def verdict(
     side = "within" if is_within else "outside"
     low, high = map(score_table.return_text, (mean - reach, mean + reach))
     return is_within, f"{elsewhere}; {side} {low} to {high}."
+
+
+def _name_of(row: Mapping[str, str]) -> str:
+    return f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+
+
+def _not_repeatable(which: str, row: Mapping[str, str]) -> str:
+    """Returns why a row cannot be compared bit for bit; empty if it can."""
+    if not row["resumed"].startswith(_RESUMED_WITHOUT):
+        return ""
+    return (
+        f"{_name_of(row)}: cannot be verified; {which} was resumed "
+        f"{row['resumed']}, whose state its checkpoint lacks, and so it differs from "
+        "a run that is not interrupted. Train it again without a pause: put a reason "
+        "into the column `again` of its row."
+    )
 
 
 def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
@@ -407,6 +481,11 @@ def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
             f"got {name}/{seed}, expected an entry, or ENTRY/SEED, with rows"
         )
     results = []
+    for run, row in list(old.items()):
+        if text := _not_repeatable("the row's run", row):
+            results.append(False)
+            print(text, flush=True)
+            del old[run]
 
     def compare(run: Run, new: dict[str, str]) -> None:
         own = [other for other in rows if run.entry.has(other)]

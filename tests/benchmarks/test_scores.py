@@ -42,6 +42,7 @@ def row_of(run, value, **fields):
         "versions": "python 3.11.7",
         "checksum": "abc",
         "again": "",
+        "resumed": "no",
         **fields,
     }
 
@@ -80,11 +81,42 @@ def test_the_queue_has_every_entry_once_and_each_has_its_own_files():
     assert len({entry.name for entry in scores.ENTRIES}) == len(scores.ENTRIES)
 
 
-def test_processor_time_is_added_up_over_interruptions(tmp_path):
+def parts_of(tmp_path, *rows):
+    """What a row says of a run with this log."""
     run = scores.Run(SAC, 0, tmp_path)
-    run.folder.mkdir()
-    assert run.add_seconds(2.5) == 2.5
-    assert run.add_seconds(1.0) == 3.5
+    run.folder.mkdir(exist_ok=True)
+    log = "".join(json.dumps({"iteration": 1, **row}) + "\n" for row in rows)
+    (run.folder / "diagnostics.jsonl").write_text(log)
+    return run.parts()
+
+
+# The rows of three processes; each begins with the versions.
+FIRST = ({"versions": {}, "processor_seconds": 1.0}, {"processor_seconds": 30.0})
+SECOND = {"versions": {}, "resumed_without": [], "processor_seconds": 32.0}
+THIRD = {
+    "versions": {},
+    "resumed_without": ["replay_buffer", "environment"],
+    "processor_seconds": 50.0,
+}
+
+
+def test_processor_time_is_added_up_over_the_parts_of_a_run(tmp_path):
+    assert parts_of(tmp_path, *FIRST).seconds(37.0) == 37.0
+    assert parts_of(tmp_path, *FIRST, SECOND).seconds(9.0) == 39.0
+    assert parts_of(tmp_path, *FIRST, SECOND, THIRD).seconds(25.0) == 57.0
+
+
+def test_a_process_that_finds_a_finished_run_does_not_count_for_all_of_it(tmp_path):
+    """The command was killed between the end of the run and its row."""
+    assert parts_of(tmp_path, *FIRST).seconds(5.0) == 30.0
+    assert parts_of(tmp_path, *FIRST, SECOND, THIRD).seconds(5.0) == 50.0
+
+
+def test_a_row_says_whether_its_run_was_resumed_and_what_was_lost(tmp_path):
+    assert parts_of(tmp_path, *FIRST).text() == "no"
+    assert parts_of(tmp_path, *FIRST, SECOND).text() == "yes"
+    lost = parts_of(tmp_path, *FIRST, SECOND, THIRD).text()
+    assert lost == "without environment and replay_buffer"
 
 
 def test_a_row_names_the_versions_that_its_numbers_depend_on():
@@ -133,6 +165,31 @@ def test_the_same_return_is_verified_where_a_row_does_not_say_where_it_ran():
     found, text = scores.verdict(old, rows[0], rows)
     assert found
     assert text.endswith("; the returns are the same.")
+
+
+def test_a_run_that_was_resumed_without_its_state_is_not_verified():
+    row = row_of(scores.Run(SAC, 0), -150)
+    lossy = {**row, "resumed": "without environment"}
+    for pair, which in (((lossy, row), "the row's run"), ((row, lossy), "the run")):
+        found, text = scores.verdict(*pair, [row])
+        assert not found
+        assert f"cannot be verified; {which} was resumed without environment" in text
+
+
+def test_such_a_row_is_not_trained_again_in_vain(monkeypatch, capsys):
+    rows = [row_of(scores.Run(SAC, 0), -150, resumed="without environment")]
+    trained = []
+    monkeypatch.setattr(scores, "train", lambda runs, *_: trained.extend(runs))
+    assert scores.verify("SAC", rows, 1) == 1
+    assert not trained
+    assert "SAC on Pendulum-v1, seed 0: cannot be verified" in capsys.readouterr().out
+
+
+def test_other_weights_of_an_old_row_may_be_those_of_a_resumed_run():
+    row = row_of(scores.Run(SAC, 0), -150, resumed="")
+    found, text = scores.verdict(row, {**row, "checksum": "another"}, [row])
+    assert not found
+    assert "The row does not say whether its run was resumed" in text
 
 
 def test_another_draw_cannot_be_compared_with_a_single_run():

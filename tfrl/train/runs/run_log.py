@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,8 @@ class RunLog:
         )
         # The seconds of each of _PARTS.
         self._spent = dict.fromkeys(_PARTS, 0.0)
+        # The processor time of this process that `processor_seconds` leaves out.
+        self._other_processor_seconds = 0.0
         self._known_steps = 0
         self._known_python_seconds = 0.0
         # Steps of the environment and seconds of training since the last row.
@@ -116,8 +119,13 @@ class RunLog:
         self._others: list[base.Logger] = list(loggers)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Opens metrics.csv and TensorBoard's files in this context."""
+    def opened(self, resumed_without: Sequence[str] | None = None) -> Iterator[None]:
+        """Opens metrics.csv and TensorBoard's files in this context.
+
+        Args:
+          resumed_without: For a run that resumes, what its checkpoint did not hold of
+            the state of the run; None if the run begins.
+        """
         info = self._loop.info()
         self._known_steps = info.environment_steps
         self._known_python_seconds = self._loop.python_seconds()
@@ -125,7 +133,11 @@ class RunLog:
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
         self._news = {"versions": versions.found()}
+        if resumed_without is not None:
+            self._news["resumed_without"] = list(resumed_without)
         self._spent = {name: last.get(name, 0.0) for name in _PARTS}
+        earlier = last.get("processor_seconds", 0.0)
+        self._other_processor_seconds = time.process_time() - earlier
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.history.opened())
             if self._directory is not None:
@@ -190,7 +202,14 @@ class RunLog:
         for logger in self._others:
             logger.write(values)
         self.history.add(
-            {**values, **self._spent, **_of_episodes(result), **self._news}
+            {
+                **values,
+                **self._spent,
+                "processor_seconds": time.process_time()
+                - self._other_processor_seconds,
+                **_of_episodes(result),
+                **self._news,
+            }
         )
         self._news = {}
         return values

@@ -100,13 +100,15 @@ def test_the_program_ends_as_the_signal_that_stopped_it(name, error, status):
     assert interrupts.exit_status() == 130  # The signal of an earlier part is over.
 
 
-def test_a_termination_can_be_deferred_too():
-    with (
-        pytest.raises(interrupts.Terminated),
-        interrupts.deferred(describe, interrupts.SIGNALS) as is_requested,
-    ):
+def terminate_deferred():
+    with interrupts.deferred(describe, interrupts.SIGNALS) as is_requested:
         signal.raise_signal(signal.SIGTERM)
         assert is_requested()
+
+
+def test_a_termination_can_be_deferred_too():
+    with pytest.raises(interrupts.Terminated):
+        terminate_deferred()
 
 
 ON_A_TERMINAL = """

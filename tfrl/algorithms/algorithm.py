@@ -566,7 +566,7 @@ class Algorithm:
         `datasets.load_recordings`.
 
         Args:
-          path: The TFRecord file.
+          path: The TFRecord file; an older one is replaced when all is recorded.
           num_episodes: The number of episodes.
           greedy: Whether to take the most probable actions instead of sampled ones.
           seed: The seed of the episodes.

@@ -29,7 +29,7 @@ from examples import sweep_processes
 from tfrl import environments, train
 from tfrl.algorithms import child_runs, registry, spaces, sweeps, worlds
 from tfrl.command import cli
-from tfrl.system import quiet
+from tfrl.system import interrupts, quiet
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 _CONFIG = cli.define_config("sweep_dqn", os.path.relpath(_CONFIGS) + os.sep)
@@ -75,9 +75,9 @@ def main() -> None:
         else:
             environment.close()
             sweep_processes.train_all(config, runs, _PROCESSES.value)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, interrupts.Terminated):
         print("Interrupted. Run the same command again to resume.")
-        sys.exit(130)
+        sys.exit(interrupts.exit_status())
 
     run_rates, run_seeds, folders = zip(*runs, strict=True)
     curves = train.SweepCurves.read(

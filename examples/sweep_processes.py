@@ -44,7 +44,8 @@ def train_all(config: cli.Config, runs: Sequence[Run], processes: int) -> None:
     """Trains all runs, at most `processes` at the same time.
 
     Raises:
-      KeyboardInterrupt: Ctrl-C or SIGTERM came; the runs have saved checkpoints.
+      KeyboardInterrupt: Ctrl-C was pressed; the runs have saved checkpoints.
+      Terminated: SIGTERM or SIGHUP came; the same holds.
       RuntimeError: A run failed.
     """
     # The processes share the processors.

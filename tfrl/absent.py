@@ -134,7 +134,7 @@ _OF_ACME = {
         "utils.lp_utils": _DISTRIBUTED,
         "utils.metrics": "there is no record of uses",
         "utils.reverb_utils": "write it with tfrl.replay_service's Table",
-        "utils.signals": "use CheckpointingRunner, which SIGINT and SIGTERM stop",
+        "utils.signals": "use CheckpointingRunner, which SIGTERM and others stop",
         "wrappers.atari_wrapper_dopamine": "use AtariWrapper, or suite_atari",
         "wrappers.mujoco": "use tfrl.environments.suite_mujoco",
         "wrappers.multiagent_dict_key_wrapper": _NO_MULTIAGENT,

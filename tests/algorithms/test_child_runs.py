@@ -89,7 +89,16 @@ def test_the_command_of_a_run_has_all_its_settings():
     assert len(words) == len(settings) + 4
 
 
-def test_ctrl_c_ends_the_runs_and_starts_no_others(make_runs, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (signal.SIGINT, "KeyboardInterrupt()"),
+        pytest.param(signal.SIGTERM, "Terminated(143)", marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_ends_the_runs_and_starts_no_others(
+    make_runs, tmp_path, number, error
+):
     runs = make_runs(-1, -1)
     code = f"""
 import pathlib
@@ -100,8 +109,8 @@ runs = [
 ]
 try:
     child_runs.train_all(runs, 1)
-except KeyboardInterrupt:
-    print("interrupted")
+except (KeyboardInterrupt, SystemExit) as error:
+    print(repr(error))
 """
     paths = os.pathsep.join([str(tmp_path), *sys.path])
     parent = subprocess.Popen(
@@ -113,6 +122,6 @@ except KeyboardInterrupt:
     while not (runs[0].folder / "ready").exists():
         assert parent.poll() is None
         time.sleep(0.02)
-    parent.send_signal(signal.SIGINT)
-    assert parent.communicate()[0] == "interrupted\n"
+    parent.send_signal(number)
+    assert parent.communicate()[0] == f"{error}\n"
     assert not runs[1].folder.exists()

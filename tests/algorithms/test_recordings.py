@@ -1,12 +1,18 @@
-"""Episodes that are recorded: how far that is, on a terminal."""
+"""Episodes that are recorded: the progress on a terminal, and the files."""
 
 import contextlib
 import os
 import sys
 import termios
 
+import numpy as np
+import pytest
+
+import tfrl
 from tfrl import environments, policies
 from tfrl.algorithms import recordings
+from tfrl.specs import tensor_spec
+from tfrl.utils import example_encoding_dataset
 
 
 def test_a_bar_counts_the_episodes_on_a_terminal_alone(tmp_path, monkeypatch, capsys):
@@ -30,3 +36,48 @@ def test_a_bar_counts_the_episodes_on_a_terminal_alone(tmp_path, monkeypatch, ca
             shown += chunk
     os.close(master)
     assert b"| 0/2 [" in shown
+
+
+SPEC = tensor_spec.TensorSpec([2], np.float32, "frame")
+
+
+def write(path, *frames):
+    with recordings.writing(path, SPEC, py_mode=True) as add:
+        for frame in frames:
+            add(np.full(2, frame, np.float32))
+
+
+def read(path):
+    frames = example_encoding_dataset.load_tfrecord_dataset(str(path))
+    return [frame[0, 0] for frame in frames.as_numpy_iterator()]
+
+
+def test_a_recording_that_is_killed_leaves_the_old_one(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    write(path, 1, 2)
+    unfinished = recordings.writing(path, SPEC, py_mode=True)
+    add = unfinished.__enter__()
+    add(np.full(2, 3, np.float32))
+    assert list(tmp_path.glob("*.tfrecord")) == [path]
+    assert read(path) == [1, 2]
+    unfinished.__exit__(None, None, None)
+    assert read(path) == [3]
+
+
+def test_a_recording_that_fails_leaves_the_old_one_and_nothing_else(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    write(path, 1, 2)
+    with pytest.raises(ValueError, match="could not"):
+        write(path, 3, "a word")
+    assert read(path) == [1, 2]
+    assert sorted(x.name for x in tmp_path.iterdir()) == [
+        "a.tfrecord",
+        "a.tfrecord.spec",
+    ]
+
+
+def test_data_is_looked_for_in_the_folder_of_the_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    expected = r"^data: got 'logs/recordings/CartPole-v1/\*\.tfrecord', where there is"
+    with pytest.raises(ValueError, match=expected):
+        tfrl.BC("CartPole-v1").build()

@@ -15,6 +15,7 @@ from tfrl.replay_service.sampling import interrupts as sampling_interrupts
 from tfrl.system import interrupts
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
+hangup = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +57,99 @@ def test_a_second_termination_exits_with_its_status():
     with pytest.raises(SystemExit) as error:
         receive(signal.SIGINT, signal.SIGTERM)
     assert error.value.code == 143
+
+
+@hangup
+def test_a_terminal_that_closes_may_send_several_hangups():
+    with interrupts.requested(interrupts.SIGNALS, describe) as is_requested:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGHUP)
+        assert is_requested()
+    assert interrupts.exit_status() == 129
+
+
+@hangup
+def test_a_hangup_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As nohup does.
+    try:
+        with interrupts.requested(interrupts.SIGNALS, describe) as is_requested:
+            signal.raise_signal(signal.SIGHUP)
+            assert not is_requested()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "status"),
+    [
+        ("SIGINT", KeyboardInterrupt, 130),
+        ("SIGTERM", interrupts.Terminated, 143),
+        pytest.param("SIGHUP", interrupts.Terminated, 129, marks=hangup),
+    ],
+)
+def test_the_program_ends_as_the_signal_that_stopped_it(name, error, status):
+    with interrupts.requested(interrupts.SIGNALS, describe):
+        signal.raise_signal(signal.Signals[name])
+    assert interrupts.exit_status() == status
+    with pytest.raises(error) as raised:
+        interrupts.stop()
+    assert getattr(raised.value, "code", 130) == status
+    with interrupts.requested(interrupts.SIGNALS, describe):
+        pass
+    assert interrupts.exit_status() == 130  # The signal of an earlier part is over.
+
+
+def terminate_deferred():
+    with interrupts.deferred(describe, interrupts.SIGNALS) as is_requested:
+        signal.raise_signal(signal.SIGTERM)
+        assert is_requested()
+
+
+def test_a_termination_can_be_deferred_too():
+    with pytest.raises(interrupts.Terminated):
+        terminate_deferred()
+
+
+ON_A_TERMINAL = """
+import os, signal, time
+from tfrl.system import interrupts
+
+# The session's leader is the shell, which passes the hangup on.
+with interrupts.requested(interrupts.SIGNALS, lambda: "a step") as is_requested:
+    os.write(int(os.environ["READY"]), b"1")
+    while not is_requested():
+        time.sleep(0.01)
+    print("saving", flush=True)
+    os.write(int(os.environ["READY"]), b"2")
+raise SystemExit(interrupts.exit_status())
+"""
+
+
+@hangup
+def test_output_after_the_terminal_has_closed_is_no_error():
+    main, terminal = os.openpty()
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        pass_fds=[writing],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "READY": str(writing),
+        },
+    )
+    os.close(terminal)
+    os.close(writing)
+    assert os.read(reading, 1) == b"1"
+    os.close(main)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(30) == 129
+    assert os.read(reading, 1) == b"2"
+    os.close(reading)
 
 
 def receive_deferred(done, error=None):

@@ -450,6 +450,8 @@ class Algorithm:
           ValueError: A length is not positive, or there is no `logdir` to overwrite.
           KeyboardInterrupt: Ctrl-C was pressed; a run with a `logdir` has saved a
             checkpoint.
+          SystemExit: SIGTERM or SIGHUP came, with status 143 or 129; a run with a
+            `logdir` has saved a checkpoint.
           Exception: An exception of the environment or of a callback.
         """
         if overwrite:
@@ -564,7 +566,7 @@ class Algorithm:
         `datasets.load_recordings`.
 
         Args:
-          path: The TFRecord file.
+          path: The TFRecord file; an older one is replaced when all is recorded.
           num_episodes: The number of episodes.
           greedy: Whether to take the most probable actions instead of sampled ones.
           seed: The seed of the episodes.

@@ -7,7 +7,6 @@ program can be killed and started again. Its output is in output.txt there.
 from __future__ import annotations
 
 import pathlib
-import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -75,15 +74,16 @@ def train_all(
       The exit status of each run.
 
     Raises:
-      KeyboardInterrupt: Ctrl-C or SIGTERM came; the runs have saved checkpoints.
+      KeyboardInterrupt: Ctrl-C was pressed; the runs have saved checkpoints.
+      Terminated: SIGTERM or SIGHUP came; the same holds.
       NotImplementedError: On Windows.
     """
     made: Iterable[jobs.Job] = (run.job() for run in runs)
-    signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
+    signals = interrupts.requested(interrupts.SIGNALS, lambda: "the runs")
     with signals as is_requested:
         statuses = jobs.run_all(made, most, is_requested, on_end, ends_early=ends_early)
     if is_requested():
-        raise KeyboardInterrupt
+        interrupts.stop()
     return statuses
 
 

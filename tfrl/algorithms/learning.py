@@ -57,6 +57,7 @@ def in_folder(
 
     Raises:
       KeyboardInterrupt: Ctrl-C was pressed.
+      Terminated: SIGTERM or SIGHUP came.
     """
     begun = _begun_length(folder)
     stop = None if continue_stopped else stopped_runs.find(folder, length)
@@ -84,7 +85,7 @@ def in_folder(
     )
     result = run.run()
     if not (result.finished or result.stopped_by):
-        raise KeyboardInterrupt
+        interrupts.stop()
     return length
 
 

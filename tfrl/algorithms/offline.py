@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrl import agents, datasets, environments, networks, replay_buffers, train
-from tfrl.algorithms import algorithm, parts
+from tfrl.algorithms import algorithm, parts, recordings
 from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
@@ -33,8 +33,8 @@ class BCSettings(Settings):
     defaults: ClassVar = {"num_iterations": 20_000, "eval_interval": 2_000}
 
     data: str = field(
-        "logs/recordings/*.tfrecord",
-        "Files of recordings, or the folder of a Minari dataset.",
+        f"{recordings.FOLDER}/*.tfrecord",
+        "Files of recordings, or a Minari dataset's folder; {env} is the environment.",
     )
     train_steps_per_iteration: int = field(1, "Updates in each iteration.", SIZE)
     batch_size: int = field(64, "Frames in each update.", SIZE)
@@ -120,7 +120,7 @@ class BC(algorithm.Algorithm):
         with train.device_scope(s.device):
             buffer = self.own_buffer(agent)
             if buffer is None:
-                buffer = make_replay_buffer(s, agent)
+                buffer = make_replay_buffer(s, agent, self.world.name)
         return train.OfflineLoop(
             agent,
             buffer,
@@ -254,16 +254,22 @@ def _plain_projection() -> Any:
 
 
 def make_replay_buffer(
-    s: Any, agent: agents.TFAgent
+    s: Any, agent: agents.TFAgent, environment: str
 ) -> replay_buffers.TFUniformReplayBuffer:
     """Makes a buffer of all recorded frames, and prints their mean return.
 
     It also shows the frames to the agent's normalizer.
+
+    Args:
+      s: The settings.
+      agent: The agent.
+      environment: The environment's name; empty if it has none.
     """
     import tensorflow as tf  # Not at the top: --help does not wait for it.
 
     # Parsed once, for the buffer and for the returns.
-    blocks = load(s.data, agent.collect_data_spec).batch(1024).as_numpy_iterator()
+    path = recordings.in_folder_of(s.data, environment)
+    blocks = load(path, agent.collect_data_spec).batch(1024).as_numpy_iterator()
     arrays = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *blocks)
     frames = tf.data.Dataset.from_tensor_slices(arrays)
     num_frames = len(arrays.step_type)
@@ -292,8 +298,8 @@ def load(path: str, spec: Any) -> Any:
     if not files:
         raise ValueError(
             f"data: got {path!r}, where there is no file or folder, expected "
-            "recordings, which tfrl record makes, or the folder of a "
-            "dataset of Minari's: `minari download NAME` fetches one to "
-            "~/.minari/datasets/NAME. Set --config.data to either."
+            "recordings, which tfrl record makes, or the folder of a dataset of "
+            "Minari's: `minari download NAME` fetches one to ~/.minari/datasets/NAME. "
+            "Set data (--config.data) to either."
         )
     return datasets.load_recordings(files)

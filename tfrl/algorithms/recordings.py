@@ -2,11 +2,66 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfrl import environments
 from tfrl.compilation import trace_counts
+
+# Where `tfrl record` writes, and where algorithms look for data, by default.
+FOLDER = "logs/recordings/{env}"
+
+
+def in_folder_of(path: str, environment: str) -> str:
+    """Returns a path or a pattern with the environment's name for its `{env}`.
+
+    Args:
+      path: The path, such as `FOLDER`.
+      environment: The environment's name; empty if it has none.
+    """
+    return path.replace("{env}", re.sub(r"[^\w.-]", "-", environment))
+
+
+@contextlib.contextmanager
+def writing(
+    output: str | os.PathLike, spec: Any, *, py_mode: bool = False
+) -> Iterator[Callable[[Any], None]]:
+    """Opens a recording; it and its spec appear, or replace older ones, at the end.
+
+    If an error or the end of the process prevents that, older ones stay.
+
+    Args:
+      output: The file to write.
+      spec: The spec of a frame.
+      py_mode: See `TFRecordObserver`.
+
+    Yields:
+      A function that adds a frame.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    import tensorflow as tf
+
+    from tfrl.utils import example_encoding_dataset
+
+    folder, name = os.path.split(os.fspath(output))
+    # Patterns such as *.tfrecord do not match it.
+    unfinished = os.path.join(folder, f".{name}.unfinished")
+    endings = (example_encoding_dataset.SPEC_FILE_EXTENSION, "")
+    try:
+        recorder = example_encoding_dataset.TFRecordObserver(unfinished, spec, py_mode)
+        with contextlib.closing(recorder):
+            yield recorder
+        for ending in endings:
+            tf.io.gfile.rename(
+                unfinished + ending, os.fspath(output) + ending, overwrite=True
+            )
+    finally:
+        for ending in endings:
+            if tf.io.gfile.exists(unfinished + ending):
+                tf.io.gfile.remove(unfinished + ending)
 
 
 def frame_spec(environment: environments.TFEnvironment) -> Any:
@@ -25,7 +80,7 @@ def record(
     output: str | os.PathLike,
     seed: int,
 ) -> int:
-    """Writes the frames of whole episodes, each with its boundary.
+    """Writes the frames of whole episodes, each with its boundary; see `writing`.
 
     Returns the number of frames.
     """
@@ -34,25 +89,21 @@ def record(
     import tqdm
 
     from tfrl.trajectories import trajectory
-    from tfrl.utils import example_encoding_dataset
 
-    recorder = example_encoding_dataset.TFRecordObserver(
-        os.fspath(output), frame_spec(environment)
-    )
     time_step, state = environment.reset(), policy.get_initial_state(1)
     boundaries = frames = 0
     # It shows a bar on a terminal alone.
     bar = tqdm.tqdm(total=num_episodes, unit=" episodes", disable=None, leave=False)
     action = tf.function(trace_counts.of_one_object(policy.action), autograph=False)
-    while boundaries < num_episodes:
-        step = action(time_step, state, tf.constant([seed, frames], tf.int64))
-        reached = environment.step(step.action)
-        recorder(trajectory.from_transition(time_step, step._replace(info=()), reached))
-        if time_step.is_last()[0]:
-            boundaries += 1
-            bar.update()
-        frames += 1
-        time_step, state = reached, step.state
-    bar.close()
-    recorder.close()
+    with bar, writing(output, frame_spec(environment)) as recorder:
+        while boundaries < num_episodes:
+            step = action(time_step, state, tf.constant([seed, frames], tf.int64))
+            reached = environment.step(step.action)
+            step = step._replace(info=())
+            recorder(trajectory.from_transition(time_step, step, reached))
+            if time_step.is_last()[0]:
+                boundaries += 1
+                bar.update()
+            frames += 1
+            time_step, state = reached, step.state
     return frames

@@ -73,6 +73,7 @@ def train_in_one_program(
 
     Raises:
       KeyboardInterrupt: Ctrl-C was pressed; the sweep has saved a checkpoint.
+      Terminated: SIGTERM or SIGHUP came; the same holds.
       RunDirectoryError: A folder belongs to another run.
       ValueError: A setting is wrong.
     """

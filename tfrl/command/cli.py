@@ -35,6 +35,7 @@ from tfrl.algorithms import (
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import errors, flag_help, interrupts, threads
+from tfrl.system import interrupts as stop_signals
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
@@ -422,9 +423,12 @@ def folder_of(algorithm: str, config: Config) -> pathlib.Path:
 def report(
     result: tfrl.train.RunResult | None, directory: tfrl.train.RunDirectory
 ) -> None:
-    """Prints how a run ended; exits with status 130 if it was interrupted."""
+    """Prints how a run ended.
+
+    If a signal has interrupted it, the process exits with 128 + the signal's number.
+    """
     if result is None or not (result.finished or result.stopped_by):
-        sys.exit(130)
+        sys.exit(stop_signals.exit_status())
     if result.last_return is not None:
         # Not at the top: --help does not wait for tqdm.
         from tfrl.train.runs import progress

@@ -7,12 +7,17 @@
 With --replay it records no new episodes: it copies the frames of the run's replay
 buffer, those that its policies collected while they learned, from its last checkpoint.
 
+It writes logs/recordings/ENVIRONMENT/RUN.tfrecord, where training looks for data, or
+RUN_replay.tfrecord; --output names another file. A file that exists stays, unless
+--overwrite is given: then it is replaced when the recording is complete.
+
 The file is a TFRecord in TF-Agents' format, with the spec of its frames next to it;
 see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 from absl import flags
@@ -29,8 +34,9 @@ def define_flags() -> None:
     saved_policy.define_flags()
     flags.DEFINE_integer("num_episodes", 100, "Episodes to record.", lower_bound=1)
     flags.DEFINE_string(
-        "output", "logs/recordings/episodes.tfrecord", "The file to write."
+        "output", None, "The file to write, by default in logs/recordings."
     )
+    flags.DEFINE_bool("overwrite", False, "Replace the file if it exists.")
     flags.DEFINE_bool(
         "replay", False, "Copy the frames of the run's replay buffer instead."
     )
@@ -39,11 +45,11 @@ def define_flags() -> None:
 def main() -> None:
     """Writes the file, and prints the returns of the whole episodes in it."""
     path, name, seed, own = saved_policy.find()
+    run = pathlib.Path(flags.FLAGS.logdir or path.parent)
+    output = _output(run, name)
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, 1, seed, **own)
-    output = flags.FLAGS.output
     if flags.FLAGS.replay:
-        run = pathlib.Path(flags.FLAGS.logdir or path.parent)
         frames = copy_replay(environment, run, output)
     else:
         policy = saved_policy.load(path)
@@ -58,6 +64,24 @@ def main() -> None:
     print(text)
 
 
+def _output(run: pathlib.Path, environment: str) -> str:
+    """Returns the file to write.
+
+    Raises:
+      ValueError: It exists, and is not to be replaced.
+    """
+    given = flags.FLAGS
+    folder = recordings.in_folder_of(recordings.FOLDER, environment)
+    name = f"{run.resolve().name}{'_replay' * given.replay}.tfrecord"
+    output = given.output or f"{folder}/{name}"
+    if not given.overwrite and os.path.exists(output):
+        raise ValueError(
+            f"--output: got {output!r}, where there is a file already, expected a new "
+            "one; give --overwrite to replace it, or another --output."
+        )
+    return str(output)
+
+
 def copy_replay(
     environment: environments.TFEnvironment, run: pathlib.Path, output: str
 ) -> int:
@@ -69,7 +93,6 @@ def copy_replay(
     import tensorflow as tf
 
     from tfrl.savers import whole_checkpoints
-    from tfrl.utils import example_encoding_dataset
 
     settings = run_config.read(run / "config.json")
     if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
@@ -94,8 +117,7 @@ def copy_replay(
             "buffer, expected some; a Run with checkpoint_replay_buffer=True saves it."
         )
     held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
-    recorder = example_encoding_dataset.TFRecordObserver(output, spec, py_mode=True)
-    for i in range(len(held.step_type)):
-        recorder(tf.nest.map_structure(lambda array, i=i: array[i], held))
-    recorder.close()
+    with recordings.writing(output, spec, py_mode=True) as recorder:
+        for i in range(len(held.step_type)):
+            recorder(tf.nest.map_structure(lambda array, i=i: array[i], held))
     return len(held.step_type)

@@ -24,8 +24,8 @@ from absl import flags
 
 from tfrl.algorithms import child_runs, comparing, sweeps
 from tfrl.algorithms.algorithm import least_iterations
-from tfrl.command import cli, interrupts, runs
-from tfrl.system import quiet
+from tfrl.command import cli, runs
+from tfrl.system import interrupts, quiet
 
 _SETTING = re.compile(r"--?config\.(\w+)=(.*)", re.DOTALL)
 _PASSED_ON = ("evaluate_untrained", "film", "overwrite", "quiet")  # To processes.
@@ -91,9 +91,9 @@ def main(flag: Any, swept: dict[str, list[str]]) -> None:
             _train_in_processes(members, reason)
         else:
             _train_in_programs(members, folder / "programs")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, interrupts.Terminated):
         print("Interrupted. Run the same command again to resume.")
-        sys.exit(interrupts.STATUS)
+        sys.exit(interrupts.exit_status())
     compared = comparing.compare(*(member.folder for member in members))
     compared.write(folder)
     print(f"{compared}\nOutputs: {folder}")

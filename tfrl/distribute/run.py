@@ -48,7 +48,6 @@ last checkpoint, and end with the same weights. `make_table`, `push_period` and
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -90,8 +89,8 @@ def run_distributed(
 
     The calling process sees no GPU from then on, because it only watches the others.
 
-    On SIGINT (Ctrl-C) or SIGTERM it saves a checkpoint and stops, as a `train.Run`
-    does.
+    On SIGINT (Ctrl-C), SIGTERM or SIGHUP it saves a checkpoint and stops, as a
+    `train.Run` does.
 
     Args:
       experiment: The run's experiment.
@@ -191,9 +190,7 @@ def _run(
 ) -> train.RunResult | None:
     """Starts all processes and watches them until the run ends."""
     with launcher.launch(plan) as members:
-        signals = interrupts.requested(
-            [signal.SIGINT, signal.SIGTERM], lambda: "actors and learner"
-        )
+        signals = interrupts.requested(interrupts.SIGNALS, lambda: "actors and learner")
         with signals as is_requested, _explained_errors():
             return supervisor.supervise(
                 members,

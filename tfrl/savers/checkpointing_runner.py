@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import time
 from typing import Any
 
 from tfrl.savers import checkpointer
 from tfrl.system import interrupts
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class CheckpointingRunner:
@@ -54,17 +51,17 @@ class CheckpointingRunner:
         self._checkpointer.save()
 
     def run(self, num_steps: int | None = None) -> None:
-        """Calls `step` until SIGINT or SIGTERM arrives; then saves a checkpoint.
+        """Calls `step` until a signal arrives; then saves a checkpoint.
 
-        A second signal ends the program without saving. Only the main thread receives
-        signals.
+        The signals are SIGINT, SIGTERM and SIGHUP. A second SIGINT or SIGTERM ends the
+        program without saving. Only the main thread receives signals.
 
         Args:
           num_steps: The number of steps after which to save and return; None runs until
             a signal arrives.
         """
         steps = itertools.count() if num_steps is None else range(num_steps)
-        with interrupts.requested(_SIGNALS, lambda: "a step") as is_requested:
+        with interrupts.requested(interrupts.SIGNALS, lambda: "a step") as is_requested:
             for _ in steps:
                 self.step()
                 if is_requested():

@@ -1,4 +1,4 @@
-"""Turns SIGINT and SIGTERM into requests to stop, and ends a process that cannot stop.
+"""Turns signals into requests to stop, and ends a process that cannot stop.
 
 Python runs its signal handlers on the main thread, between two instructions of Python.
 While the main thread waits for a call of TensorFlow, no handler runs: if a step of an
@@ -10,6 +10,7 @@ second signal finds the main thread waiting, that thread ends the process.
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import select
@@ -19,8 +20,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+# The signals that ask a run to save and to stop. Windows has no SIGHUP.
+SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)
+)
+_HANGUP = getattr(signal, "SIGHUP", None)
 # The number of seconds within which the main thread has to handle a signal.
 _PATIENCE = 1.0
 # The main thread may handle a signal before the watching thread receives it.
@@ -33,6 +41,40 @@ lent_descriptors: set[int] = set()
 Describe = Callable[[], str | None]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
+# The last signal that was a request to stop.
+_last: int | None = None
+
+
+class Terminated(SystemExit):
+    """A signal other than SIGINT has stopped the program; the code is 128 + its number.
+
+    For SIGINT there is KeyboardInterrupt.
+    """
+
+
+def exit_status() -> int:
+    """Returns 128 + the number of the signal that has stopped the last `requested`.
+
+    Without a signal it is 130, as for SIGINT.
+    """
+    return 128 + (signal.SIGINT if _last is None else _last)
+
+
+def stop() -> NoReturn:
+    """Ends the program after the signal that has stopped the last `requested`.
+
+    Raises:
+      KeyboardInterrupt: The signal was SIGINT, or there was none.
+      Terminated: It was another one.
+    """
+    raise _meaning(exit_status() - 128)
+
+
+def _meaning(number: int) -> BaseException:
+    """Returns the exception that stands for a signal."""
+    is_interrupt = number == signal.SIGINT
+    return KeyboardInterrupt() if is_interrupt else Terminated(128 + number)
+
 
 @contextlib.contextmanager
 def requested(
@@ -41,12 +83,15 @@ def requested(
     """Makes the first signal a request to stop, within this context.
 
     The main thread handles a second SIGINT by a KeyboardInterrupt, and a second SIGTERM
-    by a `SystemExit(143)`. If it cannot, because a call does not return, the process
-    prints a line and ends with status 130 or 143. On a thread other than the main
-    thread, this context does nothing.
+    by `Terminated(143)`. If it cannot, because a call does not return, the process
+    prints a line and ends with status 130 or 143. Further SIGHUPs change nothing, since
+    a terminal that closes may send several. On a thread other than the main thread,
+    this context does nothing.
+
+    A SIGHUP that the process ignores, as with nohup, stays ignored.
 
     Args:
-      signals: SIGINT, SIGTERM or both.
+      signals: Some of `SIGNALS`.
       describe: Returns the running call as text, for the messages, or None.
 
     Yields:
@@ -55,14 +100,21 @@ def requested(
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    session = _Session(tuple(signals), describe)
-    before = {number: signal.signal(number, session.handle) for number in signals}
+    global _last
+    _last = None
+    taken = tuple(x for x in signals if x != _HANGUP or not _is_ignored(x))
+    session = _Session(taken, describe)
+    before = {number: signal.signal(number, session.handle) for number in taken}
     try:
         with _watcher().watching(session):
             yield session.is_requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) == signal.SIG_IGN
 
 
 def stands_for_default(handler: Handler) -> Handler:
@@ -93,32 +145,35 @@ def is_from_handler(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def deferred(describe: Describe) -> Iterator[Callable[[], bool]]:
-    """Raises the KeyboardInterrupt of a SIGINT when this context ends.
+def deferred(
+    describe: Describe, signals: Sequence[signal.Signals] = (signal.SIGINT,)
+) -> Iterator[Callable[[], bool]]:
+    """Raises the exception of a signal when this context ends; see `stop`.
 
     Does nothing if SIGINT has a handler of the program's own, such as the one of an
     outer `requested`.
 
     Args:
       describe: See `requested`.
+      signals: See `requested`.
 
     Yields:
-      A function that returns whether a SIGINT has arrived.
+      A function that returns whether a signal has arrived.
     """
     if not is_default(signal.getsignal(signal.SIGINT)):
         yield lambda: False
         return
     try:
-        with requested([signal.SIGINT], describe) as is_requested:
+        with requested(signals, describe) as is_requested:
             yield is_requested
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated):
         raise
     except BaseException as error:
         if is_requested():
-            raise KeyboardInterrupt from error
+            raise _meaning(exit_status() - 128) from error
         raise
     if is_requested():
-        raise KeyboardInterrupt
+        stop()
 
 
 class _Session:
@@ -138,13 +193,16 @@ class _Session:
 
     def handle(self, number: int, _frame: Any) -> None:
         """Handles a signal on the main thread."""
+        global _last
         self.handled += 1
         self.handled_at = time.monotonic()
-        if self.handled == 1:
+        if number == _HANGUP:
+            _leave_lost_terminal()
+        if self.handled > 1 and number == _HANGUP:
             return
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
+        _last = number
+        if self.handled > 1:
+            raise _meaning(number)
 
 
 class _Watcher:
@@ -184,6 +242,8 @@ class _Watcher:
                     self._received(session, signal.Signals(number))
 
     def _received(self, session: _Session, number: signal.Signals) -> None:
+        if number == _HANGUP and session.received:
+            return
         session.received += 1
         is_first = session.received == 1
         if self._is_over(session, _describe(session) if is_first else None):
@@ -233,7 +293,20 @@ def _describe(session: _Session) -> str | None:
 
 def _say(text: str) -> None:
     # This does not use sys.stderr, whose lock the main thread may hold.
-    os.write(2, f"\n{text}\n".encode())
+    with contextlib.suppress(OSError):  # Its terminal may be closed.
+        os.write(2, f"\n{text}\n".encode())
+
+
+def _leave_lost_terminal() -> None:
+    """Lets output to a terminal that has been closed go nowhere, without errors."""
+    for descriptor in (1, 2):
+        try:
+            os.write(descriptor, b"")
+        except OSError as error:
+            if error.errno == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
 
 
 _current: _Watcher | None = None

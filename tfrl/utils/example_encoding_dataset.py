@@ -21,7 +21,7 @@ from tfrl.specs import tensor_spec
 from tfrl.trajectories import trajectory
 from tfrl.utils import example_encoding, nest_utils
 
-_SPEC_FILE_EXTENSION = ".spec"
+SPEC_FILE_EXTENSION = ".spec"
 # A record's header is its length and a checksum; another checksum follows the record.
 _HEADER, _FOOTER = struct.Struct("<QI"), 4
 
@@ -104,7 +104,7 @@ class TFRecordObserver:
         folder = os.path.dirname(self.output_path)
         if folder:
             tf.io.gfile.makedirs(folder)
-        encode_spec_to_file(self.output_path + _SPEC_FILE_EXTENSION, tensor_data_spec)
+        encode_spec_to_file(self.output_path + SPEC_FILE_EXTENSION, tensor_data_spec)
         self._writer = tf.io.TFRecordWriter(self.output_path)
 
     def __call__(self, data: Any) -> None:
@@ -246,9 +246,7 @@ def _named_records(file: Any, buffer_size: int | None) -> tf.data.Dataset:
 
 
 def _common_spec(files: Sequence[str]) -> Any:
-    specs = [
-        parse_encoded_spec_from_file(file + _SPEC_FILE_EXTENSION) for file in files
-    ]
+    specs = [parse_encoded_spec_from_file(file + SPEC_FILE_EXTENSION) for file in files]
     for file, spec in zip(files, specs, strict=True):
         if spec != specs[0]:
             raise ValueError(

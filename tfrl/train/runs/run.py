@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pathlib
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -44,20 +43,20 @@ if TYPE_CHECKING:
     from tfrl.typing import types
 
 _LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Run:
     """Runs a loop to completion and writes the outputs of a `RunDirectory`.
 
     A run that was interrupted or killed resumes from its last checkpoint when it is run
-    again. On SIGINT (Ctrl-C) or SIGTERM it stops after the current call, which takes
-    about half a second, and saves a checkpoint; an evaluation by an `Evaluator` stops
-    in the same way, and is done again after the run is resumed. A second signal stops
-    it immediately. If a step of the environment does not return, a second signal ends
-    the process with status 130 (SIGINT) or 143 (SIGTERM). A callback may stop the run,
-    too; see `Callback`. It then stays stopped when it is run again, unless you give
-    `continue_stopped` or another length.
+    again. On SIGINT (Ctrl-C), SIGTERM or SIGHUP (a terminal that closes) it stops after
+    the current call, which takes about half a second, and saves a checkpoint; an
+    evaluation by an `Evaluator` stops in the same way, and is done again after the run
+    is resumed. A second SIGINT or SIGTERM stops it immediately. If a step of the
+    environment does not return, that ends the process with status 130 (SIGINT) or 143
+    (SIGTERM). A SIGHUP that the process ignores, as with nohup, stays ignored. A
+    callback may stop the run, too; see `Callback`. It then stays stopped when it is run
+    again, unless you give `continue_stopped` or another length.
 
     A finished run becomes longer if it is run again with a larger `num_iterations` or
     `num_environment_steps`. It continues from its last checkpoint. A schedule that the
@@ -342,7 +341,7 @@ class Run:
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
         """Trains and writes all outputs."""
         self._directory.forget_after(-1 if resumed_at is None else resumed_at)
-        signals = interrupts.requested(_SIGNALS, running_steps.describe)
+        signals = interrupts.requested(interrupts.SIGNALS, running_steps.describe)
         slow = slow_steps.named(bar.announce)
         opened = self._log.opened(self._resumed_without(resumed_at))
         with opened, slow, signals as is_requested:

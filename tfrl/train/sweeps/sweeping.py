@@ -67,9 +67,10 @@ def sweep(
         iterations so far and the returns `[N]`.
       directory: A directory for checkpoints. A sweep that was interrupted or killed
         continues from its last checkpoint if it is called again with the same
-        arguments, and ends with the same numbers as without the pause. Ctrl-C then ends
-        the sweep after the current evaluation, with a checkpoint. Only one process may
-        use the directory at a time, and the sweep locks it. None saves nothing.
+        arguments, and ends with the same numbers as without the pause. Ctrl-C, SIGTERM
+        and SIGHUP then end the sweep after the current evaluation, with a checkpoint.
+        Only one process may use the directory at a time, and the sweep locks it. None
+        saves nothing.
       checkpoint_interval: The number of iterations between checkpoints; each is saved
         after an evaluation. The last is saved at the end.
 
@@ -82,6 +83,7 @@ def sweep(
       CheckpointError: The checkpoint in `directory` is damaged.
       DirectoryLockedError: Another process uses `directory`.
       KeyboardInterrupt: Ctrl-C was pressed.
+      Terminated: With `directory`, SIGTERM or SIGHUP came.
       TypeError: `make_loop` returns a loop that does not support sweeps, a loop on an
         environment that is not native, or a loop with a `host_observer`.
     """
@@ -150,8 +152,10 @@ def _train(
 ) -> None:
     """Trains to the end, or to an interruption, and adds the results to `progress`."""
     last_saved = progress.done
-    # A sweep without checkpoints would lose everything, so Ctrl-C ends it at once.
-    deferred = interrupts.deferred(lambda: "the iterations until the next evaluation")
+    # A sweep without checkpoints would lose everything, so signals end it at once.
+    deferred = interrupts.deferred(
+        lambda: "the iterations until the next evaluation", interrupts.SIGNALS
+    )
     with deferred if checkpoint else contextlib.nullcontext(_never) as is_requested:
         while progress.done < num_iterations and not is_requested():
             before = progress.done

@@ -1,0 +1,81 @@
+"""Where `tfrl record` writes, and what stays there."""
+
+import types
+
+import pytest
+
+from tfrl import environments, policies
+from tfrl.command import record, saved_policy
+from tfrl.policies import policy_saver
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The random policy of a run on CartPole."""
+    folder = tmp_path_factory.mktemp("logs") / "dqn_CartPole-v1_3" / "policy"
+    environment = environments.TFPyEnvironment(
+        environments.suite_gym.load("CartPole-v1")
+    )
+    policy = policies.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    policy_saver.PolicySaver(policy).save(str(folder))
+    return saved_policy.Saved(folder, "CartPole-v1", 3, {})
+
+
+@pytest.fixture
+def run(saved, tmp_path, monkeypatch, capsys):
+    def run(**given):
+        flags = {"logdir": None, "replay": False, "num_episodes": 1, "output": None}
+        values = types.SimpleNamespace(**flags | {"overwrite": False} | given)
+        monkeypatch.setattr(record.flags, "FLAGS", values)
+        record.main()
+        return capsys.readouterr().out
+
+    monkeypatch.setattr(record.saved_policy, "find", lambda: saved)
+    monkeypatch.chdir(tmp_path)
+    return run
+
+
+PLACE = "logs/recordings/CartPole-v1/dqn_CartPole-v1_3.tfrecord"
+
+
+def test_each_run_and_environment_has_a_file_which_only_overwrite_replaces(
+    run, tmp_path
+):
+    assert run().startswith(f"{PLACE}: ")
+    before = (tmp_path / PLACE).read_bytes()
+    with pytest.raises(ValueError, match=rf"^--output: got '{PLACE}', where .* --over"):
+        run(num_episodes=2)
+    assert (tmp_path / PLACE).read_bytes() == before
+    assert "2 whole episodes" in run(num_episodes=2, overwrite=True)
+    assert (tmp_path / PLACE).read_bytes() != before
+    # Nothing else is left.
+    files = sorted(path.name for path in (tmp_path / PLACE).parent.iterdir())
+    assert files == ["dqn_CartPole-v1_3.tfrecord", "dqn_CartPole-v1_3.tfrecord.spec"]
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        (
+            {"replay": True, "logdir": "logs/sac_0/"},
+            "Pendulum-v1",
+            "logs/recordings/Pendulum-v1/sac_0_replay.tfrecord",
+        ),
+        (
+            {"logdir": "logs/sac_0"},
+            "ALE/Pong-v5",
+            "logs/recordings/ALE-Pong-v5/sac_0.tfrecord",
+        ),
+        ({"output": "here.tfrecord"}, "Pendulum-v1", "here.tfrecord"),
+    ],
+)
+def test_the_file_is_named_for_the_run_and_its_environment(
+    given, environment, expected, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    flags = {"logdir": None, "replay": False, "output": None, "overwrite": False}
+    monkeypatch.setattr(record.flags, "FLAGS", types.SimpleNamespace(**flags | given))
+    run = tmp_path / (given.get("logdir") or "run")
+    assert record._output(run, environment) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import sys
@@ -17,6 +18,8 @@ import tree
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
+from tfrl.eval import evaluate as evaluate_lib
+from tfrl.eval import supervision
 from tfrl.reports import evidence
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
@@ -197,7 +200,7 @@ def without_files(
             films=False,
             evaluates_untrained=False,
         )
-        evaluate = made["evaluate"]
+        evaluate = functools.partial(_evaluated, made)
     intervals = (s.eval_interval, s.log_interval, *called.intervals)
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
@@ -249,6 +252,18 @@ def without_files(
             **bar.speeds(),
         )
     )
+
+
+def _evaluated(
+    made: Mapping[str, Any], iteration: int
+) -> evaluate_lib.EvaluationResult:
+    """Evaluates with the limit that a `train.Run` of these settings has."""
+    limit = supervision.Supervision(
+        made["max_eval_steps"], "max_eval_steps", lambda *_: None
+    )
+    with supervision.supervised(limit):
+        result: evaluate_lib.EvaluationResult = made["evaluate"](iteration)
+    return result
 
 
 def predict(

@@ -11,7 +11,7 @@ from typing import Any
 import tree
 
 from tfrl import environments, train
-from tfrl.algorithms import grids, spaces, velocities
+from tfrl.algorithms import grids, spaces, time_limits, velocities
 from tfrl.algorithms import settings as settings_lib
 
 
@@ -394,6 +394,12 @@ class World:
                 "function that makes environments, or the name of a registered one."
             )
         return self._of_program(self._evaluation, count, seed)
+
+    def has_time_limit(self, environment: environments.TFEnvironment) -> bool:
+        """Whether an environment of `make_evaluation` truncates its episodes."""
+        if isinstance(self._evaluation, str):
+            return time_limits.is_named(self._evaluation)
+        return time_limits.find(environment) is not None
 
     def make_film(self) -> environments.TFEnvironment | None:
         """Makes an environment to film; None if it cannot be rendered as pictures."""

@@ -74,7 +74,14 @@ def test_nothing_is_found_in_a_healthy_run():
         ("values", {"predicted_return": 400.0}),
         ("values", {"predicted_return": 250.0}),
         ("values", {"predicted_return": 1e6, "settings": {"gamma": 1.0}}),
-        ("entropy", {"entropy": [0.6, *[0.001] * 11], "evaluation_return": 9.0}),
+        (
+            "entropy",
+            {
+                "entropy": [0.6, *[0.001] * 11],
+                "evaluation_return": 9.0,
+                "average_return": 9.0,
+            },
+        ),
         ("entropy", {"entropy": -12.0, "entropy_target": -1.0}),
         ("exploration", {"epsilon": 0.0, "settings": {"initial_collect_steps": 64}}),
         ("exploration", {"epsilon": 0.9}),
@@ -155,10 +162,10 @@ def test_a_remedy_names_the_settings_that_the_run_has():
     rows = healthy_rows()
     for row in rows:
         row.update(dormant_units=0.75, explained_variance=0.0, epsilon=0.9)
-    settings = {**_SETTINGS, "learning_rate": 1.0, "final_learning_rate": 0.0}
+    settings = {**_SETTINGS, "learning_rate": 0.01, "final_learning_rate": 0.0}
     # What the length of the run explains comes after what is wrong with the network.
     units, _, critic = health.check(Evidence(rows, settings))
-    assert "a smaller learning rate (learning_rate=1)," in units.remedy
+    assert "a smaller learning rate (learning_rate=0.01)," in units.remedy
     assert "value_loss_weight" not in critic.remedy
     weighted = health.check(Evidence(rows, {**settings, "value_loss_weight": 0.5}))
     assert "a larger value_loss_weight" in weighted[-1].remedy

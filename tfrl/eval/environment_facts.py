@@ -95,10 +95,11 @@ def find(
       the observation with itself a step later, for float vectors.
       `actions_matter`: whether anything depends on the actions, and
       `observation_follows_actions`: whether the observation does, if a seed repeats the
-      steps. `dead_actions`: the quarters of the actions' bounds, "lowest" and "highest",
-      within which all actions do the same. `own_bounds_reached`: the share of the
-      bounds of the innermost environment that actions reach. `reward_range`: the least
-      and the greatest reward of random actions. `time_limit` and `reward_threshold` of
+      steps. `dead_actions`: the quarters of the range between the actions' bounds,
+      "lowest" and "highest", within which all actions do the same.
+      `own_bounds_reached`: the share of the bounds of the innermost environment that
+      actions reach. `reward_range`: the least and the greatest reward of random
+      actions. `time_limit` and `reward_threshold` of
       the registration. `evaluation_differs`: what differs in the environment for
       evaluation, see `Played.differences`. Facts that could not be found are left out;
       all of them if the environment fails, or takes longer than a second.
@@ -210,9 +211,7 @@ class _Player:
             return np.array([np.sum(getattr(step, name)) for step in steps[1:]])
 
         return Played(
-            [
-                [np.array(x) for x in tree.flatten(step.observation)] for step in steps
-            ],
+            [[np.array(x) for x in tree.flatten(step.observation)] for step in steps],
             numbers("reward"),
             numbers("discount"),
             np.array([int(np.max(step.step_type)) for step in steps]),
@@ -326,9 +325,7 @@ def _registration(environment: Any) -> dict[str, Any]:
         )
         if limit:
             facts.setdefault("time_limit", int(limit))
-        threshold = getattr(
-            getattr(each, "spec", None), "reward_threshold", None
-        )
+        threshold = getattr(getattr(each, "spec", None), "reward_threshold", None)
         if threshold is not None:
             facts.setdefault("reward_threshold", float(threshold))
     return facts
@@ -342,7 +339,10 @@ def _vectors(*played: Played) -> tuple[Any, Any]:
     ):
         return None, None
     rows = [
-        [np.concatenate([np.ravel(x) for x in each.observations[j]]) for j in (i, i + 1)]
+        [
+            np.concatenate([np.ravel(x) for x in each.observations[j]])
+            for j in (i, i + 1)
+        ]
         for each in played
         for i in each.pairs()
     ]
@@ -358,7 +358,8 @@ def _seem_to_matter(played: Played, actions: list[Any]) -> bool | None:
     """Returns whether random actions explain any of what follows; None if unknown.
 
     Changes of the observation and rewards are fitted by the observation, with and
-    without the action. The F statistic of the difference is compared with four standard deviations.
+    without the action. The F statistic of the difference has to be
+    within four standard deviations.
     """
     before, after = _vectors(played)
     if before is None:

@@ -51,8 +51,9 @@ def advice(evidence: Evidence, *pieces: str) -> str:
 
     A piece that sets what is set already is left out, too.
 
-    A piece names a setting in braces, such as "a smaller {gamma}", or several, of which
-    the first that the algorithm has is meant, such as "{actor_learning_rate|learning_rate}".
+    A piece names a setting in braces, such as "a smaller {gamma}", or several, as in
+    "{actor_learning_rate|learning_rate}", of which the first is meant that the
+    algorithm has.
 
     Args:
       evidence: The run, with the settings of its algorithm.

@@ -41,7 +41,9 @@ class Case:
     evaluations: int = 10
 
 
-def scaled(factor: float, offset: float = 0.0) -> Callable[[Any], Any]:
+def scaled(factor: Any, offset: float = 0.0) -> Callable[[Any], Any]:
+    """Returns a wrapper that scales observations, and adds an offset."""
+
     def wrap(environment: gymnasium.Env) -> gymnasium.Env:
         inner = environment.observation_space
         space = gymnasium.spaces.Box(-np.inf, np.inf, inner.shape, np.float32)
@@ -56,6 +58,7 @@ class Noise(gymnasium.ObservationWrapper):
     """Observations that say nothing about the state."""
 
     def observation(self, observation: Any) -> Any:
+        """Returns the changed observation."""
         return self.np_random.normal(size=observation.shape).astype(np.float32)
 
 
@@ -63,11 +66,14 @@ class ClockTerminates(gymnasium.Wrapper):
     """Reports the end by a time limit as a termination."""
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return observation, reward, terminated or truncated, False, info
 
 
 def made(name: str, *wrappers: Callable[[Any], Any], **kwargs: Any) -> Any:
+    """Returns a function that makes an environment with wrappers."""
+
     def make() -> gymnasium.Env:
         environment = gymnasium.make(name, **kwargs)
         for wrap in wrappers:

@@ -30,12 +30,15 @@ class Grid(gymnasium.Env):
         is_noise: bool = False,
         is_mirrored: bool = False,
     ) -> None:
+        """Creates the environment."""
         self.observation_space = gymnasium.spaces.Box(-9.0, 9.0, (2,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(4)
         self._is_random, self._reward = is_random, reward
         self._is_noise, self._is_mirrored = is_noise, is_mirrored
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Starts an episode."""
+        del options
         super().reset(seed=seed)
         self._at = self.np_random.integers(0, 5, 2)
         while self._is_goal():
@@ -43,6 +46,7 @@ class Grid(gymnasium.Env):
         return self._observation(), {}
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         if self._is_random:
             action = self.np_random.integers(0, 4)
         self._at = np.clip(self._at + _MOVES[int(action)], 0, 4)
@@ -64,17 +68,21 @@ class Point(gymnasium.Env):
     """A mass on a line that a force moves to a target."""
 
     def __init__(self, *, low: float = -1.0) -> None:
+        """Creates the environment."""
         self.observation_space = gymnasium.spaces.Box(-9.0, 9.0, (3,), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
         self._low = low
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Starts an episode."""
+        del options
         super().reset(seed=seed)
         self._target = self.np_random.uniform(-1, 1)
         self._position, self._velocity = self.np_random.uniform(-1, 1), 0.0
         return self._observation(), {}
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         force = float(np.clip(action[0], self._low, 1.0))
         self._velocity = 0.9 * self._velocity + 0.1 * force
         self._position = float(np.clip(self._position + self._velocity, -3, 3))
@@ -90,14 +98,18 @@ class Bandit(gymnasium.Env):
     """Four arms; the largest number of the context, new at each step, is the right."""
 
     def __init__(self) -> None:
+        """Creates the environment."""
         self.observation_space = gymnasium.spaces.Box(-9.0, 9.0, (4,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(4)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Starts an episode."""
+        del options
         super().reset(seed=seed)
         return self._draw(), {}
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         reward = float(int(action) == int(self._context.argmax()))
         return self._draw(), reward, False, False, {}
 

@@ -19,16 +19,20 @@ class Corridor(gymnasium.Env):
     """Cells in a row: from the left end to the right end, where the reward is 1."""
 
     def __init__(self, length: int = 8) -> None:
+        """Creates the environment."""
         self._length = length
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Starts an episode."""
+        del options
         super().reset(seed=seed)
         self._cell = 0
         return self._observation(), {}
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         self._cell = max(self._cell + (1 if action == 1 else -1), 0)
         is_end = self._cell >= self._length
         return self._observation(), float(is_end), is_end, False, {}
@@ -41,10 +45,12 @@ class Reward(gymnasium.RewardWrapper):
     """Rewards times a factor, plus an offset."""
 
     def __init__(self, env: Any, factor: float, offset: float = 0.0) -> None:
+        """Creates the environment."""
         super().__init__(env)
         self._factor, self._offset = factor, offset
 
     def reward(self, reward: Any) -> float:
+        """Returns the changed reward."""
         return self._factor * float(reward) + self._offset
 
 
@@ -52,10 +58,12 @@ class Frozen(gymnasium.Wrapper):
     """Shows the first observation of an episode at each step."""
 
     def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
         self._first, info = self.env.reset(**kwargs)
         return self._first, info
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         _, *rest = self.env.step(action)
         return self._first, *rest
 
@@ -64,6 +72,8 @@ class OwnActions(gymnasium.ActionWrapper):
     """Takes a random action in place of the agent's."""
 
     def action(self, action: Any) -> Any:
+        """Returns the changed action."""
+        del action
         return self.action_space.sample()
 
 
@@ -71,6 +81,7 @@ class Clipped(gymnasium.ActionWrapper):
     """Clips actions to a part of their range."""
 
     def action(self, action: Any) -> Any:
+        """Returns the changed action."""
         return np.clip(action, 0.0, 1.0)
 
 
@@ -78,6 +89,7 @@ class OtherBounds(gymnasium.Wrapper):
     """Declares other bounds of the actions, which are passed on unchanged."""
 
     def __init__(self, env: Any, low: float, high: float) -> None:
+        """Creates the environment."""
         super().__init__(env)
         shape = env.action_space.shape
         self.action_space = gymnasium.spaces.Box(low, high, shape, np.float32)
@@ -87,14 +99,17 @@ class Ends(gymnasium.Wrapper):
     """Terminates every episode after some steps."""
 
     def __init__(self, env: Any, steps: int) -> None:
+        """Creates the environment."""
         super().__init__(env)
         self._steps = steps
 
     def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
         self._taken = 0
         return self.env.reset(**kwargs)
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._taken += 1
         is_end = terminated or self._taken >= self._steps
@@ -105,6 +120,7 @@ class Hint(gymnasium.Wrapper):
     """A last element of the observation says which action is right; or always 0."""
 
     def __init__(self, env: Any, is_told: bool) -> None:
+        """Creates the environment."""
         super().__init__(env)
         self._is_told = is_told
         space = env.observation_space
@@ -113,10 +129,12 @@ class Hint(gymnasium.Wrapper):
         )
 
     def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
         observation, info = self.env.reset(**kwargs)
         return self._with_hint(observation), info
 
     def step(self, action: Any) -> Any:
+        """Takes a step."""
         observation, *rest = self.env.step(action)
         return self._with_hint(observation), *rest
 
@@ -141,6 +159,7 @@ def _one_feature(environment: gymnasium.Env) -> gymnasium.Env:
 
 def _half_network(observation_spec: Any, action_spec: Any) -> Any:
     """Returns an actor whose actions lie between 0 and half of the highest."""
+    del action_spec
     import keras
 
     from tfrl import networks

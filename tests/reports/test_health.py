@@ -134,7 +134,8 @@ FINDS = [
     ("actions", stuck({"actions_matter": False})),
     ("actions", stuck({"own_bounds_reached": 0.25})),
     ("actions", stuck({"dead_actions": ["lowest"]})),
-    ("actions", {**stuck({}), "actions_reach": 0.2}),
+    ("actions", {**stuck({}), "actions_reach": 0.2 + 0.01 * (np.arange(12) % 5)}),
+    ("actions", {"actions_reach": 0.5}),
     ("rewards", {"settings": {"own_parts": "reward_scale_factor=-1.0"}}),
     (
         "rewards",

@@ -25,7 +25,8 @@ _SEED = 5
 _STEPS = 40
 # Steps from which the effect of actions is estimated if a seed does not repeat them.
 _STEPS_BY_CHANCE = 400
-_SECONDS = 1.0
+# The most seconds of processor time, and of waiting for environments elsewhere.
+_SECONDS, _SECONDS_WAITING = 1.0, 5.0
 _MOST_ELEMENTS = 64
 
 
@@ -102,12 +103,13 @@ def find(
       actions. `time_limit` and `reward_threshold` of
       the registration. `evaluation_differs`: what differs in the environment for
       evaluation, see `Played.differences`. Facts that could not be found are left out;
-      all of them if the environment fails, or takes longer than a second.
+      all of them if the environment fails, or takes longer than a second of processor
+      time or five seconds.
     """
     with _without_traces(), contextlib.ExitStack() as stack:
         try:
             environment = stack.enter_context(contextlib.closing(make()))
-            player = _Player(environment, time.monotonic() + _SECONDS)
+            player = _Player(environment, _Deadline())
             facts = player.facts()
             if make_evaluation is not None and player.is_repeatable:
                 other = stack.enter_context(contextlib.closing(make_evaluation()))
@@ -117,11 +119,25 @@ def find(
         return facts
 
 
+class _Deadline:
+    """The time at which playing ends."""
+
+    def __init__(self) -> None:
+        self._processor = time.process_time() + _SECONDS
+        self._waiting = time.monotonic() + _SECONDS_WAITING
+
+    def check(self) -> None:
+        """Raises an error if the time is over."""
+        is_over = time.process_time() > self._processor
+        if is_over or time.monotonic() > self._waiting:
+            raise _TooSlowError
+
+
 class _Player:
     """Plays an environment until a deadline."""
 
     def __init__(
-        self, environment: py_environment.PyEnvironment, deadline: float
+        self, environment: py_environment.PyEnvironment, deadline: _Deadline
     ) -> None:
         self._environment = environment
         self._deadline = deadline
@@ -201,8 +217,7 @@ class _Player:
             environment.seed(_SEED)
         steps = [environment.reset()]
         for action in actions:
-            if time.monotonic() > self._deadline:
-                raise _TooSlowError
+            self._deadline.check()
             if environment.batched:
                 action = tree.map_structure(lambda x: x[np.newaxis], action)
             steps.append(environment.step(action))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrl.reports.evidence import Evidence
+from tfrl.reports.evidence import Evidence, late_half
 from tfrl.reports.rules import progress
 from tfrl.reports.rules.rule import Problem, advice
 
@@ -141,16 +141,26 @@ def _at_bound(evidence: Evidence) -> Problem | None:
 
 
 def _narrow(evidence: Evidence) -> Problem | None:
+    """Finds a policy whose actions stay in a part of the range between the bounds."""
+    late = late_half(evidence.values("actions_reach"))
     reach = evidence.late("actions_reach")
-    if reach is None or not 0.0 < reach < 0.3 or not progress.never_rose(evidence):
+    if reach is None or reach <= 0.02:
         return None
+    # A policy that is squashed to a part of the range spans the same part each time.
+    is_squashed = reach < 0.6 and np.ptp(late) < 0.02 * reach
+    if not is_squashed and (reach >= 0.3 or not progress.never_rose(evidence)):
+        return None
+    what = "always the same " if is_squashed else ""
     return Problem(
-        f"the policy's actions span {reach:.0%} of the range between their bounds",
+        f"the policy's actions span {what}{reach:.0%} of the range between their "
+        "bounds",
         "actions_reach",
         reach,
-        0.3,
-        "one of: an actor network whose outputs do not reach the bounds; observations "
-        "that hardly differ; a policy that has not begun to learn.",
+        0.6 if is_squashed else 0.3,
+        "an actor network whose outputs reach the bounds."
+        if is_squashed
+        else "one of: an actor network whose outputs do not reach the bounds; "
+        "observations that hardly differ; a policy that has not begun to learn.",
     )
 
 

@@ -3,7 +3,14 @@
 import keras
 import pytest
 
-from tfrl.algorithms import distributed, dqn, off_policy, parts, registry, reinforce
+from tfrl.algorithms import (
+    distributed,
+    dqn,
+    off_policy,
+    registry,
+    reinforce,
+    settings,
+)
 from tfrl.algorithms.settings import Settings, check_layers, field
 
 CLASSES = {
@@ -194,7 +201,7 @@ def test_the_remedy_is_the_callers():
         Settings.check({"seed": -1}, "write --{}, please".format)
 
 
-@pytest.mark.parametrize("name", parts.ACTIVATIONS)
+@pytest.mark.parametrize("name", settings.ACTIVATIONS)
 def test_keras_has_every_activation(name):
     assert callable(keras.activations.get(name))
 

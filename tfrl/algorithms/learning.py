@@ -204,7 +204,8 @@ def without_files(
     intervals = (s.eval_interval, s.log_interval, *called.intervals)
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
-    log = run_log.RunLog(loop, None, (), {})
+    find_facts = algorithm.world.facts if callbacks else None
+    log = run_log.RunLog(loop, None, (), {}, find_facts=find_facts)
     log.history.rows = algorithm.rows
     with contextlib.ExitStack() as stack:
         stack.enter_context(log.opened())

@@ -71,6 +71,7 @@ def make(
         "shows_progress": shows_progress,
         "report": functools.partial(write_report, s) if reports else None,
         "continue_stopped": continue_stopped,
+        "find_facts": world.facts,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }
 

@@ -96,6 +96,7 @@ class Run:
         shows_progress: bool = True,
         report: Callable[[pathlib.Path], Sequence[str]] | None = None,
         continue_stopped: bool = False,
+        find_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -153,6 +154,8 @@ class Run:
           report: Called with the folder when training has ended; writes a report there,
             and returns the lines to show. None writes none.
           continue_stopped: Whether a run that a callback has stopped continues.
+          find_facts: Returns facts about the environment, for the first row of
+            diagnostics.jsonl; called once. None leaves them out.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -182,7 +185,9 @@ class Run:
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
-        self._log = run_log.RunLog(loop, directory, loggers, metrics or {}, view)
+        self._log = run_log.RunLog(
+            loop, directory, loggers, metrics or {}, view, find_facts
+        )
         self._words = tuple if view is None else view.words
         self._loop = loop
         self._directory = directory

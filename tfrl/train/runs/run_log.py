@@ -61,6 +61,7 @@ class RunLog:
         loggers: Sequence[base.Logger],
         metrics: Mapping[str, Callable[[], types.Float]],
         view: run_view.RunView | None = None,
+        find_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """Checks the loggers; `opened` opens the files.
 
@@ -70,6 +71,8 @@ class RunLog:
           loggers: The user's loggers.
           metrics: The user's further numbers.
           view: Measures the further columns of metrics.csv.
+          find_facts: Returns facts about the environment, which the history's first row
+            holds; called once.
 
         Raises:
           TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
@@ -101,6 +104,7 @@ class RunLog:
         self._loggers = tuple(loggers)
         self._metrics = dict(metrics)
         self._view = view
+        self._find_facts = find_facts
         self._diagnostics = diagnostics.Diagnostics(loop)
         self.history = history.History(
             None if directory is None else directory.diagnostics
@@ -132,9 +136,10 @@ class RunLog:
         self._interval = (0, 0.0)
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
-        self._news = {"versions": versions.found()}
+        self._news = {"versions": versions.found(), **self._facts()}
         if resumed_without is not None:
             self._news["resumed_without"] = list(resumed_without)
+        self._diagnostics.begin()
         self._spent = {name: last.get(name, 0.0) for name in _PARTS}
         earlier = last.get("processor_seconds", 0.0)
         self._other_processor_seconds = time.process_time() - earlier
@@ -148,6 +153,13 @@ class RunLog:
                 self._written = [table]
                 self._others = [_Tagged(tensorboard), *self._loggers]
             yield
+
+    def _facts(self) -> dict[str, Any]:
+        """Returns the entry `environment` of the first row, unless a row has it."""
+        is_known = any("environment" in row for row in self.history.rows)
+        if self._find_facts is None or is_known:
+            return {}
+        return {"environment": dict(self._find_facts())}
 
     def close_loggers(self) -> None:
         """Closes the user's loggers."""

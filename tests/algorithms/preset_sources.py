@@ -133,6 +133,7 @@ def _dqn_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
     take = values.pop
     steps, starts = take("n_timesteps"), take("learning_starts")
     collected, updates = take("train_freq"), take("gradient_steps")
+    batch = take("batch_size")
     if updates == -1:
         updates = collected
     first, last = _rates(take("learning_rate"))
@@ -148,13 +149,14 @@ def _dqn_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "collect_steps_per_iteration": collected,
         "train_steps_per_iteration": updates,
         "replay_capacity": take("buffer_size"),
-        "batch_size": take("batch_size"),
+        "batch_size": batch,
         "gamma": take("gamma"),
         "target_update_tau": take("tau"),
         "target_update_period": period * updates // collected,
         "learning_rate": first,
         "final_learning_rate": last,
-        "adam_epsilon": take("optimizer_eps"),
+        "adam_epsilon": take("optimizer_eps", 0.0)
+        + take("optimizer_eps_times_batch", 0.0) / batch,
         "max_gradient_norm": take("max_grad_norm") or 0.0,
         "fc_layer_params": take("net_arch"),
         "conv_layer_params": take("convolutions", ()),
@@ -455,6 +457,7 @@ _SB3_QR_DQN = Source(
         "max_grad_norm": None,
         "net_arch": (64, 64),
         "n_quantiles": 200,
+        "optimizer_eps_times_batch": 0.01,
     },
 )
 _SB3_ACTOR_CRITIC = {
@@ -834,7 +837,6 @@ COMPARISONS: dict[str, Comparison] = {
                 exploration_final_eps=0.04,
                 net_arch=(256, 256),
                 n_quantiles=10,
-                optimizer_eps=0.01 / 64,
             ),
         ),
         _dqn_of_sb3,
@@ -842,7 +844,7 @@ COMPARISONS: dict[str, Comparison] = {
     "qr_dqn_acrobot": Comparison(
         (
             _SB3_QR_DQN,
-            _zoo("qrdqn", **_DQN_CLASSIC, n_quantiles=25, optimizer_eps=0.01 / 128),
+            _zoo("qrdqn", **_DQN_CLASSIC, n_quantiles=25),
         ),
         _dqn_of_sb3,
         _FIRST_BATCH,
@@ -865,7 +867,6 @@ COMPARISONS: dict[str, Comparison] = {
                 exploration_final_eps=0.18,
                 net_arch=(256, 256),
                 n_quantiles=170,
-                optimizer_eps=0.01 / 128,
             ),
         ),
         _dqn_of_sb3,
@@ -873,9 +874,7 @@ COMPARISONS: dict[str, Comparison] = {
     "qr_dqn_mountain_car": Comparison(
         (
             _SB3_QR_DQN,
-            _zoo(
-                "qrdqn", **_DQN_MOUNTAIN_CAR, n_quantiles=25, optimizer_eps=0.01 / 128
-            ),
+            _zoo("qrdqn", **_DQN_MOUNTAIN_CAR, n_quantiles=25),
         ),
         _dqn_of_sb3,
     ),

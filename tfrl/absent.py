@@ -159,9 +159,6 @@ _OF_ACME = {
         "agents.tf.d4pg.agent.get_replicator": _REPLICATOR,
         "core.PrefetchingIterator": "use the prefetch of a tf.data.Dataset",
         "datasets.reverb.Transform": _ALIAS,
-        "tf.losses.distributional.multiaxis_l2_project": (
-            "use tf.losses.multiaxis_categorical, which projects"
-        ),
         "tf.losses.mompo.compute_weights_and_temperature_loss": _OF_MPO,
         "tf.losses.mpo.compute_cross_entropy_loss": _OF_MPO,
         "tf.losses.mpo.compute_nonparametric_kl_from_normalized_weights": _OF_MPO,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import tensorflow as tf
 
 from tfrl.agents import checks, td_losses
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -55,12 +56,17 @@ class TdOptions:
     n_step_update: int = 1
 
     def __post_init__(self) -> None:
-        """Checks the numbers. Tensors are not checked.
+        """Checks the numbers, and makes integers of floats such as 2000.0.
+
+        Tensors are not checked.
 
         Raises:
           ValueError: A number is out of range.
           TypeError: A setting is not a number.
         """
+        for name in ("target_update_period", "n_step_update"):
+            number = number_checks.as_integer(getattr(self, name))
+            object.__setattr__(self, name, number)
         td_losses.check(self.td_errors_loss_fn)
         checks.check_gamma(self.gamma)
         checks.check_scale_of_rewards(self.reward_scale_factor)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
+from tfrl.reports import run_files
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
@@ -125,7 +126,7 @@ class RunLog:
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
         self._news = {"versions": versions.found()}
-        self._spent = {name: last.get(name, 0.0) for name in _PARTS}
+        self._spent = {name: run_files.number(last, name) for name in _PARTS}
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.history.opened())
             if self._directory is not None:

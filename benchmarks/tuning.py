@@ -121,13 +121,13 @@ def _rows(place: pathlib.Path) -> list[dict]:
 
     from tfrl.algorithms import registry
     from tfrl.algorithms.tuning import plan as plan_lib
-    from tfrl.train.runs import run_config
+    from tfrl.reports import run_files
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))
     study = optuna.load_study(
         study_name="one", storage=optuna.storages.JournalStorage(backend)
     )
-    config = run_config.read(place / "one" / "config.json")
+    config = run_files.read_config(place / "one" / "config.json")
     kind = registry.find(config["agent"])
     plan = plan_lib.Plan(
         kind,

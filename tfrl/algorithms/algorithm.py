@@ -28,6 +28,7 @@ from tfrl.algorithms import (
 from tfrl.compilation import trace_counts
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
+from tfrl.reports import run_files
 from tfrl.system import quiet
 from tfrl.train.runs import run_length
 
@@ -540,7 +541,7 @@ class Algorithm:
         """Returns the measurements of the run so far, for `health` and reports."""
         rows = self.rows
         if self.logdir is not None:
-            rows = evidence_lib.read_rows(self.logdir / "diagnostics.jsonl")
+            rows = run_files.read_rows(self.logdir / "diagnostics.jsonl")
         length = self.reached or run_length.RunLength(self.num_iterations, None)
         return evidence_lib.Evidence(rows, learning.config_of(self, length))
 

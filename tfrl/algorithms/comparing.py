@@ -9,12 +9,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from tfrl.algorithms import registry
+from tfrl.algorithms import registry, run_folders
 from tfrl.eval import comparison
-from tfrl.loggers import csv as csv_logger
-from tfrl.train.runs import finished_runs, run_config
+from tfrl.reports import run_files
+from tfrl.train.runs import finished_runs
 
 # Fields that do not change what a run learns, or that say which run it is.
 _ASIDE = {"agent", "algorithm", "checkpoint_interval", "device", "env", "seed"}
@@ -94,31 +92,24 @@ def _find(pattern: str) -> list[pathlib.Path]:
 
 def _read(path: pathlib.Path, metric: str) -> _Run | None:
     """Returns a run; None if it has not been evaluated yet."""
-    header, *lines = csv_logger.read_rows(path / "metrics.csv") or [[]]
-    rows = [dict(zip(header, line, strict=False)) for line in lines]
+    rows = run_files.read_metrics(path / "metrics.csv")
     rows = [row for row in rows if row.get(metric)]
     if not rows:
         return None
     names = "environment_steps", "train_steps", "training_seconds", metric
-    try:
-        numbers = np.array([[float(row.get(x) or 0) for x in names] for row in rows])
-    except ValueError as error:
-        raise ValueError(
-            f"{path / 'metrics.csv'}: cannot be read ({error}), expected numbers in "
-            f"the columns {', '.join(names)}; restore it from a copy."
-        ) from None
+    numbers = run_files.numbers(path / "metrics.csv", rows, names)
     steps, updates, seconds, scores = numbers.T
     # A run that learns from recordings steps no environment.
     curve = comparison.Curve(
         str(path), steps if steps.any() else updates, seconds, scores
     )
-    config = run_config.read(path / "config.json")
+    config = run_folders.read(path)
     name = registry.name_of(config) or path.name
     if name in registry.CLASSES:
         config = {**registry.find(name).Settings.default_values(), **config}
     named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.
     settings = {k: str(x) for k, x in named.items() if k not in _ASIDE}
-    return _Run(name, config.get("env", ""), settings, curve)
+    return _Run(name, config.get("env") or "", settings, curve)
 
 
 def _names(runs: Sequence[_Run]) -> list[str]:

@@ -20,12 +20,11 @@ from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
-from tfrl.reports import evidence
+from tfrl.reports import run_files
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
     history,
-    run_config,
     run_length,
     run_result,
     stopped_runs,
@@ -331,11 +330,13 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
             f"folder: {str(path)!r} holds no config.json; give the logdir of a run, or "
             "a folder that an algorithm was saved to."
         )
-    config = run_config.read(path / "config.json")
+    config = run_files.read_config(path / "config.json")
+    with run_folders.naming(path):
+        registry.find(registry.name_of(config)).Settings.of(config)
     algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
-    algorithm.rows = evidence.read_rows(path / "diagnostics.jsonl")
+    algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
     # The weights are in the checkpoint; that run may be gone.
     algorithm.initial_run = config.get("initial_run")
     return algorithm
@@ -343,7 +344,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
 
 def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
     """Restores the last checkpoint in a folder; returns the length of its run."""
-    config = run_config.read(folder / "config.json")
+    config = run_files.read_config(folder / "config.json")
     length = _length_of(config)
     directory = train.RunDirectory(folder, config)
     train.Run(
@@ -359,7 +360,7 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
 def _begun_length(folder: pathlib.Path) -> run_length.RunLength | None:
     """Returns the length of the run in a folder; None if there is none."""
     config = folder / "config.json"
-    return _length_of(run_config.read(config)) if config.exists() else None
+    return _length_of(run_files.read_config(config)) if config.exists() else None
 
 
 def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:

@@ -61,7 +61,8 @@ def find(name: str) -> type[Algorithm]:
 
 def name_of(config: Mapping[str, Any]) -> str:
     """Returns the name of a configuration's algorithm; empty if it has none."""
-    return config.get("agent") or config.get("algorithm") or ""
+    found = config.get("agent") or config.get("algorithm") or ""
+    return found if isinstance(found, str) else ""
 
 
 def find_preset(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.reports import run_files
 from tfrl.savers import checkpoint_names
-from tfrl.train.runs import run_config
 
 
 def open_folder(
@@ -39,7 +41,7 @@ def open_folder(
     fields = {"own_parts": "", **fields}
     config = folder / "config.json"
     if not overwrite and config.exists():
-        begun = run_config.read(config)
+        begun = run_files.read_config(config)
         defaults = {
             **defaults,
             "agent": fields.get("algorithm"),
@@ -50,12 +52,35 @@ def open_folder(
             for name, value in fields.items()
             if name in begun or value != defaults.get(name, _NOTHING)
         }
-        foreign = _all_fields() - defaults.keys() - fields.keys()
+        foreign = kinds().keys() - defaults.keys() - fields.keys()
         fields |= {name: x for name, x in begun.items() if name in foreign}
     # A run may resume on another device.
     return train.RunDirectory(
         folder, fields, overwrite=overwrite, may_change=["device"], **options
     )
+
+
+def read(folder: pathlib.Path) -> dict[str, Any]:
+    """Returns the configuration of the run in a folder, for commands that look at it.
+
+    A warning tells of fields whose values have other types than the settings of any
+    algorithm with such a field; they are left out.
+
+    Raises:
+      RunDirectoryError: There is none, or it cannot be read.
+    """
+    return run_files.read_config(folder / "config.json", kinds())
+
+
+@contextlib.contextmanager
+def naming(folder: pathlib.Path) -> Iterator[None]:
+    """Names the configuration of the run in a folder in the errors of its settings."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise run_files.RunDirectoryError(
+            f"{folder / 'config.json'}: {error}"
+        ) from None
 
 
 def is_same(folder: pathlib.Path, other: str | None) -> bool:
@@ -87,10 +112,12 @@ _NOTHING = object()
 
 
 @functools.cache
-def _all_fields() -> frozenset[str]:
-    """Returns the names of the settings of all algorithms."""
-    return frozenset(
-        field
-        for name in registry.CLASSES
-        for field in registry.find(name).Settings.texts()
-    )
+def kinds() -> dict[str, tuple[type, ...]]:
+    """Returns the types that the settings of all algorithms have in a JSON file."""
+    found: dict[str, set[type]] = {}
+    for algorithm in registry.CLASSES:
+        for name, value in registry.find(algorithm).Settings.default_values().items():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            types = {int, float} if is_number else {type(json.loads(json.dumps(value)))}
+            found.setdefault(name, set()).update(types)
+    return {name: tuple(types) for name, types in found.items()}

@@ -19,6 +19,7 @@ settings of an algorithm.
 from __future__ import annotations
 
 import difflib
+import io
 import sys
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ def main() -> None:
     """Runs the command that the program's arguments name."""
     interrupts.install()
     threads.set_up()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # As standard error has it.
     words = sys.argv[1:]
     if not words or words[0] in ("--help", "-h", "help"):
         print(__doc__.strip())

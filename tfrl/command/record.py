@@ -23,10 +23,9 @@ import pathlib
 from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
-from tfrl.algorithms import off_policy, recordings, registry, worlds
+from tfrl.algorithms import off_policy, recordings, registry, run_folders, worlds
 from tfrl.command import saved_policy
 from tfrl.system import quiet
-from tfrl.train.runs import run_config
 
 
 def define_flags() -> None:
@@ -94,7 +93,7 @@ def copy_replay(
 
     from tfrl.savers import whole_checkpoints
 
-    settings = run_config.read(run / "config.json")
+    settings = run_folders.read(run)
     if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "

@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
+import warnings
 
-from tfrl.algorithms import registry
+from tfrl.algorithms import registry, run_folders
+from tfrl.command import errors
 from tfrl.reports import evidence, report
 
 
@@ -32,10 +34,12 @@ def main() -> None:
     if len(folders) > 1 and arguments.output is None:
         parser.error("--output: got none for several runs, expected a file's name")
     path = pathlib.Path(arguments.output or f"{folders[0]}/report.html")
+    warnings.showwarning = errors.show_warning
+    kinds = run_folders.kinds()
     try:
-        first = evidence.Evidence.of_folder(folders[0])
-        findings = report.write(folders, path, _defaults(first))
-    except FileNotFoundError as error:
+        first = evidence.Evidence.of_folder(folders[0], kinds)
+        findings = report.write(folders, path, _defaults(first), kinds)
+    except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     for each in findings:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from tfrl.algorithms import registry, worlds
+from tfrl.algorithms import registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import cli
-from tfrl.train.runs import run_config
 
 
 def define_flags() -> None:
@@ -67,18 +66,19 @@ def find() -> Saved:
             "training writes one to LOGDIR/policy after its first evaluation."
         )
     # Without --logdir, the run's folder is the folder that holds the policy, if any.
-    config = pathlib.Path(flags.FLAGS.logdir or path.parent, "config.json")
-    settings = run_config.read(config) if config.exists() else {}
+    run = pathlib.Path(flags.FLAGS.logdir or path.parent)
+    settings = run_folders.read(run) if (run / "config.json").exists() else {}
     name = flags.FLAGS.env or settings.get("env")
     if name is None:
         raise ValueError(
             "--env: expected the environment's name, got none, and there is no "
-            f"{config}; give --env=NAME."
+            f"{run / 'config.json'}; give --env=NAME."
         )
     worlds.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
     if settings.get("agent") in registry.CLASSES:
-        own["fit"] = registry.algorithm_of(settings).world.fit
+        with run_folders.naming(run):
+            own["fit"] = registry.algorithm_of(settings).world.fit
     seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
     return Saved(path, name, seed, own)

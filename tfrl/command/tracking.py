@@ -11,6 +11,7 @@ from absl import flags
 
 from tfrl import loggers, train
 from tfrl.environments import extras
+from tfrl.reports import run_files
 from tfrl.train.runs import run_config, run_directory
 
 _KINDS = ("wandb", "mlflow")
@@ -62,7 +63,14 @@ def make_loggers(directory: train.RunDirectory) -> list[loggers.Logger]:
     if kind is None:
         return []
     path = directory.path / run_directory.TRACKING
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = run_files.read_json(path) if path.exists() else {}
+    if not isinstance(known, dict) or not all(
+        isinstance(x, str) for x in known.values()
+    ):
+        raise ValueError(
+            f"{path}: got {known!r}, expected the identifier of a run by its service; "
+            "restore it from a copy, or remove it to begin a new run there."
+        )
     settings = run_config.flatten(directory.config)
     make = _wandb if kind == "wandb" else _mlflow
     logger, run_id = make(known.get(kind), directory.path.name, settings)

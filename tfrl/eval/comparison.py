@@ -255,21 +255,23 @@ class Comparison:
                     plots.plot_curve(axes, x, curve, color=color)
             units = ("environment steps", "seconds")
             for axes, unit in zip(panels, units, strict=False):
-                axes.set(xlabel=unit, ylabel=f"{self.metric}, IQM")
+                axes.set(xlabel=unit, ylabel=f"{plots.literal(self.metric)}, IQM")
                 axes.set_xlim(left=0)
                 axes.locator_params(axis="x", nbins=5)
                 axes.grid(alpha=0.3)
             panels[2].set_prop_cycle(color=[color_of[x.group] for x in section.rows])
             _draw_profiles(panels[2], section)
-            panels[2].set_xlabel(f"last {self.metric}")
+            panels[2].set_xlabel(f"last {plots.literal(self.metric)}")
             if found := section.improvements:
-                wrapped = {textwrap.fill(f"over {x}", 24): found[x] for x in found}
+                words = {x: textwrap.fill(f"over {x}", 24) for x in found}
+                wrapped = {plots.literal(words[x]): found[x] for x in found}
                 plots.plot_probability_of_improvement(panels[3], wrapped)
                 title = textwrap.fill(f"{section.title}: {section.rows[0].group}", 40)
-                panels[3].set_title(title, fontsize=10)
-            panels[0].set_title(section.title, loc="left")
+                panels[3].set_title(plots.literal(title), fontsize=10)
+            panels[0].set_title(plots.literal(section.title), loc="left")
         marks = [patches.Patch(color=color) for color in color_of.values()]
-        picture.legend(marks, names, loc="outside upper center", ncols=3, frameon=False)
+        shown = [plots.literal(name) for name in names]
+        picture.legend(marks, shown, loc="outside upper center", ncols=3, frameon=False)
         return picture
 
 

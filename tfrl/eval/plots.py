@@ -42,6 +42,11 @@ def plot_curve(
     )
 
 
+def literal(text: str) -> str:
+    """Returns text for matplotlib that shows its dollars, and so no mathematics."""
+    return text.replace("$", r"\$")
+
+
 def shorten_ticks(axes: Axes) -> None:
     """Labels at most five steps of the horizontal axis, with k for 1,000 and so on."""
     from matplotlib import ticker  # Not at the top: its import takes long.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
@@ -10,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from tfrl.reports import run_files
 
 
 class Evidence:
@@ -28,14 +29,20 @@ class Evidence:
         self.settings = settings
 
     @classmethod
-    def of_folder(cls, folder: str | os.PathLike) -> Evidence:
+    def of_folder(
+        cls,
+        folder: str | os.PathLike,
+        kinds: Mapping[str, tuple[type, ...]] | None = None,
+    ) -> Evidence:
         """Reads a run's folder.
 
         Args:
           folder: The folder.
+          kinds: The types of some settings; see `run_files.read_config`.
 
         Raises:
           FileNotFoundError: There is no run in the folder, or it measured nothing.
+          RunDirectoryError: A file cannot be read.
         """
         path = pathlib.Path(folder)
         for name in ("config.json", "diagnostics.jsonl"):
@@ -44,8 +51,8 @@ class Evidence:
                     f"folder: {str(path)!r} holds no {name}; give the logdir of a run "
                     "that has begun to train."
                 )
-        config = json.loads((path / "config.json").read_text())
-        return cls(read_rows(path / "diagnostics.jsonl"), config)
+        config = run_files.read_config(path / "config.json", kinds)
+        return cls(run_files.read_rows(path / "diagnostics.jsonl"), config)
 
     def column(self, name: str, against: str = "iteration") -> np.ndarray:
         """Returns the pairs of `against` and a number, where both were measured.
@@ -60,7 +67,8 @@ class Evidence:
         pairs = [
             (row[against], row[name])
             for row in self.rows
-            if _is_number(row.get(name)) and _is_number(row.get(against))
+            if run_files.is_number(row.get(name))
+            and run_files.is_number(row.get(against))
         ]
         return np.array(pairs, np.float64).reshape(-1, 2)
 
@@ -78,6 +86,10 @@ class Evidence:
         half = late_half(self.values(name))
         return float(np.median(half)) if len(half) >= least else None
 
+    def last(self, name: str) -> float:
+        """Returns a number in the last row; 0 if it was not measured there."""
+        return run_files.number(self.rows[-1], name) if self.rows else 0.0
+
     def done(self) -> float:
         """Returns the share of the run that is done, in [0, 1]."""
         if not self.rows:
@@ -87,8 +99,7 @@ class Evidence:
             ("iteration", "num_iterations"),
         ):
             if self.settings.get(length):
-                done = self.rows[-1].get(unit, 0) / self.settings[length]
-                return float(min(done, 1.0))
+                return float(min(self.last(unit) / self.settings[length], 1.0))
         return 1.0
 
     def facts(self) -> dict[str, Any]:
@@ -116,26 +127,3 @@ class Evidence:
 def late_half(values: np.ndarray) -> np.ndarray:
     """Returns the second half of an array."""
     return values[len(values) // 2 :]
-
-
-def read_rows(path: pathlib.Path) -> list[dict[str, Any]]:
-    """Returns the rows in a file of JSON lines; none if there is no file.
-
-    A line that a killed run has left unfinished is skipped.
-    """
-    if not path.exists():
-        return []
-    rows = []
-    for line in path.read_text().splitlines():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("iteration"), int):
-            rows.append(row)
-    return rows
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and bool(np.isfinite(value))

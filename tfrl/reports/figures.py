@@ -193,7 +193,7 @@ def _draw_line(
         color=color,
         linestyle=("-", "--", ":")[j % 3] if num_runs > 1 else "-",
         linewidth=1.6,
-        label=words if num_runs == 1 else f"{label}: {words}",
+        label=plots.literal(words if num_runs == 1 else f"{label}: {words}"),
         marker="o" if len(pairs) == 1 else None,
     )
     if name == "evaluation_return":

@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfrl.reports import figures, health
+from tfrl.reports import figures, health, run_files
 from tfrl.reports.evidence import Evidence
 
 _LARGEST_FILM = 4_000_000  # Bytes: with it the file can be mailed.
@@ -54,6 +54,7 @@ def write(
     folders: Sequence[str | os.PathLike],
     path: str | os.PathLike,
     defaults: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, tuple[type, ...]] | None = None,
 ) -> list[health.Finding]:
     """Writes a report of runs, and returns the findings about them.
 
@@ -61,11 +62,13 @@ def write(
       folders: The folders of the runs; the figures show them together.
       path: The HTML file to write.
       defaults: The default of each setting; the report marks settings that differ.
+      kinds: The types of some settings; see `run_files.read_config`.
 
     Raises:
       FileNotFoundError: A folder holds no run, or a run has measured nothing.
+      RunDirectoryError: A file of a run cannot be read.
     """
-    runs = [(pathlib.Path(f).name, Evidence.of_folder(f)) for f in folders]
+    runs = [(pathlib.Path(f).name, Evidence.of_folder(f, kinds)) for f in folders]
     findings = [(label, health.check(run)) for label, run in runs]
     together = health.check_seeds([run for _, run in runs])
     title = _title(runs)
@@ -90,14 +93,19 @@ def write(
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n"
         "<body>\n" + "\n".join(sections) + "\n</body></html>\n"
     )
-    pathlib.Path(path).write_text(page, encoding="utf-8")
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    # The name of a folder may be no text.
+    temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
+    temporary.replace(path)
     return [each for _, some in findings for each in some] + together
 
 
 def _title(runs: Sequence[tuple[str, Evidence]]) -> str:
     settings = runs[0][1].settings
     names = {
-        f"{run.settings.get('algorithm', 'run').upper()} on {run.settings.get('env')}"
+        f"{(run.settings.get('algorithm') or 'run').upper()} on "
+        f"{run.settings.get('env')}"
         for _, run in runs
     }
     if len(names) > 1 or len(runs) > 1:
@@ -106,15 +114,14 @@ def _title(runs: Sequence[tuple[str, Evidence]]) -> str:
 
 
 def _facts(label: str, run: Evidence, is_one_of_several: bool) -> str:
-    last = run.rows[-1] if run.rows else {}
     returns = run.values("evaluation_return")
     # The untrained policy counts only if there is no other.
     trained = returns[1:] if len(returns) > 1 else returns
     facts = {
         "last return": f"{returns[-1]:.5g}" if len(returns) else "not evaluated",
         "best return": f"{trained.max():.5g}" if len(trained) else "",
-        "environment steps": f"{last.get('environment_steps', 0):,}",
-        "updates": f"{last.get('train_steps', 0):,}",
+        "environment steps": f"{run.last('environment_steps'):,}",
+        "updates": f"{run.last('train_steps'):,}",
         "done": f"{run.done():.0%}",
     }
     cells = "".join(
@@ -156,10 +163,10 @@ def _figures(runs: Sequence[tuple[str, Evidence]]) -> str:
 
 
 def _film(folder: pathlib.Path) -> str:
-    path = folder / "agent.mp4"
-    if not path.exists() or path.stat().st_size > _LARGEST_FILM:
+    film = run_files.read_film(folder / "agent.mp4", _LARGEST_FILM)
+    if film is None:
         return ""
-    data = base64.b64encode(path.read_bytes()).decode()
+    data = base64.b64encode(film).decode()
     return (
         "<h2>Film of the best policy</h2>"
         f'<video controls src="data:video/mp4;base64,{data}"></video>'
@@ -167,10 +174,9 @@ def _film(folder: pathlib.Path) -> str:
 
 
 def _seconds(label: str, run: Evidence) -> str:
-    last = run.rows[-1] if run.rows else {}
-    seconds = {words: last.get(name, 0.0) for name, words in _PARTS.items()}
+    seconds = {words: run.last(name) for name, words in _PARTS.items()}
     # Compiled programs do not say how long the rest of collecting takes.
-    if in_python := min(last.get("environment_seconds", 0.0), seconds[_TRAINING]):
+    if in_python := min(run.last("environment_seconds"), seconds[_TRAINING]):
         rest = seconds.pop(_TRAINING) - in_python
         seconds = {
             "steps of the environment in Python": in_python,

@@ -17,7 +17,7 @@ import tfrl
 from tfrl.algorithms import config_file
 from tfrl.algorithms.tuning import tune
 from tfrl.environments import native
-from tfrl.train.runs import run_config
+from tfrl.reports import run_files
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SMALL = {
@@ -184,7 +184,7 @@ def test_a_killed_command_goes_on_with_the_same_trials(tmp_path, words, how):
         ]
     )
     assert trained.returncode == 0
-    config = run_config.read(tmp_path / "trained" / "config.json")
+    config = run_files.read_config(tmp_path / "trained" / "config.json")
     row = json.loads((folder / "best.json").read_text())
     assert all(config[name] == value for name, value in row["settings"].items())
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfrl.reports import evidence
+from tfrl.reports import run_files
 from tfrl.train.runs import history
 
 
@@ -16,7 +16,7 @@ def test_rows_come_back_from_the_file(tmp_path):
         {"iteration": 1, "loss": 0.5, "returns": [0, 1]},
         {"iteration": 2, "loss": "nan"},
     ]
-    assert evidence.read_rows(path) == rows
+    assert run_files.read_rows(path) == rows
     assert history.History(path).rows == rows
 
 
@@ -29,11 +29,11 @@ def test_rows_that_will_be_measured_again_are_dropped(tmp_path):
     rows = written.rows
     written.forget_after(2)
     assert written.rows is rows
-    assert evidence.read_rows(path) == rows == [{"iteration": 1}, {"iteration": 2}]
+    assert run_files.read_rows(path) == rows == [{"iteration": 1}, {"iteration": 2}]
 
 
 def test_a_line_that_a_killed_run_left_unfinished_is_skipped(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"iteration": 1}\n{"iterat')
-    assert evidence.read_rows(path) == [{"iteration": 1}]
-    assert evidence.read_rows(tmp_path / "none.jsonl") == []
+    assert run_files.read_rows(path) == [{"iteration": 1}]
+    assert run_files.read_rows(tmp_path / "none.jsonl") == []

@@ -14,7 +14,7 @@ from typing import Any
 
 from tfrl.algorithms import child_runs
 from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
-from tfrl.loggers import csv as csv_logger
+from tfrl.reports import run_files
 
 _FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
 
@@ -91,9 +91,8 @@ class _Curve:
         size = self._path.stat().st_size if self._path.exists() else 0
         if size != self._size:
             self._size = size
-            header, *rows = csv_logger.read_rows(self._path)
-            for cells in rows:
-                self._read(dict(zip(header, cells, strict=True)))
+            for row in run_files.read_metrics(self._path):
+                self._read(row)
         return self._goes_on
 
     def _read(self, row: Mapping[str, str]) -> None:

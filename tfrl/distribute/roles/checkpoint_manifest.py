@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfrl import train
+from tfrl.reports import run_files
 
 
 class WriteManifest(train.Callback):
@@ -64,7 +65,7 @@ def describe(path: pathlib.Path, directories: Sequence[pathlib.Path]) -> str | N
     if not path.exists():
         return None
     try:
-        return _describe(json.loads(path.read_text()), directories)
+        return _describe(run_files.read_json(path), directories)
     except (OSError, ValueError, LookupError, TypeError) as error:
         return (
             f"{path}: got {error!r}, expected the manifest that a checkpoint writes; "

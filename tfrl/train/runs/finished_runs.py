@@ -12,6 +12,7 @@ import os
 import pathlib
 from typing import Any
 
+from tfrl.reports import run_files
 from tfrl.system import checksum
 
 NAME = "finished.json"
@@ -48,11 +49,12 @@ def find(path: pathlib.Path) -> int | None:
       removed since.
     """
     try:
-        record = json.loads((path / NAME).read_text())
-        is_whole = record["files"] == _describe_files(path)
-        return int(record["iteration"]) if is_whole else None
-    except (OSError, ValueError, KeyError, TypeError):
+        record = run_files.read_json(path / NAME)
+        iteration, files = record["iteration"], record["files"]
+    except (run_files.RunDirectoryError, KeyError, TypeError):
         return None
+    is_whole = run_files.is_count(iteration) and files == _describe_files(path)
+    return iteration if is_whole else None
 
 
 def text(iteration: int, path: str | os.PathLike[str]) -> str:

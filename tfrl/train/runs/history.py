@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 import numpy as np
 
-from tfrl.reports import evidence
+from tfrl.reports import run_files
 
 
 class History:
@@ -30,7 +31,7 @@ class History:
         """
         self._path = path
         self._file: TextIO | None = None
-        self.rows = [] if path is None else evidence.read_rows(path)
+        self.rows = [] if path is None else run_files.read_rows(path)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -38,13 +39,14 @@ class History:
         if self._path is None:
             yield
             return
+        _end_last_line(self._path)
         with self._path.open("a") as self._file:
             yield
         self._file = None
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Adds a row; numbers that are not finite become text."""
-        plain = {name: _plain(value) for name, value in row.items()}
+        plain = _plain_row(row)
         self.rows.append(plain)
         if self._file is not None:
             self._file.write(json.dumps(plain) + "\n")
@@ -54,11 +56,27 @@ class History:
         """Drops the rows after an iteration, which will be measured again."""
         kept = [row for row in self.rows if row["iteration"] <= iteration]
         if len(kept) < len(self.rows) and self._path is not None:
-            text = "".join(json.dumps(row) + "\n" for row in kept)
+            text = "".join(json.dumps(_plain_row(row)) + "\n" for row in kept)
             temporary = self._path.with_suffix(".tmp")
             temporary.write_text(text)
             temporary.replace(self._path)
         self.rows[:] = kept
+
+
+def _end_last_line(path: pathlib.Path) -> None:
+    """Removes the part of a row that a killed run has left, or ends a whole row."""
+    content = path.read_bytes() if path.exists() else b""
+    size = content.rfind(b"\n") + 1
+    last = content[size:]
+    if run_files.is_row(last):
+        with path.open("ab") as file:
+            file.write(b"\n")
+    elif last:
+        os.truncate(path, size)
+
+
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:

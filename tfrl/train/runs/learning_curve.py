@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 
-from tfrl.loggers import csv as csv_logger
+from tfrl.eval import plots
+from tfrl.reports import run_files
 
 
 def plot_learning_curve(
@@ -24,8 +25,7 @@ def plot_learning_curve(
     # This is imported here because matplotlib loads slowly and workers do not need it.
     from matplotlib import figure
 
-    header, *lines = csv_logger.read_rows(metrics_csv) or [[]]
-    rows = [dict(zip(header, line, strict=False)) for line in lines]
+    rows = run_files.read_metrics(pathlib.Path(metrics_csv))
     axes_figure = figure.Figure(figsize=(7, 4.2), layout="constrained")
     axes = axes_figure.add_subplot()
     collects = any(_number(row.get("environment_steps")) > 0 for row in rows)
@@ -48,7 +48,7 @@ def plot_learning_curve(
         markersize=3,
         label="evaluation, mean ± standard deviation",
     )
-    axes.set(xlabel=x.replace("_", " "), ylabel="return", title=title)
+    axes.set(xlabel=x.replace("_", " "), ylabel="return", title=plots.literal(title))
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
     path = pathlib.Path(output)

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-
-class RunDirectoryError(ValueError):
-    """The folder cannot be used for this run."""
-
-
-def read(path: pathlib.Path) -> dict[str, Any]:
-    """Returns the configuration in the file.
-
-    Raises:
-      RunDirectoryError: The file cannot be read, or holds no configuration.
-    """
-    remedy = (
-        "restore it, choose another logdir, or start again with overwrite=True or "
-        "--overwrite"
-    )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(
-            f"{path}: cannot be read ({error}); {remedy}."
-        ) from None
-    if not isinstance(config, dict):
-        raise RunDirectoryError(
-            f"{path}: got a {type(config).__name__}, expected a JSON object with the "
-            f"fields of the run's configuration; {remedy}."
-        )
-    return config
+from tfrl.reports import run_files
 
 
 def check_same(
@@ -52,7 +25,7 @@ def check_same(
         if before.get(field, absent) != now.get(field, absent)
     ]
     if differences:
-        raise RunDirectoryError(
+        raise run_files.RunDirectoryError(
             f"logdir {str(logdir)!r}: belongs to a run of another configuration:\n"
             + "\n".join(differences)
             + "\nGive the earlier values to resume it, choose another logdir, or "

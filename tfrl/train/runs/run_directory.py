@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
+from tfrl.reports import run_files
 from tfrl.savers import checkpoint_names
 from tfrl.system import directory_lock, paths
 from tfrl.train.runs import finished_runs, full_disk, run_config, stopped_runs
@@ -19,6 +21,7 @@ from tfrl.train.runs import finished_runs, full_disk, run_config, stopped_runs
 _CONFIG = "config.json"
 # The identifiers of the run in Weights & Biases and MLflow.
 TRACKING = "tracking.json"
+_IS_ITERATION = re.compile("[0-9]{1,18}").fullmatch
 # The outputs of a run. `overwrite` removes these, and the program's own outputs.
 _OUTPUTS = (
     "config.json",
@@ -44,7 +47,7 @@ _OUTPUTS = (
 )
 
 
-RunDirectoryError = run_config.RunDirectoryError
+RunDirectoryError = run_files.RunDirectoryError
 
 
 class RunDirectory:
@@ -145,7 +148,7 @@ class RunDirectory:
         if grown:
             finished_runs.unmark(self.path)
             now = {name: number for name, (_, number) in grown.items()}
-            self._write_config({**run_config.read(self.path / _CONFIG), **now})
+            self._write_config({**run_files.read_config(self.path / _CONFIG), **now})
         return grown
 
     def lock(self) -> None:
@@ -190,7 +193,7 @@ class RunDirectory:
         """Writes the configuration, or compares it with the existing one."""
         path = self.path / _CONFIG
         if path.exists():
-            before = run_config.read(path)
+            before = run_files.read_config(path)
             was_stopped = (self.path / stopped_runs.NAME).exists()
             grown = run_config.grown(
                 before, self._config, self._may_grow, may_shrink=was_stopped
@@ -354,9 +357,8 @@ class RunDirectory:
         """Returns the rows of metrics.csv that have an iteration."""
         if not self.metrics_csv.exists():
             return []
-        header, *rows = csv_logger.read_rows(self.metrics_csv) or [[]]
-        records = [dict(zip(header, row, strict=False)) for row in rows]
-        return [row for row in records if row.get("iteration", "").isdecimal()]
+        rows = run_files.read_metrics(self.metrics_csv)
+        return [row for row in rows if _IS_ITERATION(row.get("iteration", ""))]
 
     def forget_after(self, iteration: int) -> None:
         """Drops the rows of metrics.csv after `iteration`, which will be rewritten.

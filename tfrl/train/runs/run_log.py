@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
+from tfrl.reports import run_files
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
@@ -140,8 +141,8 @@ class RunLog:
         if resumed_without is not None:
             self._news["resumed_without"] = list(resumed_without)
         self._diagnostics.begin()
-        self._spent = {name: last.get(name, 0.0) for name in _PARTS}
-        earlier = last.get("processor_seconds", 0.0)
+        self._spent = {name: run_files.number(last, name) for name in _PARTS}
+        earlier = run_files.number(last, "processor_seconds")
         self._other_processor_seconds = time.process_time() - earlier
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.history.opened())

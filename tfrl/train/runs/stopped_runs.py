@@ -6,7 +6,9 @@ import dataclasses
 import json
 import os
 import pathlib
+from typing import Any
 
+from tfrl.reports import run_files
 from tfrl.train.runs import run_length
 
 NAME = "stopped.json"
@@ -65,14 +67,19 @@ def unmark(path: pathlib.Path, length: run_length.RunLength) -> None:
 def _read(path: pathlib.Path) -> dict[run_length.RunLength, Stop]:
     """Returns the stops by their lengths; none if the file is missing or damaged."""
     try:
-        records = json.loads((path / NAME).read_text(encoding="utf-8"))
-        stops = [
-            Stop(**{**record, "length": run_length.RunLength(**record["length"])})
-            for record in records
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
+        stops = [_stop(**record) for record in run_files.read_json(path / NAME)]
+    except (ValueError, TypeError):
         return {}
     return {stop.length: stop for stop in stops}
+
+
+def _stop(length: dict[str, int | None], **numbers: Any) -> Stop:
+    """Returns a stop; raises a TypeError or a ValueError for a damaged record."""
+    stop = Stop(run_length.RunLength(**length), **numbers)
+    counts = [stop.iteration, stop.environment_steps, stop.length.total]
+    if not all(map(run_files.is_count, counts)):
+        raise ValueError(f"counts: got {counts}, expected integers.")
+    return stop
 
 
 def _write(path: pathlib.Path, stops: dict[run_length.RunLength, Stop]) -> None:

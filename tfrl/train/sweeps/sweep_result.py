@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.eval import plots, statistics
-from tfrl.loggers import csv as csv_logger
+from tfrl.reports import run_files
 from tfrl.train.loops import collecting_loop
 from tfrl.train.runs import saved_policies
 
@@ -206,20 +206,11 @@ class SweepResult(SweepCurves):
 def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
     names = ("iteration", "environment_steps", "evaluation_return", "loss")
-    header, *rows = csv_logger.read_rows(path) or [[]]
-    try:
-        columns = [header.index(name) for name in names]
-        evaluated = [
-            [float(row[column]) for column in columns]
-            for row in rows
-            if row[columns[2]] and row[columns[0]] != "0"
-        ]
-    except (IndexError, ValueError) as error:
-        raise ValueError(
-            f"{path}: cannot be read ({error}), expected the metrics of a run, with "
-            f"numbers in the columns {', '.join(names)}; restore it from a copy."
-        ) from None
-    return list(np.reshape(evaluated, [-1, len(names)]).T)
+    rows = run_files.read_metrics(path)
+    evaluated = [
+        row for row in rows if row.get("evaluation_return") and row["iteration"] != "0"
+    ]
+    return list(run_files.numbers(path, evaluated, names).T)
 
 
 def _listed(iterations: np.ndarray) -> list[int]:

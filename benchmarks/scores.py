@@ -7,8 +7,9 @@
     python -m benchmarks.scores --table
 
 Each run is an ordinary run of an example, in a process of its own with one thread. Its
-score is the mean return of greedy episodes of its final weights. A row of
-benchmarks/scores.csv, and one of benchmarks/score_curves.csv with its evaluations, is
+score is the mean return of greedy episodes of its final weights, which begin in other
+states for each seed. A row of benchmarks/scores.csv, and one of
+benchmarks/score_curves.csv with its evaluations and the returns of these episodes, is
 written when its run ends. So an interrupted command goes on where it was, and a run is
 trained again only if its configuration has changed, or if its row says in the column
 `again` why. At the end docs/scores.md and its pictures are made from both files;
@@ -47,7 +48,7 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
-from tfrl.reports import evidence
+from tfrl.reports import run_files
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -84,6 +85,8 @@ _ONE_THREAD = {
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
 }
+_FIRST_START = 123_456
+_STARTS = 10_000  # From a seed's starts to the next one's; more than its episodes.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +130,15 @@ class Run:
       seed: The seed.
       logs: Where the folder of its outputs is.
       is_again: Whether it has a row already, which it is to replace.
+      has_own_starts: Whether its final episodes begin in states of its own. In rows
+        without the returns of these episodes, all seeds have the same.
     """
 
     entry: Entry
     seed: int
     logs: pathlib.Path = LOGS
     is_again: bool = False
+    has_own_starts: bool = True
 
     @property
     def folder(self) -> pathlib.Path:
@@ -153,6 +159,13 @@ class Run:
             *self.entry.flags,
         ]
 
+    def seed_of_starts(self) -> int:
+        """Returns the seed of the environments of its final episodes.
+
+        Each environment of a batch takes a seed of its own from there on.
+        """
+        return _FIRST_START + _STARTS * self.seed * self.has_own_starts
+
     def key(self) -> score_curves.Key:
         """The fields that identify its row."""
         entry = self.entry
@@ -165,7 +178,7 @@ class Run:
 
     def parts(self) -> Parts:
         """Returns what its log says about its parts, one per process."""
-        rows = evidence.read_rows(self.folder / "diagnostics.jsonl")
+        rows = run_files.read_rows(self.folder / "diagnostics.jsonl")
         # The first row of each process names versions.
         first = [i for i, row in enumerate(rows) if "versions" in row]
         resumed = len(first) > 1
@@ -220,8 +233,12 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
                 yield dataclasses.replace(run, is_again=True)
 
 
-def score(run: Run, commit: str, last_seconds: float) -> dict[str, str]:
-    """Plays greedy episodes of a run's final weights; returns its row.
+def score(
+    run: Run, commit: str, last_seconds: float
+) -> tuple[dict[str, str], np.ndarray]:
+    """Plays greedy episodes of a run's final weights.
+
+    Returns its row, and the return of each episode.
 
     Args:
       run: The run, which has ended.
@@ -239,18 +256,18 @@ def score(run: Run, commit: str, last_seconds: float) -> dict[str, str]:
     environment: environments.TFEnvironment
     if name in native.names() or native.bit_flipping.is_task(name):
         episodes = 1000
-        environment = native.load(name, episodes, seed=123_456)
+        environment = native.load(name, episodes, seed=run.seed_of_starts())
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
         world = registry.algorithm_of(settings).world
-        environment = world.make_evaluation(episodes, 123_456)
+        environment = world.make_evaluation(episodes, run.seed_of_starts())
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))
-    result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
+    result = evaluation.Evaluator(environment, policy, episodes, _FIRST_START).run()
     with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
         last = list(csv.DictReader(file))[-1]
     parts = run.parts()
-    return {
+    row = {
         "agent": run.entry.agent,
         "environment": name,
         "config": run.entry.config,
@@ -268,6 +285,7 @@ def score(run: Run, commit: str, last_seconds: float) -> dict[str, str]:
         "again": "",
         "resumed": parts.text(),
     }
+    return row, result.returns
 
 
 def versions(family: str) -> str:
@@ -318,7 +336,7 @@ def make_recording(is_stopped: Callable[[], bool]) -> None:
 def train(
     runs: Sequence[Run],
     processes: int,
-    on_row: Callable[[Run, dict[str, str]], None],
+    on_row: Callable[[Run, dict[str, str], np.ndarray], None],
     is_paused: Callable[[], bool],
 ) -> None:
     """Trains and scores the runs.
@@ -326,7 +344,8 @@ def train(
     Args:
       runs: The runs.
       processes: The number of runs at a time.
-      on_row: Called with each run that has ended, and its row.
+      on_row: Called with each run that has ended, its row, and the return of each
+        final episode.
       is_paused: Returns whether the runs are to stand still for now.
 
     Raises:
@@ -347,8 +366,8 @@ def train(
         if status != 0:
             failed.append(run.output)
             return
-        row = score(run, commit, used - before)
-        on_row(run, row)
+        row, finals = score(run, commit, used - before)
+        on_row(run, row, finals)
         print(
             f"{_name_of(row)}: {row['return']} in {row['processor_seconds']} s",
             flush=True,
@@ -463,15 +482,32 @@ def _not_repeatable(which: str, row: Mapping[str, str]) -> str:
     )
 
 
-def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
+def verify(
+    name: str,
+    rows: Sequence[dict[str, str]],
+    curves: Mapping[score_curves.Key, score_curves.Curve],
+    processes: int,
+) -> int:
     """Trains an entry's runs that have rows once more; returns the exit status.
+
+    Args:
+      name: The entry's name, perhaps with a seed.
+      rows: The rows of the table.
+      curves: The evaluations of runs, and the returns of the final episodes of some.
+      processes: The number of runs at a time.
 
     Raises:
       ValueError: No run of that name has a row.
     """
     name, _, seed = name.partition("/")
+    with_finals = {key for key, curve in curves.items() if curve.finals.size}
     old = {
-        Run(entry, int(row["seed"]), LOGS.parent / "verify"): row
+        Run(
+            entry,
+            int(row["seed"]),
+            LOGS.parent / "verify",
+            has_own_starts=score_curves.key_of(row) in with_finals,
+        ): row
         for entry in chosen(name)
         for row in rows
         if entry.has(row) and seed in ("", row["seed"])
@@ -487,7 +523,7 @@ def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
             print(text, flush=True)
             del old[run]
 
-    def compare(run: Run, new: dict[str, str]) -> None:
+    def compare(run: Run, new: dict[str, str], _: np.ndarray) -> None:
         own = [other for other in rows if run.entry.has(other)]
         is_good, text = verdict(old[run], new, own)
         results.append(is_good)
@@ -528,17 +564,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.nice(19)
         options.processes = 1
 
-    def add(run: Run, row: dict[str, str]) -> None:
+    def add(run: Run, row: dict[str, str], finals: np.ndarray) -> None:
         rows[:] = [other for other in rows if score_curves.key_of(other) != run.key()]
         rows.append(row)
-        curves[run.key()] = score_curves.of_run(run.folder)
+        curve = score_curves.of_run(run.folder)
+        curves[run.key()] = dataclasses.replace(curve, finals=finals)
         score_curves.write(curves)
         write_rows(rows)
 
     try:
         if options.verify:
             quiet.quieten_tensorflow()
-            return verify(options.verify, rows, options.processes)
+            return verify(options.verify, rows, curves, options.processes)
         if not options.table:
             runs = list(missing(chosen(options.only), rows))
             print(f"{len(runs)} runs are missing.", flush=True)

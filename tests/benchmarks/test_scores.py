@@ -247,9 +247,9 @@ def test_rows_come_back_in_the_order_of_entries_and_seeds(tmp_path):
     assert scores.read_rows(tmp_path / "scores.csv") == rows
 
 
-def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
-    """Without the lowest and the highest of five: (-150 - 160 - 140) / 3."""
-    values = (-150, -160, -140, -900, -10)
+def test_the_page_has_the_mean_its_interval_and_the_interquartile_mean(tmp_path):
+    """Mean and deviation of five are -110 and 38.08; t of 4 degrees is 2.776."""
+    values = (-150, -160, -100, -60, -80)
     rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
     rows[3] |= {"commit": "abcdefg"}
     rows[4] |= {"commit": "", "processor": ""}
@@ -258,11 +258,12 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == ["SAC", "Pendulum-v1", "20,000", "5"]
-    middle, interval = cells[4].split(" ", 1)
-    low, high = map(float, interval.strip("()").split(","))
-    assert (middle, cells[5], cells[8]) == ("-150.0", "-900.0", "60")
-    assert cells[9:] == ["1234567, abcdefg", "A processor"]
-    assert -900 <= low < -150 < high <= -10
+    reach = 2.776 * np.std(values, ddof=1) / np.sqrt(5) + 0.5  # Of whole numbers.
+    expected = f"-110.0 ({-110 - reach:.1f}, {-110 + reach:.1f}; seeds only)"
+    assert cells[4:7] == [expected, "-110.0", "-160.0"]
+    assert cells[7:10] == ["-157 (rl-zoo3, one run)", "level", ""]
+    assert cells[10:] == ["60", "1234567, abcdefg", "A processor"]
+    assert "Of 1 rows, 0 ahead, 1 level, 0 behind" in text
 
 
 def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
@@ -273,6 +274,8 @@ def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
     found = score_curves.of_run(tmp_path)
     assert found.steps.tolist() == [0, 10]
     assert found.returns.tolist() == [-1000, -200.5]
+    assert found.finals.size == 0
+    found = dataclasses.replace(found, finals=np.array([-150.25, -149]))
     keys = [scores.Run(SAC, seed).key() for seed in (1, 0)]
     path = tmp_path / "curves.csv"
     score_curves.write(dict.fromkeys(keys, found), path)
@@ -281,6 +284,7 @@ def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
     for each in read.values():
         np.testing.assert_array_equal(each.steps, found.steps)
         np.testing.assert_array_equal(each.returns, found.returns)
+        np.testing.assert_array_equal(each.finals, found.finals)
     assert score_curves.read(tmp_path / "none.csv") == {}
 
 
@@ -337,26 +341,39 @@ def test_an_entry_without_a_picture_of_its_own_has_the_environments(tmp_path):
     assert score_table.picture_of(SAC, "Pendulum-v1", tmp_path) == f"{SAC.name}.png"
 
 
-@pytest.mark.parametrize(
-    ("returns", "beside"),
-    [((-120, -121), "ahead"), ((-150, -158), "level"), ((-170, -180), "behind")],
-)
-def test_a_row_says_on_which_side_of_the_reference_it_lies(returns, beside):
-    entry = dataclasses.replace(SAC, reference=-157.0)
-    rows = [row_of(scores.Run(entry, s), value) for s, value in enumerate(returns)]
-    assert score_table.line(entry, rows).split(" | ")[7] == beside
-
-
-def test_best_evaluations_are_compared_where_the_reference_is_of_these():
-    tianshou = dataclasses.replace(SAC, reference=2.0, source=score_entries.TIANSHOU)
-    runs = [scores.Run(tianshou, seed) for seed in range(2)]
-    rows = [row_of(run, 0.0) for run in runs]
-    both = curve(1, 5, 2), curve(3, 2, 1)
+def test_best_evaluations_stand_beside_published_ones_without_a_verdict():
+    entry = next(e for e in scores.ENTRIES if e.name == "ppo_ppo_mujoco_ant-v5")
+    runs = [scores.Run(entry, seed) for seed in range(2)]
+    rows = [row_of(run, 0.0, steps="1000000") for run in runs]
+    both = curve(1000, 1500, 2), curve(3, 2, 1900)
     curves = {run.key(): one for run, one in zip(runs, both, strict=True)}
-    [_, line, _] = score_table.best_evaluations({tianshou: rows, SAC: []}, curves)
-    assert line == "| SAC | Pendulum-v1 | 2 | 4.0 | 2 |"
-    assert score_table.best_evaluations({SAC: rows}, curves) == []
-    assert score_table.best_evaluations({tianshou: rows}, {}) == []
+    [_, line, _] = score_table.best_evaluations({entry: rows, SAC: []}, curves)
+    reach = 12.706 * 200
+    assert line == (
+        f"| PPO | Ant-v5 | 2 | 3 | 1700.0 ({1700 - reach:.1f}, {1700 + reach:.1f}) "
+        "| 3258.4 (Tianshou, 10 runs, best evaluations, v3) |"
+    )
+    rows = [row_of(scores.Run(SAC, 0), 0.0)]
+    assert score_table.best_evaluations({SAC: rows}, {}) == []
+    assert score_table.best_evaluations({entry: rows}, {}) == []
+
+
+def test_the_starts_of_the_final_episodes_differ_from_seed_to_seed():
+    """By more than the 1,000 episodes, whose environments have seeds in a row."""
+    starts = [scores.Run(SAC, seed).seed_of_starts() for seed in range(5)]
+    assert min(np.diff(starts)) > 1000
+    old = [scores.Run(SAC, seed, has_own_starts=False) for seed in range(2)]
+    assert [run.seed_of_starts() for run in old] == [starts[0]] * 2
+
+
+def test_a_run_is_verified_from_the_starts_of_its_row(monkeypatch, tmp_path):
+    rows = [row_of(scores.Run(SAC, seed), -150) for seed in range(2)]
+    finals = dataclasses.replace(curve(-150), finals=np.array([-149.0, -151]))
+    curves = {scores.Run(SAC, 0).key(): finals, scores.Run(SAC, 1).key(): curve(-150)}
+    trained = []
+    monkeypatch.setattr(scores, "train", lambda runs, *_: trained.extend(runs))
+    assert scores.verify(SAC.name, rows, curves, 1) == 0
+    assert [run.has_own_starts for run in trained] == [True, False]
 
 
 def test_a_setting_counts_once_it_is_not_at_its_default():

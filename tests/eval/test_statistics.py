@@ -94,6 +94,20 @@ def test_bad_arguments_are_refused():
         statistics.bootstrap_interval([1, 2], confidence=95)
 
 
+@pytest.mark.parametrize("number", [2, 3, 5, 32])
+def test_the_interval_of_a_mean_is_students(number):
+    scores = np.random.default_rng(0).normal(size=number)
+    expected = stats.ttest_1samp(scores, 0).confidence_interval(0.9)
+    found = statistics.mean_interval(scores, confidence=0.9)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_an_interval_of_a_mean_takes_two_scores_that_are_numbers():
+    with pytest.raises(ValueError, match="scores: got 1, expected at least 2"):
+        statistics.mean_interval([3.0])
+    assert statistics.mean_interval([3.0, np.nan]) == (-np.inf, -np.inf)
+
+
 def test_a_profile_counts_the_scores_above_each_threshold():
     """3 runs of 2 tasks; a score at the threshold is not above it."""
     scores = [[0, 1], [2, 3], [2, 5]]

@@ -124,6 +124,53 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def mean_interval(
+    scores: npt.ArrayLike, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Returns Student's t interval of the mean.
+
+    Of few scores it holds the true mean more often than a bootstrap interval does: of
+    three normal ones in 95 % of the cases, where `bootstrap_interval` does in 75 %.
+
+    Args:
+      scores: Numbers, one for each seed, and at least two.
+      confidence: The share of such intervals that hold the true mean.
+
+    Returns:
+      The lower and the upper end; both minus infinity if a score is NaN.
+
+    Raises:
+      ValueError: If there are fewer than two scores, or `confidence` is not between 0
+        and 1.
+    """
+    scores = _checked(scores)
+    _, share = _tails(confidence)
+    if scores.size < 2:
+        raise ValueError(
+            f"scores: got {scores.size}, expected at least 2; one run says nothing of "
+            "how far runs differ."
+        )
+    mean = float(np.mean(scores))
+    if math.isinf(mean):
+        return mean, mean
+    error = float(np.std(scores, ddof=1)) / math.sqrt(scores.size)
+    reach = _student_quantile(share, scores.size - 1) * error
+    return mean - reach, mean + reach
+
+
+def _student_quantile(share: float, freedom: int) -> float:
+    """Returns the quantile of Student's t distribution, for a share above one half.
+
+    With `t = sqrt(freedom) tan(a)`, the density of the angle `a` is proportional to
+    `cos(a)^(freedom - 1)`, which is summed from 0 to `pi / 2`.
+    """
+    angles = np.linspace(0, np.pi / 2, 100_001)
+    density = np.cos(angles) ** (freedom - 1)
+    below = np.cumsum((density[1:] + density[:-1]) / 2)
+    angle = np.interp((share - 0.5) * 2 * below[-1], below, angles[1:])
+    return math.sqrt(freedom) * math.tan(angle)
+
+
 def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.ndarray:
     """Returns the fraction of the runs whose score is above each threshold.
 

@@ -16,7 +16,7 @@ from tfrl import testing
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
-from tfrl.reports import evidence
+from tfrl.reports import run_files
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
 from tfrl.train.runs import full_disk, progress, run, run_directory
@@ -417,9 +417,9 @@ def test_the_log_says_what_a_resumed_run_lacked_and_adds_up_seconds(tmp_path, is
     settings = {"checkpoint_replay_buffer": is_whole}
     first = interrupt_at(10, signal.SIGINT)
     make_run(tmp_path, environment, evaluate=first, **settings)[0].run()
-    before = evidence.read_rows(tmp_path / "diagnostics.jsonl")
+    before = run_files.read_rows(tmp_path / "diagnostics.jsonl")
     make_run(tmp_path, environment, **settings)[0].run()
-    after = evidence.read_rows(tmp_path / "diagnostics.jsonl")
+    after = run_files.read_rows(tmp_path / "diagnostics.jsonl")
     assert after[: len(before)] == before
     begins = [row for row in after if "versions" in row]
     assert begins == [before[0], after[len(before)]]

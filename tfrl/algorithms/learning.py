@@ -12,9 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import tree
-
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
@@ -264,49 +261,6 @@ def _evaluated(
     with supervision.supervised(limit):
         result: evaluate_lib.EvaluationResult = made["evaluate"](iteration)
     return result
-
-
-def predict(
-    algorithm: Algorithm, observation: Any, state: Any, *, greedy: bool
-) -> tuple[Any, Any]:
-    """Returns an action; see `Algorithm.predict`."""
-    import tensorflow as tf
-
-    from tfrl.trajectories import time_step
-
-    spec = algorithm.environment.observation_spec()
-    try:
-        arrays = tree.map_structure_up_to(
-            spec,
-            lambda each, x: np.asarray(x, each.dtype.as_numpy_dtype),
-            spec,
-            observation,
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"observation: expected a value of {spec}, or a batch of these: {error}"
-        ) from None
-    first, first_spec = tf.nest.flatten(arrays)[0], tf.nest.flatten(spec)[0]
-    is_batch = first.ndim == first_spec.shape.rank + 1
-    if not is_batch:
-        arrays = tf.nest.map_structure(lambda x: x[np.newaxis], arrays)
-    for each, x in zip(tf.nest.flatten(spec), tf.nest.flatten(arrays), strict=True):
-        if x.shape[1:] != tuple(each.shape):
-            raise ValueError(
-                f"observation: expected the shape {list(each.shape)}, or a batch of "
-                f"these, got {list(np.shape(x)[1 - is_batch :])}."
-            )
-    size = len(tf.nest.flatten(arrays)[0])
-    policy = algorithm.policy if greedy else algorithm.agent.collect_policy
-    if state is None:
-        state = policy.get_initial_state(size)
-    step = algorithm.action_functions[greedy](
-        time_step.restart(tf.nest.map_structure(tf.constant, arrays), size), state
-    )
-    action = tf.nest.map_structure(
-        lambda x: x.numpy() if is_batch else x.numpy()[0], step.action
-    )
-    return algorithm.world.fit.original(action), step.state
 
 
 def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:

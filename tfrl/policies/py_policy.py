@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,14 +103,15 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         episode_start: Any = None,
     ) -> tuple[types.NestedArray, types.NestedArray]:
         """Chooses actions for raw observations; see `TFPolicy.predict`."""
-        policy, convert = self._acting()
-        return prediction.predict(
-            policy, self._time_step_spec, observation, state, episode_start, convert
-        )
+        return self._predictor(self._acting(), observation, state, episode_start)
 
-    def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
-        """Returns a policy on batches, and a function that converts arrays for it."""
-        return self, np.asarray
+    @functools.cached_property
+    def _predictor(self) -> prediction.Predictor:
+        return prediction.of_arrays(self._time_step_spec)
+
+    def _acting(self) -> prediction.Acting:
+        """Returns the policy on batches by which `predict` acts."""
+        return self
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
         """Returns the initial state, `[batch_size, ...]`; `()` if stateless."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tfrl.reports.rules.rule import Problem, advice
 _ERRORS = 2.5
 
 
-def untrained(evidence: Evidence) -> dict[str, Any] | None:
+def untrained(evidence: Evidence) -> Mapping[str, Any] | None:
     """Returns the row with the evaluation of the untrained policy, or None."""
     rows = [row for row in evidence.rows if row.get("iteration") == 0]
     evaluated = [row for row in rows if row.get("evaluation_returns")]

@@ -89,7 +89,8 @@ def find(evidence: Evidence) -> Problem | None:
     if has_risen(evidence) is not False or (rise == 0 and _all_ended(later)):
         return None  # The untrained policy may be as good as any.
     return Problem(
-        "the return never rose above the untrained policy's by more than chance explains",
+        "the return never rose above the untrained policy's by more than chance "
+        "explains",
         "best return, less the untrained policy's",
         rise,
         by_chance,

@@ -190,8 +190,8 @@ def main() -> None:
         started = [
             subprocess.Popen([*command, f"--cases={','.join(part)}"]) for part in halves
         ]
-        for each in started:
-            each.wait()
+        for process in started:
+            process.wait()
     if arguments.verbose:
         for name in chosen:
             run = read(name)

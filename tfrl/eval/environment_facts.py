@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import random
 import time
 import warnings
@@ -193,11 +194,10 @@ class _Player:
         def sample(spec: Any) -> np.ndarray:
             low = np.broadcast_to(np.maximum(spec.minimum, -1e3), spec.shape)
             high = np.broadcast_to(np.minimum(spec.maximum, 1e3), spec.shape)
+            draw: Callable[..., Any] = generator.uniform
             if array_spec.is_discrete(spec):
-                drawn = generator.integers(low, high, endpoint=True)
-            else:
-                drawn = generator.uniform(low, high)
-            return np.asarray(drawn, spec.dtype)
+                draw = functools.partial(generator.integers, endpoint=True)
+            return np.asarray(draw(low, high), spec.dtype)
 
         return [tree.map_structure(sample, self._spec) for _ in range(count)]
 

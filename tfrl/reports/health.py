@@ -105,7 +105,6 @@ _HENDERSON = (
 )
 _PPO = "Schulman et al. (2017); Huang et al., 37 implementation details (2022)"
 _ADAM = "Kingma and Ba, Adam (2015), section 2.1"
-_PROGRAM = "the environment itself, played with chosen actions"
 
 RULES = (
     Rule("learning", "the evaluation of the untrained policy", progress.find),
@@ -121,8 +120,9 @@ RULES = (
         of_environment.rewards,
     ),
     Rule("clock", "Pardo et al., time limits (2018), section 3", of_environment.clock),
+    Rule("evaluation", "Machado et al., revisiting the ALE (2018)", of_evaluation.find),
     Rule("learning rate", _ADAM, of_training.learning_rate),
-    Rule("discount", "Pardo et al., time limits (2018), section 4", of_values.discount),
+    Rule("discount", "Sutton and Barto (2018), section 3.3", of_values.discount),
     Rule(
         "values",
         "Van Hasselt et al., the deadly triad (2018), section 3",
@@ -155,5 +155,4 @@ RULES = (
         "Fedus et al., fundamentals of replay (2020), figure 2",
         of_training.replay,
     ),
-    Rule("evaluation", "Machado et al., revisiting the ALE (2018)", of_evaluation.find),
 )

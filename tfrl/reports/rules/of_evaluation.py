@@ -28,9 +28,9 @@ def _other_environment(evidence: Evidence) -> Problem | None:
     return Problem(
         "the environment for evaluation is another one: the same actions from the same "
         f"seed give other {' and '.join(differs)} there",
-        "difference / range of returns",
-        behind or 0.0,
-        0.5,
+        "what differs in evaluation_environment",
+        float(len(differs)),
+        0.0,
         "the same wrappers for both environments.",
     )
 

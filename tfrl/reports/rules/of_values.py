@@ -76,7 +76,7 @@ def discount(evidence: Evidence) -> Problem | None:
             advice(evidence, "a {gamma} of 0.98 to 0.999"),
         )
     steps, typical = 1 / max(1 - gamma, 1e-9), float(np.median(lengths))
-    if steps >= 0.05 * typical or not progress.never_rose(evidence):
+    if steps >= 0.05 * typical or progress.evaluation_has_risen(evidence) is not False:
         return None
     return Problem(
         f"rewards more than {steps:.0f} steps ahead hardly count, and episodes have "

@@ -71,7 +71,10 @@ def learning_rates(evidence: Evidence) -> str:
     rates = [
         f"{name}={value:g}"
         for name, value in evidence.settings.items()
-        if name.endswith("learning_rate") and isinstance(value, int | float) and value
+        if name.endswith("learning_rate")
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and value
     ]
     return f" ({', '.join(rates)})" if rates else ""
 

@@ -84,7 +84,6 @@ _NO_MULTIAGENT = "there is no training of several agents"
 _REPLICATOR = "use tf.distribute with tfrl.train.StrategyLoop"
 _ALIAS = "write Any, or a type of NumPy or TensorFlow"
 _OF_MPO = "use tf.losses.MPO, which computes it"
-_KERAS = "write a Keras layer; a recurrent one is a Keras cell"
 _IQN = "use IQNHead after a torso, or tfrl.networks.ImplicitQuantileNetwork"
 _VIDEO = "use VideoWrapper and override its render_frame"
 _RECURRENT_CRITIC = "use tfrl.networks.CriticRnnNetwork and its agents"
@@ -140,10 +139,6 @@ _OF_ACME = {
         "wrappers.multiagent_dict_key_wrapper": _NO_MULTIAGENT,
         "wrappers.multigrid_wrapper": _NO_MULTIAGENT,
         "wrappers.open_spiel_wrapper": "there is no OpenSpiel",
-        "tf.networks.base": _KERAS,
-        "tf.networks.DistributionalModule": _KERAS,
-        "tf.networks.Module": _KERAS,
-        "tf.networks.RNNCore": _KERAS,
         "tf.networks.IQNNetwork": _IQN,
         "tf.networks.CriticDeepRNN": _RECURRENT_CRITIC,
         "tf.networks.RecurrentExpQWeightedPolicy": _RECURRENT_CRITIC,

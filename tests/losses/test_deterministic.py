@@ -53,6 +53,19 @@ def test_dpg_by_a_tape(limit, by_norm, slopes):
     )
 
 
+def test_dpg_takes_a_column_of_values():
+    def of(shape):
+        with tf.GradientTape() as tape:
+            a_max = tf.constant([[1.0, 2.0], [0.5, 0.0]])
+            tape.watch(a_max)
+            q_max = tf.reshape(tf.linalg.matvec(a_max, [3.0, -4.0]), shape)
+        return losses.dpg(q_max, a_max, tape)
+
+    np.testing.assert_array_equal(of([2, 1]), of([2]))
+    with pytest.raises(ValueError, match="q_max: got rank 2"):
+        of([1, 2])
+
+
 def test_dpg_refuses_values_without_actions_and_no_clipping_at_all():
     with tf.GradientTape() as tape:
         a_max = tf.ones([1, 2])

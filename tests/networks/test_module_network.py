@@ -86,7 +86,11 @@ def test_layers_of_keras_in_a_module_count():
     module = Stack([keras.layers.Dense(4), Linear(2)])
     network = built(module)
     assert len(network.trainable_variables) == 3
+    assert len(tf.Module.trainable_variables.fget(module)) == 3
     assert layer_utils.layers_in_module(module) == [module.layers[0]]
+    copied = copy.deepcopy(network)
+    assert len(copied.variables) == len(network.variables) == 4
+    np.testing.assert_array_equal(copied(X)[0], network(X)[0])
 
 
 def test_a_copy_has_other_weights_and_a_deep_copy_the_same():

@@ -1,5 +1,6 @@
 """Snapshots give what the network gives, in a process that knows nothing of tfrl."""
 
+import copy
 import json
 import os
 import subprocess
@@ -268,11 +269,13 @@ class Core(tf.Module):
 
 
 def test_a_core_of_sonnet_takes_and_returns_its_state(tmp_path):
-    core = Core()
-    snapshotter = savers.Snapshotter({"core": core}, directory=tmp_path, add_uid=False)
+    arguments = {"directory": tmp_path, "add_uid": False}
     with pytest.raises(ValueError, match="inputs of 'core' is not known"):
-        snapshotter.save()
+        savers.Snapshotter({"core": Core()}, **arguments).save()
+    core = Core()
     tf2_utils.create_variables(core, [SPEC])
+    core = copy.deepcopy(core)
+    snapshotter = savers.Snapshotter({"core": core}, **arguments)
     assert snapshotter.save()
     loaded = load(snapshotter, "core")
     output, (state,) = loaded(INPUTS, (tf.ones([2, 2]),))

@@ -73,7 +73,7 @@ def dpg(
     `deterministic_policy_gradient` has the same gradient, and a more informative value.
 
     Args:
-      q_max: The critic's values of the actions, `[B]`.
+      q_max: The critic's values of the actions, `[B]` or `[B, 1]`.
       a_max: The actor's actions, `[B, A]`, which `tape` watches.
       tape: The tape under which `q_max` was computed; it is used once.
       dqda_clipping: See `deterministic_policy_gradient`.
@@ -86,9 +86,14 @@ def dpg(
       ValueError: The values do not depend on the actions, the shapes do not fit, or
         `dqda_clipping` is not positive.
     """
-    check_ranks((1,), q_max=q_max)
+    shape = shape_of(q_max)
+    is_column = shape.rank == 2 and shape[1] == 1
+    check_ranks((1, 2) if is_column else (1,), q_max=q_max)
     check_ranks((2,), a_max=a_max)
-    check_same_shape(one_number_of_a_max=shape_of(a_max)[:-1], q_max=q_max)
+    check_same_shape(
+        one_number_of_a_max=shape_of(a_max)[:-1],
+        q_max=shape[:1] if is_column else shape,
+    )
     check_scalars(dqda_clipping=dqda_clipping)
     if dqda_clipping is not None and dqda_clipping <= 0:
         raise ValueError(
@@ -103,7 +108,8 @@ def dpg(
         )
     if dqda_clipping is not None:
         dqda = _clipped(dqda, dqda_clipping, [-1] if clip_norm else None)
-    surrogate = deterministic_policy_gradient(q_max, a_max, dqda)
+    values = tf.squeeze(q_max, axis=1) if is_column else q_max
+    surrogate = deterministic_policy_gradient(values, a_max, dqda)
     half_square = tf.stop_gradient(0.5 * tf.reduce_sum(tf.square(dqda), axis=-1))
     return half_square + surrogate - tf.stop_gradient(surrogate)
 

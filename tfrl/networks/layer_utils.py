@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,8 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals
-from tfrl.utils import keras_versions
+from tfrl.utils import keras_versions, tracking
+from tfrl.utils import variables as variables_lib
 
 
 def print_summary(
@@ -136,14 +138,47 @@ def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
     return list(found.values())
 
 
+class LayerVariables(tracking.Untracked, tf.Module):
+    """Variables of Keras layers, where a `tf.Module` that holds this finds them.
+
+    They are in checkpoints by the layers themselves.
+    """
+
+    def __init__(self, layers: Sequence[keras.layers.Layer]) -> None:
+        """Takes the layers; those without variables yet are left out."""
+        super().__init__()
+        built = [layer for layer in layers if layer.built]
+        found = [variable for layer in built for variable in layer.variables]
+        self._set_untracked("_layers", list(layers))
+        self._set_untracked("_found", variables_lib.as_tf_variables(found))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LayerVariables:
+        """Returns the variables of the copies of the layers."""
+        return LayerVariables(copy.deepcopy(self._layers, memo))
+
+
+def adopt_layers(module: tf.Module) -> None:
+    """Makes a module and its submodules find the variables of Keras layers in them.
+
+    `tf.Module.variables` ignores such layers, and so do Sonnet's modules. Call this
+    when the layers have their variables.
+    """
+    for part in (module, *module.submodules):
+        layers = [] if isinstance(part, LayerVariables) else _layers_among(vars(part))
+        if layers:
+            # Past the tracking of `tf.Module`.
+            object.__setattr__(part, "variables_of_layers", LayerVariables(layers))
+
+
 def layers_in_module(module: tf.Module) -> list[keras.layers.Layer]:
-    """Returns the Keras layers in a `tf.Module`, which ignores their variables."""
-    leaves = [
-        leaf
-        for part in (module, *module.submodules)
-        for value in vars(part).values()
-        for leaf in tf.nest.flatten(value)
-    ]
+    """Returns the Keras layers in a `tf.Module` and its submodules."""
+    parts = [_layers_among(vars(part)) for part in (module, *module.submodules)]
+    layers = {id(layer): layer for part in parts for layer in part}
+    return list(layers.values())
+
+
+def _layers_among(attributes: dict[str, Any]) -> list[keras.layers.Layer]:
+    leaves = [leaf for value in attributes.values() for leaf in tf.nest.flatten(value)]
     layers = {id(x): x for x in leaves if isinstance(x, keras.layers.Layer)}
     return list(layers.values())
 

@@ -29,7 +29,8 @@ class ModuleNetwork(network.Network):
     outputs and the next state. It is applied to each step of `[B, T, ...]`, and its
     state begins anew before the steps whose `step_type` is FIRST.
 
-    Keras layers in the module count, although Sonnet does not find their variables.
+    Keras layers in the module count, and after `create_variables` the module itself
+    finds their variables, too; see `layer_utils.adopt_layers`.
     """
 
     def __init__(self, module: Any, input_spec: Any = None, name: str | None = None):
@@ -57,6 +58,12 @@ class ModuleNetwork(network.Network):
     def copy(self, **kwargs: Any) -> Any:
         """Makes a network of a copy of the module; see `Network.copy`."""
         return super().copy(**{"module": copy.deepcopy(self._copied), **kwargs})
+
+    def create_variables(self, input_tensor_spec: Any = None, **kwargs: Any) -> Any:
+        """Makes the variables, which the module finds then; see `Network`."""
+        specs = super().create_variables(input_tensor_spec, **kwargs)
+        layer_utils.adopt_layers(self.module)
+        return specs
 
     def call(
         self, inputs: Any, step_type: Any = None, network_state: Any = ()

@@ -21,6 +21,7 @@ from tfrl.savers import input_specs
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
 from tfrl.utils import keras_versions
+from tfrl.utils import variables as variables_lib
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
@@ -228,9 +229,12 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("variables")
-        # Those of networks inside of this one are in both lists.
-        found = [*super().variables, *layer_utils.tf_variables(self)]
-        return list({id(variable): variable for variable in found}.values())
+        found: dict[int, Any] = {}
+        # Those of networks inside of this one are in both lists, and so are those of
+        # Keras layers in modules.
+        for variable in [*super().variables, *layer_utils.tf_variables(self)]:
+            found.setdefault(id(variables_lib.as_tf_variable(variable)), variable)
+        return list(found.values())
 
     @property
     def trainable_variables(self) -> list[Any]:

@@ -11,7 +11,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-_known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[keras.Layer, Any] = weakref.WeakKeyDictionary()
+_OF_MODULES = "_specs_of_inputs"
 
 
 def remember(layer: keras.Layer | tf.Module, inputs: tuple[Any, ...]) -> None:
@@ -24,7 +25,13 @@ def remember(layer: keras.Layer | tf.Module, inputs: tuple[Any, ...]) -> None:
     """
     leaves = tf.nest.flatten(inputs)
     if leaves and all(hasattr(x, "shape") and hasattr(x, "dtype") for x in leaves):
-        _known.setdefault(layer, tf.nest.map_structure(_spec, inputs))
+        specs = tf.nest.map_structure(_spec, inputs)
+        if isinstance(layer, keras.Layer):
+            _known.setdefault(layer, specs)
+        else:
+            # `copy.deepcopy` copies it with the module. It is set past the tracking of
+            # `tf.Module`.
+            object.__setattr__(layer, _OF_MODULES, specs)
 
 
 def recall(layer: keras.Layer | tf.Module) -> tuple[Any, ...] | None:
@@ -32,9 +39,9 @@ def recall(layer: keras.Layer | tf.Module) -> tuple[Any, ...] | None:
 
     Floating specs have the layer's compute dtype if the layer casts its inputs.
     """
-    specs = _known.get(layer)
     if not isinstance(layer, keras.Layer):
-        return specs
+        return getattr(layer, _OF_MODULES, None)
+    specs = _known.get(layer)
     if specs is None:
         shape = (layer.get_build_config() or {}).get("input_shape")
         if shape is None:

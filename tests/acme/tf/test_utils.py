@@ -1,9 +1,12 @@
+import copy
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfrl.acme.tf import utils as tf2_utils
+from tfrl.acme.tf.networks import duelling
 from tfrl.networks import sequential
 from tfrl.networks.heads import distributional
 from tfrl.specs import array_spec
@@ -114,11 +117,35 @@ def test_variables_of_modules_are_made():
     assert output_and_state == (two, (two,))
 
 
-def test_a_layer_of_keras_in_a_module_that_would_ignore_it_is_refused():
-    module = Linear()
-    module.head = keras.layers.Dense(2, name="head")
-    with pytest.raises(ValueError, match=r"got Linear, .* 'head' .*write tfrl\.acme"):
-        tf2_utils.create_variables(module, [tf.TensorSpec([3])])
+class Stack(tf.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def __call__(self, inputs):
+        for layer in self.layers:
+            inputs = layer(inputs)
+        return inputs
+
+
+def test_a_module_finds_the_variables_of_keras_layers_in_it():
+    inner = Stack([keras.layers.Dense(4), tf.nn.relu])
+    module = Stack([inner, Linear(), duelling.DuellingMLP(2, [4])])
+    before = copy.deepcopy(module)
+    for stack in (module, before):
+        tf2_utils.create_variables(stack, [tf.TensorSpec([3])])
+        assert len(stack.trainable_variables) == 2 + 1 + 8
+    after = copy.deepcopy(module)
+    x = tf.ones([1, 3])
+    output = module(x)
+    for one, other in zip(module.variables, after.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+        one.assign_add(tf.ones_like(one))
+    assert not np.allclose(module(x), output)
+    np.testing.assert_array_equal(after(x), output)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(after(x))
+    assert None not in tape.gradient(loss, after.trainable_variables)
 
 
 def test_a_function_is_a_module_without_variables():

@@ -10,6 +10,7 @@ import tensorflow_probability as tfp
 
 import tfrl
 from tests.pairs import pairs
+from tfrl import savers
 from tfrl.acme.tf import networks
 from tfrl.networks.construction import recorded_layer, seeding
 from tfrl.networks.layers import noisy
@@ -162,3 +163,19 @@ def test_a_layer_made_again_is_not_built():
     layer = networks.LayerNormMLP([2])
     layer(X)
     assert not revived(layer).built
+
+
+def test_a_checkpoint_of_a_layer_alone_holds_layers_in_its_lists(tmp_path):
+    def layer():
+        return networks.CriticMultiplexer(networks.LayerNormMLP([4, 1]))
+
+    saved = layer()
+    output = saved(X, X)
+    arguments = {"directory": tmp_path, "add_uid": False}
+    assert savers.Checkpointer({"critic": saved}, **arguments).save()
+    restored = layer()
+    restored(X, X)
+    savers.Checkpointer({"critic": restored}, **arguments)
+    np.testing.assert_array_equal(restored(X, X), output)
+    with pytest.raises(ValueError, match="'critic' has a network without variables"):
+        savers.Checkpointer({"critic": layer()}, **arguments)

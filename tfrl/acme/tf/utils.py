@@ -78,10 +78,8 @@ def create_variables(network: Any, input_spec: Any) -> Any:
     Returns:
       The nest of specs of the outputs without a batch dimension. It holds None for an
       output that is not a tensor, such as a distribution. For a recurrent core of
-      Sonnet, the pair of this and of the specs of its state.
-
-    Raises:
-      ValueError: A Keras layer is in a module, which ignores the layer's variables.
+      Sonnet, the pair of this and of the specs of its state. A module of Sonnet then
+      finds the variables of Keras layers in it, too.
     """
     specs = tf.nest.map_structure(
         lambda spec: tf.TensorSpec(spec.shape, spec.dtype),
@@ -95,26 +93,14 @@ def create_variables(network: Any, input_spec: Any) -> Any:
             lambda leaf: leaf if isinstance(leaf, tf.TensorSpec) else None, outputs
         )
     inputs = tuple(add_batch_dim(zeros_like(spec)) for spec in specs)
-    if isinstance(network, tf.Module):
-        _check_only_modules(network)
-        if hasattr(network, "initial_state"):
-            inputs = (*inputs, network.initial_state(1))
+    if isinstance(network, tf.Module) and hasattr(network, "initial_state"):
+        inputs = (*inputs, network.initial_state(1))
     outputs = network(*inputs)
+    if isinstance(network, tf.Module):
+        layer_utils.adopt_layers(network)
     if isinstance(network, keras.Layer | tf.Module):
         input_specs.remember(network, inputs)
     return tf.nest.map_structure(_unbatched_spec, outputs)
-
-
-def _check_only_modules(module: tf.Module) -> None:
-    layers = layer_utils.layers_in_module(module)
-    if layers:
-        raise ValueError(
-            f"network: got {type(module).__name__}, a module, with the Keras layer "
-            f"{layers[0].name!r} in it, whose variables the module's own `variables` "
-            "leave out, expected modules alone; write tfrl.acme.tf.networks.Sequential "
-            "(or DeepRNN) in place of Sonnet's, with the same list: it takes modules, "
-            "too, and returns its output and its state."
-        )
 
 
 def _unbatched_spec(output: Any) -> tf.TensorSpec | None:

@@ -7,10 +7,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from tfrl.savers import saveable
+
 Number = int | float
 
 
-class Counter:
+class Counter(saveable.Saveable):
     """Counts by name, and shares the counts with other counters through a parent.
 
     A counter with a parent passes its counts to the parent every `time_delta` seconds,

@@ -7,11 +7,12 @@ from typing import Any, Self
 import keras
 import tensorflow as tf
 
+from tfrl.compilation import internals
 from tfrl.networks.construction import signatures
 from tfrl.savers import input_specs
 
 
-class RecordedLayer(signatures.Recorded, keras.layers.Layer):
+class RecordedLayer(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     """Base class of layers made of other layers; records its constructor's arguments.
 
     The arguments are the layer's configuration, so that a subclass that implements only
@@ -35,6 +36,10 @@ class RecordedLayer(signatures.Recorded, keras.layers.Layer):
 
     def build(self, *input_shapes: Any, **named_shapes: Any) -> None:
         """Makes no variables, since inner layers build themselves when called."""
+
+    def also_tracked(self) -> dict[str, Any]:
+        """Returns all variables, for checkpoints: also those of layers in lists."""
+        return {f"variable_{i}": v for i, v in enumerate(self.variables)}
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -59,10 +59,8 @@ class Learner(core.Learner):
         )
         self._checkpointer: savers.Checkpointer | None = None
         if checkpoint is not None:
-            # A counter has the methods of a Saveable.
-            counts = savers.SaveableAdapter(self._counter)  # type: ignore[arg-type]
             self._checkpointer = savers.Checkpointer(
-                {"agent": agent, "counter": counts}, subdirectory=checkpoint
+                {"agent": agent, "counter": self._counter}, subdirectory=checkpoint
             )
 
     @property

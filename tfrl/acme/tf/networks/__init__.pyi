@@ -1,4 +1,5 @@
 from . import atari as atari
+from . import base as base
 from . import continuous as continuous
 from . import discrete as discrete
 from . import distributional as distributional
@@ -21,6 +22,9 @@ from .atari import DeepIMPALAAtariNetwork as DeepIMPALAAtariNetwork
 from .atari import DQNAtariNetwork as DQNAtariNetwork
 from .atari import IMPALAAtariNetwork as IMPALAAtariNetwork
 from .atari import R2D2AtariNetwork as R2D2AtariNetwork
+from .base import DistributionalModule as DistributionalModule
+from .base import Module as Module
+from .base import RNNCore as RNNCore
 from .continuous import LayerNormAndResidualMLP as LayerNormAndResidualMLP
 from .continuous import LayerNormMLP as LayerNormMLP
 from .continuous import NearZeroInitializedLinear as NearZeroInitializedLinear

@@ -23,6 +23,6 @@ def test_it_shows_positions_alone(version, steps):
 
 def test_the_suite_loads_it_to_draw_pictures():
     env = suite_gym.load("MaskedCartPole-v0")
-    assert isinstance(env.gym, masked_cartpole.MaskedCartPoleEnv)
+    assert isinstance(env.gym.env, masked_cartpole.MaskedCartPoleEnv)
     assert env.reset().observation.shape == (2,)
     assert env.render().shape == (400, 600, 3)

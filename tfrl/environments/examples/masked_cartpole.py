@@ -6,8 +6,6 @@ at most 500.
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 
@@ -17,13 +15,14 @@ _SHOWN = [0, 2]
 class MaskedCartPoleEnv(gymnasium.ObservationWrapper):
     """CartPole that shows the cart's position and the pole's angle alone."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, render_mode: str | None = None) -> None:
         """Creates the environment.
 
         Args:
-          **kwargs: Arguments of Gymnasium's CartPole, such as `render_mode`.
+          render_mode: As for Gymnasium's CartPole.
         """
-        super().__init__(gymnasium.make("CartPole-v1", **kwargs).unwrapped)
+        cart_pole = gymnasium.make("CartPole-v1", render_mode=render_mode)
+        super().__init__(cart_pole.unwrapped)
         space = self.env.observation_space
         assert isinstance(space, gymnasium.spaces.Box)
         self.observation_space = gymnasium.spaces.Box(

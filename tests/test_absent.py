@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tfrl import absent
+from tfrl import absent, gone
 from tfrl.algorithms import registry
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
@@ -25,6 +25,8 @@ def expected(name):
     """The pattern of the message for an absent name."""
     if name in absent.MOVED:
         return f"^{name}: it has moved; use {absent.MOVED[name]}.$"
+    if name in gone.NAMES:
+        return f"^{name}: it is gone; instead: "
     if name in absent.ALGORITHMS:
         return rf"^{name}: use tfrl\.\w+, the whole .*tfrl\.agents\.\w+, the agent"
     (library,) = (key for key, names in BY_LIBRARY.items() if name in names)
@@ -63,7 +65,7 @@ def test_modules_below_and_imports_from_an_absent_one_say_so():
         "from tfrl.policies.qtopt_cem_policy import CEMPolicy",
         "from tfrl.bandits.agents import lin_ucb_agent",
         "from tfrl.agents.dqn.examples.v2 import train_eval",
-        "import tfrl.environments.examples.masked_cartpole",
+        "import tfrl.environments.examples.tic_tac_toe_environment",
     ):
         with pytest.raises(ImportError, match="TF-Agents has it, tfrl does not"):
             exec(statement, {})

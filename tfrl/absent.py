@@ -15,6 +15,8 @@ from typing import Any
 
 import lazy_loader
 
+from tfrl import gone
+
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
 _NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
@@ -52,7 +54,7 @@ _OF_TF_AGENTS = {
     "tfrl.utils.session_utils": (
         "TensorFlow 2 has no sessions; call functions eagerly or as a tf.function"
     ),
-    "tfrl.environments.examples": (
+    "tfrl.environments.examples.tic_tac_toe_environment": (
         "write one as a PyEnvironment, or use a small one of tfrl.testing"
     ),
     **{
@@ -312,6 +314,7 @@ MOVED = {
 NAMES = {
     **{old: f"it has moved; use {new}." for old, new in MOVED.items()},
     **ALGORITHMS,
+    **gone.NAMES,
     **{name: _TF_AGENTS.format(reason) for name, reason in _OF_TF_AGENTS.items()},
     **{name: _ACME.format(reason) for name, reason in _OF_ACME.items()},
 }
@@ -320,6 +323,7 @@ NAMES = {
 def install() -> None:
     """Makes failed imports of absent names explain why; a second call does nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, gone.Finder(explained))
         sys.meta_path.append(_Finder())
 
 

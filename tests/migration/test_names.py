@@ -59,6 +59,26 @@ def test_names_that_the_page_says_are_gone_are_gone():
     assert not found
 
 
+WAYS_OUT = re.findall(r"^\| `([\w.]+)`: (.*?) \| (.*?) \|", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("path", "names", "instead"), WAYS_OUT)
+def test_a_name_that_is_gone_raises_its_row(path, names, instead):
+    module = importlib.import_module(f"tfrl.{path}")
+    row = f"it is gone; instead: {instead.replace('`', '')}."
+    for name in re.findall(r"`([\w.]+)`", names):
+        owner, _, attribute = name.rpartition(".")
+        if owner == "GymnasiumWrapper":  # It looks for attributes in the environment.
+            continue
+        owner = getattr(module, owner) if owner else module
+        message = re.escape(f"tfrl.{path}.{name}: {row}")
+        with pytest.raises(AttributeError, match=message):
+            getattr(owner, attribute)
+        if owner is module:
+            with pytest.raises(ImportError, match=message):
+                exec(f"from tfrl.{path} import {name}", {})
+
+
 WHOLE = json.loads((pathlib.Path(__file__).parent / "tf_agents_names.json").read_text())
 # The specs of a distribution have these as attributes of their instances.
 OF_INSTANCES = {

@@ -3,6 +3,7 @@ from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
 from . import dm_control_wrapper as dm_control_wrapper
 from . import dm_env as dm_env
+from . import examples as examples
 from . import extras as extras
 from . import gym_wrapper as gym_wrapper
 from . import gymnasium as gymnasium

@@ -14,6 +14,6 @@ their modules.
 6.0
 """
 
-import lazy_loader
+from tfrl import absent
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

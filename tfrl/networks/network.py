@@ -47,6 +47,7 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
     `*args`, so that `copy` can repeat it.
     """
 
+    built: bool
     _call_parameters: tuple[tuple[str, ...], bool]
 
     def __init_subclass__(cls, **kwargs: Any):

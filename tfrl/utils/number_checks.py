@@ -100,7 +100,8 @@ def check_integer(
 def as_integer(value: Any) -> Any:
     """Returns a float that is a whole number as an integer, and other values as is."""
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return int(value) if float(value).is_integer() else value
+        number = float(value)
+        return int(number) if number.is_integer() else value
     return value
 
 

@@ -1,0 +1,1 @@
+from . import masked_cartpole as masked_cartpole

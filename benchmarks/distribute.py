@@ -121,7 +121,10 @@ def _serve_by_hand(folder: pathlib.Path) -> None:
         [
             make_queue(run_tables.SEQUENCES, sequence),
             message_tables.make_table(
-                shared_weights.VARIABLES, 1, 0, shared_weights.weights_spec(agent)
+                shared_weights.VARIABLES,
+                1,
+                shared_weights.weights_spec(agent),
+                max_times_sampled=0,
             ),
         ]
     )

@@ -24,6 +24,7 @@ import argparse
 import csv
 import dataclasses
 import hashlib
+import itertools
 import os
 import pathlib
 import platform
@@ -180,16 +181,14 @@ class Run:
         """Returns what its log says about its parts, one per process."""
         rows = run_files.read_rows(self.folder / "diagnostics.jsonl")
         # The first row of each process names versions.
-        first = [i for i, row in enumerate(rows) if "versions" in row]
-        resumed = len(first) > 1
-        lacking = {name for i in first[1:] for name in rows[i]["resumed_without"]}
+        last_begin = max(i for i, row in enumerate(rows) if "versions" in row)
+        earlier = rows[last_begin - 1]["processor_seconds"] if last_begin else 0.0
+        lacking = [row["resumed_without"] for row in rows if "resumed_without" in row]
         return Parts(
             processor_seconds=rows[-1]["processor_seconds"],
-            earlier_seconds=rows[first[-1] - 1]["processor_seconds"]
-            if resumed
-            else 0.0,
-            is_resumed=resumed,
-            lacking=sorted(lacking),
+            earlier_seconds=earlier,
+            is_resumed=bool(lacking),
+            lacking=sorted(set(itertools.chain(*lacking))),
         )
 
 

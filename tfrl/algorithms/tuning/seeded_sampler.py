@@ -72,7 +72,7 @@ class SeededSampler(optuna.samplers.BaseSampler):
     def _of(self, trial: Any, name: str = "") -> Any:
         """Returns the sampler of a trial, or of a value of it."""
         text = f"{self._seed} {trial.number} {name}"
-        return self.kind(seed=zlib.crc32(text.encode()))  # type: ignore[call-arg]
+        return self.kind(seed=zlib.crc32(text.encode()))
 
 
 def draw_together(trial: optuna.Trial) -> None:

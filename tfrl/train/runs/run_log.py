@@ -214,16 +214,9 @@ class RunLog:
         values = {name: x for name, x in measured.items() if x is not None}
         for logger in self._others:
             logger.write(values)
-        self.history.add(
-            {
-                **values,
-                **self._spent,
-                "processor_seconds": time.process_time()
-                - self._other_processor_seconds,
-                **_of_episodes(result),
-                **self._news,
-            }
-        )
+        seconds = time.process_time() - self._other_processor_seconds
+        spent = {**self._spent, "processor_seconds": seconds}
+        self.history.add({**values, **spent, **_of_episodes(result), **self._news})
         self._news = {}
         return values
 

@@ -383,11 +383,10 @@ def _replay(evidence: Evidence) -> tuple[str, str, float, float, str] | None:
             10.0 * batch,
             "a larger replay_capacity and more initial_collect_steps.",
         )
-    last = evidence.rows[-1]
-    steps = last.get("environment_steps") or 0
+    steps = evidence.last("environment_steps")
     if not steps:
         return None
-    drawn = last["train_steps"] * batch / steps
+    drawn = evidence.last("train_steps") * batch / steps
     if drawn <= 2e4:
         return None
     return (

@@ -238,17 +238,21 @@ def _row(line: bytes) -> dict[str, Any]:
     row = _parsed(line)
     if not isinstance(row, dict) or not is_count(row.get("iteration")):
         raise ValueError("it holds no row with an iteration")
+    wrong = [name for name in _COUNTS if name in row and not is_count(row[name])]
+    if wrong or ("train_steps" in row) != ("environment_steps" in row):
+        got = (
+            f"{wrong[0]}: got {_short(row[wrong[0]])}" if wrong else "it lacks a count"
+        )
+        raise ValueError(got)
     return row
 
 
 def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the values of a row that are not what they should be."""
-    are_episodes = _are_episodes([row[name] for name in _EPISODES if name in row])
+    are_episodes = _are_episodes({x: row[x] for x in _EPISODES if x in row})
     for name, value in row.items():
         if name in _EPISODES:
             is_right = are_episodes
-        elif name in _COUNTS:
-            is_right = is_count(value)
         elif name in _SECONDS:
             is_right = is_number(value)
         elif name == "versions":
@@ -261,13 +265,15 @@ def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _are_episodes(columns: Sequence[Any]) -> bool:
-    """Whether these are lists of numbers, of one length."""
-    return all(
-        isinstance(column, list)
-        and len(column) == len(columns[0])
-        and all(isinstance(x, bool) or is_number(x) or x in _NOT_FINITE for x in column)
-        for column in columns
+def _are_episodes(columns: Mapping[str, Any]) -> bool:
+    """Whether these are lists of numbers, of one length; ends need lengths."""
+    if "evaluation_terminated" in columns and "evaluation_lengths" not in columns:
+        return False
+    return all(isinstance(column, list) for column in columns.values()) and all(
+        all(isinstance(x, bool) or is_number(x) or x in allowed for x in column)
+        and len(column) == len(next(iter(columns.values())))
+        for name, column in columns.items()
+        for allowed in [_NOT_FINITE if name == "evaluation_returns" else ()]
     )
 
 

@@ -4,415 +4,70 @@
     python -m benchmarks.health --only=dqn   # the cases whose name has this text
     python -m benchmarks.health --table      # the table of the runs that are there
 
-Each case trains in a process of its own, two at a time, and leaves its rows in
-logs/health, so that a change of a threshold needs no training.
+Two processes train the cases, and leave their rows in logs/health, so that a change of
+a threshold needs no training.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
-import dataclasses
 import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
 
-import gymnasium
-import numpy as np
-
+from benchmarks import health_cases, health_held_out, health_named
 from tfrl.reports import evidence, health
 
 FOLDER = pathlib.Path(__file__).parents[1] / "logs" / "health"
 _SEEDS = (0, 1, 2)
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A run.
-
-    Attributes:
-      rule: The rule that must find something; empty for a healthy run.
-      text: What was broken, for the table.
-      algorithm: The name of the algorithm's class.
-      environment: The environment's name, or a function that makes one.
-      steps: The environment steps; None for the settings' length.
-      settings: Settings, or arguments of the class.
-    """
-
-    rule: str
-    text: str
-    algorithm: str
-    environment: Any
-    steps: int | None = None
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-def _scaled(factor: float, offset: float = 0.0) -> Callable[[Any], Any]:
-    def wrap(environment: gymnasium.Env) -> gymnasium.Env:
-        inner = environment.observation_space
-        space = gymnasium.spaces.Box(-np.inf, np.inf, inner.shape, np.float32)
-        return gymnasium.wrappers.TransformObservation(
-            environment, lambda x: (factor * x + offset).astype(np.float32), space
-        )
-
-    return wrap
-
-
-class _Noise(gymnasium.ObservationWrapper):
-    """Observations that say nothing about the state."""
-
-    def observation(self, observation: Any) -> Any:
-        return self.np_random.normal(size=observation.shape).astype(np.float32)
-
-
-class _ClockTerminates(gymnasium.Wrapper):
-    """Reports the end by a time limit as a termination."""
-
-    def step(self, action: Any) -> Any:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated or truncated, False, info
-
-
-def _made(name: str, *wrappers: Callable[[Any], Any], **kwargs: Any) -> Any:
-    def make() -> gymnasium.Env:
-        environment = gymnasium.make(name, **kwargs)
-        for wrap in wrappers:
-            environment = wrap(environment)
-        return environment
-
-    return make
-
-
-def _dead_network(observation_spec: Any, action_spec: Any) -> Any:
-    """Returns a Q-network whose hidden units are all 0."""
-    import keras
-
-    from tfrl import networks
-
-    network = networks.QNetwork(
-        observation_spec, action_spec, fc_layer_params=(64, 64), seed=0
-    )
-    network.create_variables()
-    for layer in network.layers[0].layers:
-        if isinstance(layer, keras.layers.Dense):
-            layer.bias.assign(-100.0 + 0.0 * layer.bias)
-    return network
-
-
-def _stopped_network(observation_spec: Any, action_spec: Any) -> Any:
-    """Returns a Q-network with a saturated layer, which no gradient passes."""
-    import keras
-
-    from tfrl import networks
-
-    return networks.Sequential(
-        [
-            keras.layers.Dense(64, activation="tanh"),
-            keras.layers.Rescaling(1e4, 1e4),
-            keras.layers.Dense(64, activation="sigmoid", use_bias=False),
-            keras.layers.Rescaling(0.0),
-            keras.layers.Dense(int(action_spec.maximum) + 1, use_bias=False),
-        ],
-        input_spec=observation_spec,
-        seed=0,
-    )
-
-
-CART, PENDULUM = "CartPole-v1", "Pendulum-v1"
-_LIMITED = _made(CART, _ClockTerminates, max_episode_steps=50)
-
-HEALTHY = {
-    "dqn": Case("", "DQN on CartPole", "DQN", CART, 30_000),
-    "ddqn": Case("", "DDQN on CartPole", "DDQN", CART, 30_000),
-    "ppo": Case("", "PPO on CartPole", "PPO", CART),
-    "a2c": Case("", "A2C on CartPole", "A2C", CART),
-    "pqn": Case("", "PQN on CartPole", "PQN", CART),
-    "qrdqn": Case("", "QR-DQN on CartPole", "QRDQN", CART, 30_000),
-    "iqn": Case("", "IQN on CartPole", "IQN", CART, 30_000),
-    "reinforce": Case("", "REINFORCE on CartPole", "REINFORCE", CART),
-    "sac": Case("", "SAC on Pendulum", "SAC", PENDULUM, 10_000),
-    "td3": Case("", "TD3 on Pendulum", "TD3", PENDULUM, 10_000),
-    "ddpg": Case("", "DDPG on Pendulum", "DDPG", PENDULUM, 10_000),
-    "ppo_pendulum": Case("", "PPO on Pendulum", "PPO", PENDULUM, 100_000),
-}
-
-BROKEN = {
-    "values_dqn": Case(
-        "values",
-        "DQN that copies its targets, gamma 1, learning rate 0.03",
-        "DQN",
-        CART,
-        10_000,
-        {"learning_rate": 3e-2, "final_learning_rate": 3e-2, "gamma": 1.0}
-        | {"target_update_tau": 1.0, "double_q": False},
-    ),
-    "values_ddpg": Case(
-        "values",
-        "DDPG that copies its targets, gamma 1, learning rate 0.03",
-        "DDPG",
-        PENDULUM,
-        6_000,
-        {"critic_learning_rate": 3e-2, "gamma": 1.0, "target_update_tau": 1.0},
-    ),
-    "entropy_ppo": Case(
-        "entropy",
-        "PPO with a learning rate of 0.3, not clipped",
-        "PPO",
-        CART,
-        50_000,
-        {"learning_rate": 0.3, "clip_range": 1e6, "gradient_clipping": None},
-    ),
-    "entropy_sac": Case(
-        "entropy",
-        "SAC with a temperature fixed at 1e-6",
-        "SAC",
-        PENDULUM,
-        8_000,
-        {"initial_alpha": 1e-6, "alpha_learning_rate": 1e-12},
-    ),
-    "exploration_never": Case(
-        "exploration",
-        "DQN with epsilon 0",
-        "DQN",
-        CART,
-        10_000,
-        {"initial_epsilon": 0.0, "final_epsilon": 0.0, "initial_collect_steps": 64},
-    ),
-    "exploration_always": Case(
-        "exploration",
-        "DQN whose epsilon stays at 1",
-        "DQN",
-        CART,
-        10_000,
-        {"epsilon_decay_iterations": 10**9},
-    ),
-    "gradients_clipped": Case(
-        "gradients",
-        "PPO with gradients clipped to 1e-5",
-        "PPO",
-        CART,
-        50_000,
-        {"gradient_clipping": 1e-5},
-    ),
-    "gradients_vanish": Case(
-        "gradients",
-        "DQN with a network that passes no gradient",
-        "DQN",
-        CART,
-        10_000,
-        {"network": _stopped_network},
-    ),
-    "units_bias": Case(
-        "units",
-        "DQN with relu layers of bias -100",
-        "DQN",
-        CART,
-        10_000,
-        {"network": _dead_network},
-    ),
-    "units_rate": Case(
-        "units",
-        "DQN with a learning rate of 1",
-        "DQN",
-        CART,
-        10_000,
-        {"learning_rate": 1.0, "final_learning_rate": 1.0},
-    ),
-    "rewards_small": Case(
-        "rewards",
-        "DQN with rewards times 1e-6",
-        "DQN",
-        CART,
-        10_000,
-        {"agent_arguments": {"reward_scale_factor": 1e-6}},
-    ),
-    "rewards_atoms": Case(
-        "rewards",
-        "C51 with atoms in [0, 1]",
-        "C51",
-        CART,
-        15_000,
-        {"min_q_value": 0.0, "max_q_value": 1.0}
-        | {"log_interval": 100, "eval_interval": 300},
-    ),
-    "targets_dqn": Case(
-        "targets",
-        "DQN that never updates its targets",
-        "DQN",
-        CART,
-        10_000,
-        {"target_update_period": 10**9},
-    ),
-    "targets_td3": Case(
-        "targets",
-        "TD3 with a tau of 1e-9",
-        "TD3",
-        PENDULUM,
-        5_000,
-        {"target_update_tau": 1e-9},
-    ),
-    "steps_large": Case(
-        "policy steps",
-        "PPO with a learning rate of 0.05",
-        "PPO",
-        CART,
-        50_000,
-        {"learning_rate": 0.05, "anneal_learning_rate": False}
-        | {"anneal_clip_range": False},
-    ),
-    "steps_small": Case(
-        "policy steps",
-        "PPO with a learning rate of 1e-8",
-        "PPO",
-        CART,
-        50_000,
-        {"learning_rate": 1e-8},
-    ),
-    "critic_ppo": Case(
-        "critic",
-        "PPO whose critic is not trained",
-        "PPO",
-        PENDULUM,
-        50_000,
-        {"value_loss_weight": 0.0},
-    ),
-    "critic_a2c": Case(
-        "critic",
-        "A2C whose critic is not trained",
-        "A2C",
-        CART,
-        100_000,
-        {"value_loss_weight": 0.0},
-    ),
-    "advantages_positive": Case(
-        "advantages",
-        "A2C on rewards of 1, without a critic",
-        "A2C",
-        CART,
-        100_000,
-        {"value_loss_weight": 0.0, "gae_lambda": 1.0},
-    ),
-    "advantages_negative": Case(
-        "advantages",
-        "PPO on rewards of -1, without a critic",
-        "PPO",
-        "MountainCar-v0",
-        50_000,
-        {"value_loss_weight": 0.0, "normalize_advantages": False},
-    ),
-    "replay_small": Case(
-        "replay",
-        "DQN with a buffer of 128 frames",
-        "DQN",
-        CART,
-        10_000,
-        {"replay_capacity": 128},
-    ),
-    "replay_often": Case(
-        "replay",
-        "DQN that draws each frame 32,768 times",
-        "DQN",
-        CART,
-        2_000,
-        {"batch_size": 2048, "train_steps_per_iteration": 64, "log_interval": 20}
-        | {"eval_interval": 100},
-    ),
-    "observations_large": Case(
-        "observations",
-        "DQN on observations times 10,000",
-        "DQN",
-        _made(CART, _scaled(1e4)),
-        10_000,
-        {"preset": "dqn"},
-    ),
-    "observations_offset": Case(
-        "observations",
-        "PPO on observations plus 1,000",
-        "PPO",
-        _made(CART, _scaled(1.0, 1e3)),
-        50_000,
-        {"preset": "ppo"},
-    ),
-    "actions_td3": Case(
-        "actions",
-        "TD3 with an actor's learning rate of 0.3",
-        "TD3",
-        PENDULUM,
-        5_000,
-        {"actor_learning_rate": 0.3},
-    ),
-    "actions_ddpg": Case(
-        "actions",
-        "DDPG with an actor's learning rate of 1",
-        "DDPG",
-        PENDULUM,
-        5_000,
-        {"actor_learning_rate": 1.0},
-    ),
-    "clock_sac": Case(
-        "clock",
-        "SAC on a Pendulum whose time limit terminates",
-        "SAC",
-        _made(PENDULUM, _ClockTerminates),
-        6_000,
-        {"preset": "sac"},
-    ),
-    "clock_dqn": Case(
-        "clock",
-        "DQN on a CartPole that terminates after 50 steps",
-        "DQN",
-        _LIMITED,
-        10_000,
-        {"preset": "dqn"},
-    ),
-    "evaluation_dqn": Case(
-        "evaluation",
-        "DQN evaluated with observations times -1",
-        "DQN",
-        CART,
-        20_000,
-        {"evaluation_environment": _made(CART, _scaled(-1.0))},
-    ),
-    "evaluation_ppo": Case(
-        "evaluation",
-        "PPO evaluated with observations times -1",
-        "PPO",
-        CART,
-        50_000,
-        {"evaluation_environment": _made(CART, _scaled(-1.0))},
-    ),
-    # These are the third seeds beside two healthy ones.
-    "seeds_dqn": Case(
-        "seeds",
-        "DQN, of whose three seeds one sees noise",
-        "DQN",
-        _made(CART, _Noise),
-        None,
-        {"preset": "dqn"},
-    ),
-    "seeds_ppo": Case(
-        "seeds",
-        "PPO, of whose three seeds one sees noise",
-        "PPO",
-        _made(CART, _Noise),
-        None,
-        {"preset": "ppo"},
-    ),
-}
+_ONE_SEED = health_named.HEALTHY | health_held_out.HEALTHY
+BROKEN = health_cases.BROKEN | health_named.BROKEN | health_held_out.BROKEN
+HEALTHY = health_cases.HEALTHY | _ONE_SEED
 
 
 def train(name: str) -> None:
     """Trains a case, and writes its rows and settings to a file."""
     import tfrl
     from tfrl import train as train_lib
+    from tfrl.algorithms import algorithm, run_settings
 
     base, _, seed = name.partition("-")
     case = (HEALTHY | BROKEN)[base]
-    made = getattr(tfrl, case.algorithm)(
-        case.environment, **{"seed": int(seed or 0), **case.settings}
+    settings = {"seed": int(seed or case.seed), **case.settings}
+    made = getattr(tfrl, case.algorithm)(case.environment, **settings)
+    s = made.settings
+    if case.rows:
+        iterations = (
+            algorithm.least_iterations(s.to_dict(), case.steps)
+            if case.steps
+            else s.num_iterations
+        )
+        settings |= {
+            "log_interval": max(iterations // case.rows, 1),
+            "eval_interval": max(iterations // case.evaluations, 1),
+        }
+        made = getattr(tfrl, case.algorithm)(case.environment, **settings)
+    made.build(case.steps)
+    untrained = run_settings.make(
+        made.world,
+        made.settings,
+        made.agent,
+        made.title,
+        films=False,
+        evaluates_untrained=True,
+    )["evaluate"](0)
+    made.rows.append(
+        {
+            "iteration": 0,
+            "environment_steps": 0,
+            "train_steps": 0,
+            "evaluation_return": untrained.mean,
+            "evaluation_returns": untrained.returns.tolist(),
+            "evaluation_lengths": untrained.lengths.tolist(),
+            "evaluation_terminated": untrained.terminated.tolist(),
+        }
     )
     try:
         made.learn(case.steps, callbacks=[train_lib.Callback()], progress=False)
@@ -435,52 +90,82 @@ def read(name: str) -> evidence.Evidence | None:
 
 def names() -> list[str]:
     """Returns the names of all runs."""
-    return [*BROKEN, *(f"{name}-{seed}" for seed in _SEEDS for name in HEALTHY)]
+    several = [f"{x}-{seed}" for seed in _SEEDS for x in health_cases.HEALTHY]
+    return [*BROKEN, *several, *_ONE_SEED]
 
 
 def table() -> str:
-    """Returns the table of hits and false alarms, in Markdown."""
+    """Returns the tables of hits and false alarms, in Markdown."""
+    seen = health_cases.BROKEN | health_named.BROKEN
+    seen_healthy = health_cases.HEALTHY | health_named.HEALTHY
+    return "\n\n".join(
+        [
+            "Runs with which rules and bounds were chosen:",
+            _table_of(seen, seen_healthy),
+            "Runs that were held out:",
+            _table_of(health_held_out.BROKEN, health_held_out.HEALTHY),
+        ]
+    )
+
+
+def _table_of(
+    broken: Mapping[str, health_cases.Case], healthy: Mapping[str, health_cases.Case]
+) -> str:
+    """Returns the table of some runs, and the sentence that sums it up."""
     lines = ["| Run | Rule | Found |", "| --- | --- | --- |"]
-    hits = alarms = healthy = 0
-    for name, case in BROKEN.items():
-        run = read(name)
-        if run is None:
+    hits, num_broken, alarms, num_healthy = 0, 0, 0, 0
+    for name, case in broken.items():
+        rules = _rules_of_broken(name, case)
+        if rules is None:
             lines.append(f"| {case.text} | {case.rule} | not trained |")
             continue
-        found = health.check(run)
-        if case.rule == "seeds":
-            others = [read(f"{name.partition('_')[2]}-{seed}") for seed in (0, 1)]
-            found = health.check_seeds([run, *(x for x in others if x)])
-        is_hit = case.rule in [each.rule for each in found]
+        num_broken += 1
+        is_hit = case.rule in rules
         hits += is_hit
-        rest = ", ".join(each.rule for each in found if each.rule != case.rule)
+        # That nothing was learned is a finding of nearly all of them.
+        rest = ", ".join(x for x in rules if x not in (case.rule, "learning"))
         lines.append(
             f"| {case.text} | {case.rule} | {'yes' if is_hit else 'no'}"
             f"{f'; also {rest}' if rest else ''} |"
         )
-    for name, case in HEALTHY.items():
-        runs = {seed: read(f"{name}-{seed}") for seed in _SEEDS}
-        known = {seed: run for seed, run in runs.items() if run is not None}
-        of_seeds = {seed: health.check(run) for seed, run in known.items()}
-        together = health.check_seeds(list(known.values()))
-        healthy += len(known)
-        alarms += sum(bool(each) for each in of_seeds.values()) + bool(together)
+    for name, case in healthy.items():
+        found = _rules_of_healthy(name)
+        num_healthy += len(found)
+        alarms += sum(bool(rules) for rules in found.values())
         text = "; ".join(
-            f"seed {seed}: {', '.join(each.rule for each in some)}"
-            for seed, some in of_seeds.items()
-            if some
+            f"{run}: {', '.join(rules)}" for run, rules in found.items() if rules
         )
-        if together:
-            text += "; all: seeds"
         lines.append(
-            f"| {case.text}, {len(known)} seeds | none | {text or 'nothing'} |"
+            f"| {case.text}, runs: {sum(run != 'all' for run in found)} | none | "
+            f"{text or 'nothing'} |"
         )
-    lines += [
-        "",
-        f"{hits} hits in {len(BROKEN)} broken runs, {alarms} false alarms in ",
-    ]
-    lines[-1] += f"{healthy} healthy ones."
-    return "\n".join(lines)
+    return "\n".join(lines) + (
+        f"\n\n{hits} hits in {num_broken} broken runs, {alarms} false alarms in "
+        f"{num_healthy} healthy ones."
+    )
+
+
+def _rules_of_broken(name: str, case: health_cases.Case) -> list[str] | None:
+    """Returns the rules that find something in a broken run; None without the run."""
+    run = read(name)
+    if run is None:
+        return None
+    found = health.check(run)
+    if case.rule == "seeds":
+        others = [read(f"{name.partition('_')[2]}-{seed}") for seed in (0, 1)]
+        found = health.check_seeds([run, *(x for x in others if x)])
+    return [each.rule for each in found]
+
+
+def _rules_of_healthy(name: str) -> dict[str, list[str]]:
+    """Returns the rules that find something in healthy runs, by their seeds."""
+    runs = {seed: read(f"{name}-{seed}") for seed in _SEEDS}
+    if name in _ONE_SEED:
+        runs = {_ONE_SEED[name].seed: read(name)}
+    known = {f"seed {seed}": run for seed, run in runs.items() if run is not None}
+    found = {seed: [x.rule for x in health.check(run)] for seed, run in known.items()}
+    together = [x.rule for x in health.check_seeds(list(known.values()))]
+    return found | ({"all": together} if together else {})
 
 
 def main() -> None:
@@ -488,25 +173,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.health")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--table", action="store_true", help="train nothing")
-    parser.add_argument("--case", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--cases", default="", help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help="print each finding")
     arguments = parser.parse_args()
-    if arguments.case:
-        train(arguments.case)
+    for name in filter(None, arguments.cases.split(",")):
+        train(name)
+        print(name, flush=True)
+    if arguments.cases:
         return
     chosen = [name for name in names() if arguments.only in name]
     if not arguments.table:
         missing = [name for name in chosen if not (FOLDER / f"{name}.json").exists()]
         command = [sys.executable, "-m", "benchmarks.health"]
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for done in pool.map(
-                lambda name: (
-                    name,
-                    subprocess.run([*command, f"--case={name}"], check=False),
-                ),
-                missing,
-            ):
-                print(*done[0:1], done[1].returncode, flush=True)
+        # A process that trains several cases imports TensorFlow once.
+        halves = [part for part in (missing[::2], missing[1::2]) if part]
+        started = [
+            subprocess.Popen([*command, f"--cases={','.join(part)}"]) for part in halves
+        ]
+        for process in started:
+            process.wait()
     if arguments.verbose:
         for name in chosen:
             run = read(name)

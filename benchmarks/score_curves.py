@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.score_entries import ROOT
 
 CSV = ROOT / "benchmarks" / "score_curves.csv"
-_FIELDS = ("agent", "config", "config_hash", "seed", "steps", "returns")
+_FIELDS = ("agent", "config", "config_hash", "seed", "steps", "returns", "finals")
 
 # What identifies a run: its agent, configuration, hash and seed, as in the table.
 Key = tuple[str, str, str, str]
@@ -27,10 +27,13 @@ class Curve:
       steps: The environment steps before each, `[N]`; its updates if it learns from
         recordings.
       returns: The mean return of each, `[N]`.
+      finals: The returns of the final policy's episodes, one for each start; empty for
+        runs whose row is older than this field. A run's starts are its own.
     """
 
     steps: np.ndarray
     returns: np.ndarray
+    finals: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
 
 def of_run(folder: pathlib.Path) -> Curve:
@@ -62,6 +65,7 @@ def read(path: pathlib.Path = CSV) -> dict[Key, Curve]:
             key_of(row): Curve(
                 np.array([int(word) for word in row["steps"].split()]),
                 np.array([float(word) for word in row["returns"].split()]),
+                np.array([float(word) for word in (row.get("finals") or "").split()]),
             )
             for row in csv.DictReader(file)
         }
@@ -75,6 +79,9 @@ def write(curves: Mapping[Key, Curve], path: pathlib.Path = CSV) -> None:
         writer.writerow(_FIELDS)
         for key, curve in sorted(curves.items()):
             steps = " ".join(map(str, curve.steps))
-            returns = " ".join(f"{value:.6g}" for value in curve.returns)
-            writer.writerow([*key, steps, returns])
+            returns, finals = (
+                " ".join(f"{value:.6g}" for value in values)
+                for values in (curve.returns, curve.finals)
+            )
+            writer.writerow([*key, steps, returns, finals])
     os.replace(partial, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -12,7 +13,8 @@ import runpy
 from collections.abc import Mapping
 from typing import Any
 
-from tfrl.algorithms import registry
+from benchmarks import published
+from tfrl.algorithms import presets, registry
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "logs" / "scores"
@@ -27,21 +29,20 @@ class Entry:
       example: The script that trains it.
       config: The configuration file.
       num_seeds: The number of runs; their seeds begin at 0.
-      reference: A published return, and `source` says whose; None if there is none.
-      source: Where the reference is from.
       flags: Further flags of the script.
       note: The text on the page if the settings are neither published nor chosen on
         other seeds.
+      published_as: The algorithm whose published results are its references; empty for
+        the agent's name.
     """
 
     agent: str
     example: str
     config: str
     num_seeds: int
-    reference: float | None = None
-    source: str = ""
     flags: tuple[str, ...] = ()
     note: str = ""
+    published_as: str = ""
 
     def settings(self) -> dict:
         """Returns the environment, the algorithm and its settings."""
@@ -72,6 +73,16 @@ class Entry:
     def environment(self) -> str:
         """The name of the environment."""
         return str(self.settings()["env"])
+
+    @functools.cached_property
+    def figures(self) -> tuple[published.Figure, ...]:
+        """The published results of its algorithm on its environment."""
+        algorithm = self.published_as or self.agent
+        return published.of(published.read(), algorithm, self.environment)
+
+    def settings_source(self) -> str:
+        """Returns where its settings are from."""
+        return presets.named(pathlib.Path(self.config).stem).source
 
     def has(self, row: Mapping[str, str]) -> bool:
         """Returns whether a row of the table is a run of this entry."""
@@ -107,7 +118,7 @@ def _value_of(text: str) -> Any:
 # The replay of a SAC that has seen 50,000 steps, and learned from few of them.
 RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
 HALF_TRAINED = (
-    "--config=configs/sac.py",
+    "--preset=sac",
     "--config.initial_collect_steps=2000",
     "--config.collect_steps_per_iteration=16",
     "--config.replay_capacity=50000",
@@ -115,20 +126,6 @@ HALF_TRAINED = (
     f"--logdir={RECORDING.parent.relative_to(ROOT)}",
 )
 
-# The mean return of the recording's 248 whole episodes.
-_DATA_RETURN = -1123.0
-
-_ZOO = "rl-zoo3, one run"
-_ZOO_V3 = "rl-zoo3, one run of the environment's v3"
-TIANSHOU = "Tianshou, best evaluations of 10 runs of the environment's v2 or v3"
-_CLEAN_RL_V4 = "CleanRL, 3 runs of the environment's v4"
-_ZOO_LONG = "rl-zoo3, one run of 300,000 steps"
-_CONTRIB = "sb3-contrib, 5 runs"
-_CONTRIB_V2 = "sb3-contrib, 5 runs of LunarLander-v2"
-_ZOO_REACH = "rl-zoo3, one run of FetchReach-v1"
-_ZOO_V2 = "rl-zoo3, one run of LunarLander-v2"
-_ZOO_LANDER = "rl-zoo3, one run of 500,000 steps of the environment's v2"
-_CLEAN_RL = "CleanRL, 3 runs"
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
 _DQN = ("--config.agent=dqn",)
 _HINDSIGHT = "DQN with hindsight"
@@ -143,7 +140,7 @@ def _on(environment: str, *flags: str) -> tuple[str, ...]:
     return f"--env={environment}", *flags
 
 
-# rl-zoo3's settings for Swimmer, but for lambda.
+# Stable-Baselines3's defaults with rl-zoo3's discount for Swimmer, and a larger lambda.
 _LONG_HORIZON = (
     "--config.gamma=0.9999",
     "--config.gae_lambda=0.99",
@@ -160,74 +157,53 @@ _PPO_ON_MUJOCO = tuple(
         "configs/ppo_mujoco.py",
         # Five seeds of HalfCheetah differ too much: they return 3,804 to 5,549.
         10 if name == "HalfCheetah-v5" else 5,
-        best,
-        source,
         _on(name, *flags),
         _SEED_0_SEEN if flags else "",
     )
-    for name, best, source, *flags in (
-        ("HalfCheetah-v5", 5819, _ZOO_V3),
-        ("Hopper-v5", 2609.3, TIANSHOU),
-        ("Walker2d-v5", 3588.5, TIANSHOU),
-        ("Ant-v5", 1327, _ZOO_V3),
-        ("Humanoid-v5", 716, _CLEAN_RL_V4),
-        ("Swimmer-v5", 281.6, _ZOO_V3, *_LONG_HORIZON),
-        ("Reacher-v5", -4.1, TIANSHOU),
-        ("InvertedPendulum-v5", 963.1, _CLEAN_RL_V4),
-        ("InvertedDoublePendulum-v5", 9231, TIANSHOU),
+    for name, *flags in (
+        ("HalfCheetah-v5",),
+        ("Hopper-v5",),
+        ("Walker2d-v5",),
+        ("Ant-v5",),
+        ("Humanoid-v5",),
+        ("Swimmer-v5", *_LONG_HORIZON),
+        ("Reacher-v5",),
+        ("InvertedPendulum-v5",),
+        ("InvertedDoublePendulum-v5",),
     )
 )
 _OTHERS_ON_MUJOCO = (
-    Entry(
-        "SAC",
-        "train_sac",
-        "configs/sac_mujoco.py",
-        1,
-        12138.8,
-        TIANSHOU,
-        _on("HalfCheetah-v5"),
-    ),
-    Entry(
-        "TD3",
-        "train_td3",
-        "configs/td3_mujoco.py",
-        1,
-        10201.2,
-        TIANSHOU,
-        _on("HalfCheetah-v5"),
-    ),
+    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, _on("HalfCheetah-v5")),
+    Entry("TD3", "train_td3", "configs/td3_mujoco.py", 1, _on("HalfCheetah-v5")),
     Entry(
         "SAC",
         "train_sac",
         "configs/sac_mujoco.py",
         3,
-        flags=_on("Hopper-v5", "--num_iterations=290000"),
+        _on("Hopper-v5", "--num_iterations=290000"),
     ),
     Entry(
         "TD3",
         "train_td3",
         "configs/td3_mujoco.py",
         3,
-        flags=_on("Hopper-v5", "--num_iterations=290000"),
+        _on("Hopper-v5", "--num_iterations=290000"),
     ),
 )
 _ON_LUNAR_LANDER = tuple(
-    Entry(agent, "train_sac", "configs/sac_lunar_lander.py", 3, best, source, flags)
-    for agent, best, source, flags in (
-        ("SAC", 260.4, _ZOO_LANDER, ()),
-        ("TQC", 278.0, _ZOO_LANDER, ("--config.agent=tqc",)),
-    )
+    Entry(agent, "train_sac", "configs/sac_lunar_lander.py", 3, flags)
+    for agent, flags in (("SAC", ()), ("TQC", ("--config.agent=tqc",)))
 )
 _CONVOLUTIONS = (
     "--config.grid_observations=image",
     "--config.conv_layer_params=((16,2,1),(32,2,1))",
 )
 _MINIGRID = tuple(
-    Entry(agent, "train_ppo", "configs/ppo_minigrid.py", 5, best, _ZOO, flags)
-    for name, best in (
-        ("MiniGrid-DoorKey-5x5-v0", 0.964),
-        ("MiniGrid-Empty-Random-5x5-v0", 0.968),
-        ("MiniGrid-Unlock-v0", 0.963),
+    Entry(agent, "train_ppo", "configs/ppo_minigrid.py", 5, flags, published_as="PPO")
+    for name in (
+        "MiniGrid-DoorKey-5x5-v0",
+        "MiniGrid-Empty-Random-5x5-v0",
+        "MiniGrid-Unlock-v0",
     )
     for agent, flags in (
         ("PPO", _on(name)),
@@ -237,42 +213,38 @@ _MINIGRID = tuple(
 # The rows of the page, by kinds of environments.
 FAMILIES: dict[str, tuple[Entry, ...]] = {
     "Classic control": (
-        Entry("DQN", "train_dqn", "configs/dqn.py", 32, 500, _CONTRIB),
+        Entry("DQN", "train_dqn", "configs/dqn.py", 32),
         Entry(
-            "Prioritized DQN", "train_dqn", "configs/dqn_prioritized.py", 32, 500, _ZOO
+            "Prioritized DQN",
+            "train_dqn",
+            "configs/dqn_prioritized.py",
+            32,
+            published_as="DQN",
         ),
         Entry(
             "DQN at the rate of prioritized DQN",
             "train_dqn",
             "configs/dqn_prioritized.py",
             32,
-            500,
-            _ZOO,
             ("--config.replay=uniform",),
+            published_as="DQN",
         ),
-        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5, -74, _CONTRIB),
-        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5, -107, _CONTRIB),
-        Entry("C51", "train_dqn", "configs/c51.py", 32, 481.2, _CLEAN_RL),
-        Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5, -87.7, _CLEAN_RL),
-        Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5, -166.4, _CLEAN_RL),
-        Entry(_AS_C51, "train_dqn", "configs/c51.py", 5, 488.7, _CLEAN_RL, _DQN),
-        Entry(
-            _AS_C51, "train_dqn", "configs/c51_acrobot.py", 5, -91.5, _CLEAN_RL, _DQN
+        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5),
+        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5),
+        Entry("C51", "train_dqn", "configs/c51.py", 32),
+        Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5),
+        Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5),
+        *(
+            Entry(_AS_C51, "train_dqn", config, 5, _DQN, published_as="DQN")
+            for config in (
+                "configs/c51.py",
+                "configs/c51_acrobot.py",
+                "configs/c51_mountain_car.py",
+            )
         ),
-        Entry(
-            _AS_C51,
-            "train_dqn",
-            "configs/c51_mountain_car.py",
-            5,
-            -195.0,
-            _CLEAN_RL,
-            _DQN,
-        ),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32, 386, _CONTRIB),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5, -73, _CONTRIB),
-        Entry(
-            "QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5, -111, _CONTRIB
-        ),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5),
         Entry("IQN", "train_dqn", "configs/iqn.py", 32),
         Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
         Entry(
@@ -289,29 +261,27 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             32,
             note="chosen on seeds 0 to 2",
         ),
-        Entry("PPO", "train_ppo", "configs/ppo.py", 32, 500, _ZOO),
-        Entry("A2C", "train_ppo", "configs/a2c.py", 32, 500, _ZOO),
-        Entry("A2C", "train_ppo", "configs/a2c_acrobot.py", 5, -83.4, _ZOO),
+        Entry("PPO", "train_ppo", "configs/ppo.py", 32),
+        Entry("A2C", "train_ppo", "configs/a2c.py", 32),
+        Entry("A2C", "train_ppo", "configs/a2c_acrobot.py", 5),
         Entry("IMPALA", "train_impala", "configs/impala.py", 32),
-        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5, -86.4, _CLEAN_RL),
-        Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5, -172, _ZOO),
-        Entry("PQN", "train_pqn", "configs/pqn.py", 32, 495.1, _CLEAN_RL),
-        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5, -95.6, _CLEAN_RL),
-        Entry("SAC", "train_sac", "configs/sac.py", 32, -157, _ZOO),
-        Entry("TD3", "train_td3", "configs/td3.py", 32, -152, _ZOO),
-        Entry("DDPG", "train_td3", "configs/td3.py", 32, -152, _ZOO, _DDPG),
+        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5),
+        Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5),
+        Entry("PQN", "train_pqn", "configs/pqn.py", 32),
+        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5),
+        Entry("SAC", "train_sac", "configs/sac.py", 32),
+        Entry("TD3", "train_td3", "configs/td3.py", 32),
+        Entry("DDPG", "train_td3", "configs/td3.py", 32, _DDPG),
         Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
         Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
         Entry("MPO", "train_dmpo", "configs/mpo.py", 32),
-        Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5, 94.7, _ZOO),
-        Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5, 93.5, _ZOO_LONG),
+        Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5),
+        Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5),
     ),
     "Box2D": (
-        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3, 195, _CONTRIB_V2),
-        Entry(
-            "QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3, 168, _CONTRIB_V2
-        ),
-        Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3, 242, _ZOO_V2),
+        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3),
+        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3),
+        Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3),
         *_ON_LUNAR_LANDER,
     ),
     "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO),
@@ -319,21 +289,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     "MiniGrid": _MINIGRID,
     "Memory": (
         Entry("R2D2", "train_dqn", "configs/r2d2.py", 3),
-        Entry(
-            "Recurrent PPO",
-            "train_ppo",
-            "configs/ppo_cartpole_memory.py",
-            3,
-            500,
-            _ZOO,
-        ),
+        Entry("Recurrent PPO", "train_ppo", "configs/ppo_cartpole_memory.py", 3),
         Entry(
             "Recurrent PPO",
             "train_ppo",
             "configs/ppo_pendulum_memory.py",
             3,
-            -217.9,
-            _ZOO,
             note="chosen on other seeds, after seeds 0 to 2 had been seen",
         ),
     ),
@@ -343,23 +304,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry(
             "DQN", "train_dqn", "configs/dqn_bit_flipping.py", 3, flags=_NO_HINDSIGHT
         ),
-        Entry(
-            "TQC with hindsight",
-            "train_sac",
-            "configs/sac_fetch_reach.py",
-            3,
-            -1.66,
-            _ZOO_REACH,
-        ),
+        Entry("TQC with hindsight", "train_sac", "configs/sac_fetch_reach.py", 3),
     ),
     "Recordings": (
-        Entry("IQL", "train_offline", _OFFLINE, 5, _DATA_RETURN, "the data", (DATA,)),
-        Entry(
-            "CQL", "train_offline", _OFFLINE, 5, _DATA_RETURN, "the data", (_CQL, DATA)
-        ),
-        Entry(
-            "BC", "train_offline", _OFFLINE, 5, _DATA_RETURN, "the data", (_BC, DATA)
-        ),
+        Entry("IQL", "train_offline", _OFFLINE, 5, (DATA,)),
+        Entry("CQL", "train_offline", _OFFLINE, 5, (_CQL, DATA)),
+        Entry("BC", "train_offline", _OFFLINE, 5, (_BC, DATA)),
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))

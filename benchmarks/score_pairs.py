@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfrl.eval import plots, statistics
+from tfrl.eval import plots, rank_tests, statistics
 
 # Pairs of agents, by their names in the score table. Each group has one picture of its
 # agents' profiles.
@@ -35,17 +35,18 @@ _TEXT = """## Pairs
 The probability that a run of X has a higher return than a run of Y (the probability of
 improvement of Agarwal et al.), on each environment that both learned in the same number
 of steps, give or take 5 %, and in more than one run. Equal returns count one half, so
-0.5 is no difference. The 95 % interval is a stratified bootstrap one. It is too short
-for 5 runs, and 1.00 (1.00, 1.00) says only that each run of X was better than every run
-of Y. The first picture shows each pair's probability, or the mean if there are several
-environments.
+0.5 is no difference. The 95 % interval is a score interval, and p that of a permutation
+test; both hold their level for few runs
+([comparing](comparing.md#compare) names them). The first picture shows each pair's
+probability, or the mean if there are several environments.
 
 Only the order of returns counts here, not how far apart they are. The profiles show
-that: the fraction of an agent's runs whose return is above a number, again with 95 %
-intervals. [Evaluation](evaluation.md#compare-two-agents) has the functions, and
-`GROUPS` in `benchmarks/score_pairs.py` has the pairs.
+that: the fraction of an agent's runs whose return is above a number, with bootstrap
+intervals of 95 %, which are too short for few runs.
+[Evaluation](evaluation.md#compare-two-agents) has the functions, and `GROUPS` in
+`benchmarks/score_pairs.py` has the pairs.
 """
-_COLUMNS = ("X", "Y", "environment", "steps", "runs", "P(X > Y) (95 % interval)")
+_COLUMNS = ("X", "Y", "environment", "steps", "runs", "P(X > Y) (95 % interval)", "p")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,12 +104,9 @@ def matches(
     )
 
 
-def improvement(pairs: Sequence[tuple[Result, Result]]) -> statistics.Estimate:
+def improvement(pairs: Sequence[tuple[Result, Result]]) -> rank_tests.Improvement:
     """Returns the probability of improvement, the mean over the pairs of results."""
-    returns = [result.returns for pair in pairs for result in pair]
-    return statistics.stratified_bootstrap(
-        statistics.mean_probability_of_improvement, *returns
-    )
+    return rank_tests.improvement(*(each.returns for pair in pairs for each in pair))
 
 
 def line(pairs: Sequence[tuple[Result, Result]]) -> str:
@@ -121,7 +119,8 @@ def line(pairs: Sequence[tuple[Result, Result]]) -> str:
         where = f"mean of these {len(pairs)} | |"
     found = improvement(pairs)
     interval = f"({found.lower:.2f}, {found.upper:.2f})"
-    return f"| {x.agent} | {y.agent} | {where} | {found.value:.2f} {interval} |"
+    cells = f"{found.value:.2f} {interval} | {found.p_value:.2g}"
+    return f"| {x.agent} | {y.agent} | {where} | {cells} |"
 
 
 def section(rows: Iterable[Mapping[str, str]], docs: pathlib.Path) -> list[str]:
@@ -136,7 +135,7 @@ def section(rows: Iterable[Mapping[str, str]], docs: pathlib.Path) -> list[str]:
     """
     found = results(rows)
     lines: list[str] = []
-    improvements: dict[str, statistics.Estimate] = {}
+    improvements: dict[str, rank_tests.Improvement] = {}
     pictures = []
     for group, names in GROUPS.items():
         compared: list[tuple[Result, Result]] = []

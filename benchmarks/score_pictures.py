@@ -29,7 +29,7 @@ class Runs:
       label: What the picture calls them.
       rows: Their rows in the table.
       curves: The evaluations of each of them; empty if a run has none in the file.
-      reference: A published return, or None.
+      reference: The published return that is its reference, or None.
     """
 
     label: str

@@ -8,8 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks import pong, score_curves, score_pairs, score_peers, score_pictures
-from benchmarks.score_entries import FAMILIES, ROOT, TIANSHOU, Entry
+from benchmarks import (
+    pong,
+    published,
+    score_curves,
+    score_pairs,
+    score_peers,
+    score_pictures,
+    score_verdicts,
+)
+from benchmarks.score_entries import FAMILIES, ROOT, Entry
 from tfrl.eval import statistics
 
 DOCS = ROOT / "docs"
@@ -17,28 +25,47 @@ _HEAD = """# Scores
 
 Scores are mean returns of greedy episodes with the final weights: 1,000 episodes on
 environments that are written in TensorFlow, 20 on dm_control's, whose episodes have
-1,000 steps, and 50 on all others. IQM is the interquartile mean over the seeds, with
-its 95 % bootstrap interval (Agarwal et al., "Deep reinforcement learning at the edge
-of the statistical precipice", 2021); `worst` and the dots of the pictures show the
-seeds that it hides. A reference is a published return, usually of a single run.
-`comparison` says whether the whole interval lies above the reference (ahead) or below
-it (behind) by more than 1 %; otherwise it is level. Seconds are the processor time of
-one run with one thread, including its start and evaluations; in older rows they are
-the time of its iterations, while the processor also did other work. The same seed
-gives the same run on the same code, versions and processor; on another processor sums
-are rounded differently, and the run differs. So each row names the commit and the
-processor, and `benchmarks/scores.csv` also has the versions and a checksum of the final
-weights, which older rows lack.
+1,000 steps, and 50 on all others. `mean` is the mean over the seeds, with its 95 %
+interval (Student's t). In rows whose interval says "seeds only", all seeds were
+evaluated in episodes with the same starts and to one or three digits. Their intervals
+hold the chance of the seeds and the rounding, and leave out the chance of the starts.
+In newer rows the starts differ from seed to seed, so the interval holds both, and
+`benchmarks/score_curves.csv` has the return of each episode. IQM is the interquartile
+mean over the seeds (Agarwal et al., "Deep reinforcement learning at the edge of the
+statistical precipice", 2021); `worst` and the dots of the pictures show the seeds that
+it hides.
+
+The references are chosen by a rule from [the published
+figures](#published-figures) that stand in `benchmarks/published.csv`. `reference` is
+the best published figure of the same algorithm, on any version of the environment,
+with at most as many steps as the row, give or take a tenth. It names a version other
+than the row's. `comparison` says whether the whole interval lies above the reference
+(ahead) or below it (behind) by more than 1 % of it; otherwise it is level, which may
+also mean that the seeds are too few to tell. There is no verdict below three seeds, and
+none where the reference is not a mean of final greedy
+returns: Tianshou publishes means of each run's best evaluation, which are higher, and
+CleanRL and OpenAI's baselines the returns of exploring actions at the end of training,
+which are lower than greedy ones. `settings' source` is what the source of the row's
+settings publishes for its own, with the number of steps where that is larger.
+
+Seconds are the processor time of one run with one thread, including its start and
+evaluations; in older rows they are the time of its iterations, while the processor also
+did other work. The same seed gives the same run on the same code, versions and
+processor; on another processor sums are rounded differently, and the run differs. So
+each row names the commit and the processor, and `benchmarks/scores.csv` also has the
+versions and a checksum of the final weights, which older rows lack.
 """
 _COLUMNS = (
     "agent",
     "environment",
     "steps",
     "seeds",
-    "IQM (95 % interval)",
+    "mean (95 % interval)",
+    "IQM",
     "worst",
     "reference",
     "comparison",
+    "settings' source",
     "seconds",
     "commit",
     "processor",
@@ -54,6 +81,8 @@ python -m benchmarks.scores
 The next command trains runs of the table once more, here a single seed, and compares
 them with the table. On the same kind of processor with the same versions, the return
 and the final weights must be equal; otherwise the return must be close to the row's.
+A run that was interrupted, and resumed without the state of its environment, cannot be
+verified; the column `resumed` of its row says so, and is empty in older rows.
 
 ```
 python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
@@ -91,7 +120,7 @@ from 0.6 to -2.9, and the divergence of an update from 0.003 to 0.3).
 PPO on Swimmer-v5 needs advantages over many steps, since a single stroke earns little.
 On seed 100, rl-zoo3's settings reached 159 with their lambda of 0.95 and 363 with 0.99.
 
-SAC on HalfCheetah-v5 is one run, with all learning rates at 3e-4, and is behind
+SAC on HalfCheetah-v5 is one run, with all learning rates at 3e-4, and is below
 Tianshou's figure. Tianshou's program has 1e-3 for the actor and the critics. A run of
 200,000 steps with these rates, on seed 100, is ahead of the row at first and then
 level: its evaluations return 5,601 after 100,000 steps, where the row has 4,298, and
@@ -107,7 +136,14 @@ TD3, one run each.
 PPO on MiniGrid-DoorKey-5x5-v0 and MiniGrid-Unlock-v0 returns 0.94 to 0.97 in the last
 rollouts of each seed, where actions are drawn. The greedy actions of some seeds repeat
 themselves in a few of the 50 episodes until the limit of steps, which return 0. This is
-why PPO is behind on MiniGrid-Unlock-v0: the table plays greedy actions.
+why PPO with flat observations is behind on MiniGrid-Unlock-v0: the table plays greedy
+actions. On MiniGrid-Empty-Random-5x5-v0 rl-zoo3's run has more steps than the rows,
+whose 100,000 frames include those of the resets.
+
+DQN on MountainCar-v0 is behind a single run of rl-zoo3, with its settings; sb3-contrib
+reports -107, give or take 4, over five runs. "DQN as C51" has the settings and the
+budget of C51, and is behind DQN with settings of its own on Acrobot-v1 and
+MountainCar-v0.
 
 DQN and prioritized DQN on CartPole-v1, IQN, Rainbow and R2D2 have double Q-learning;
 the other rows of DQN and its relatives do not.
@@ -137,7 +173,7 @@ rewards of the same data, and are far ahead of it.
 QR-DQN on LunarLander-v3 has one run of three that does not learn in 100,000 steps.
 sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3's own run reaches
 70.2. On CartPole-v1 four runs of 32 end at 186, 227, 277 and 377, and the mean of all
-is 469; sb3-contrib's is 386, give or take 64.
+is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give or take 64.
 
 Some rows on CartPole-v1 have a single seed far below the others; three of these runs
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
@@ -166,34 +202,62 @@ updates, and their reference is the mean return of the recorded episodes. These
 commands record them:
 
 ```
-python -m examples.train_sac --config=configs/sac.py \\
+tfrl train sac --preset=sac \\
   --config.initial_collect_steps=2000 --config.collect_steps_per_iteration=16 \\
   --config.replay_capacity=50000 --num_iterations=3000 \\
   --logdir=logs/scores/half_trained_sac
-python -m examples.record --replay --logdir=logs/scores/half_trained_sac \\
+tfrl record --replay --logdir=logs/scores/half_trained_sac \\
   --output=logs/scores/half_trained_sac/replay.tfrecord
 ```
 
-To train a single run of the table, run its example with the same configuration:
+These commands train a single run of each agent, with seed 0 or that of `--seed`, and
+need no clone. DQN and prioritized DQN on CartPole-v1 are double DQN, `ddqn`:
 """
 _BEST = """## Best evaluations
 
 Tianshou publishes the mean over runs of each run's best evaluation during training,
-which is higher than the return of final weights. The same mean of the runs above,
-from evaluations of 10 episodes:
+which is higher than the return of final weights. The same mean of the runs above, from
+evaluations of 10 episodes, stands beside it. The largest of more evaluations is higher,
+so their numbers count, and there is no verdict:
 
-| agent | environment | seeds | mean of best evaluations | Tianshou |
-|---|---|---|---|---|"""
+| agent | environment | seeds | evaluations | mean of best (95 % interval) | published |
+|---|---|---|---|---|---|"""
+_PUBLISHED = """## Published figures
+
+`benchmarks/published.csv` has each figure with its algorithm, environment, steps,
+spread, number of runs, kind and page. They are of these sources:
+
+- rl-zoo3's `benchmark.md`: one run each, greedy but on Atari games, after training.
+- sb3-contrib's page of QR-DQN: five runs of QR-DQN and of DQN, after training.
+- Tianshou's benchmark of MuJoCo: ten runs, the best evaluation of each.
+- CleanRL's pages: three runs, returns of the exploring actions at the end of training;
+  two rows there are OpenAI's baselines.
+- The results of SAC in SimbaV2's repository: ten runs. The figures are computed from
+  its file; it does not say how actions were chosen, so they give no verdict.
+
+Figures that are only drawn, in papers or on pages, are left out.
+"""
 _PICTURES = """## Pictures
 
 For each environment, the pictures show the evaluations during training (10 greedy
 episodes each), over steps and over seconds of one core, as interquartile means with
 95 % bootstrap intervals. They also show the final returns: a dot for each run, and a
-black line for a published return. A run's seconds are spread evenly over its steps;
+black line for the reference. A run's seconds are spread evenly over its steps;
 they can be compared only where the tables name the same processor. The strips show
 one episode of a final policy. Runs that are older than the file of curves have separate
 pictures below, with each run in grey.
 """
+
+
+def command(entry: Entry) -> str:
+    """Returns the command that trains a run of an entry, without a clone."""
+    settings = entry.settings()
+    # The command's dqn is plain DQN, while the agent of a preset may be either.
+    name = "ddqn" if settings["agent"] == "dqn" and settings["double_q"] else None
+    preset = pathlib.Path(entry.config).stem
+    return shlex.join(
+        ["tfrl", "train", name or settings["agent"], f"--preset={preset}", *entry.flags]
+    )
 
 
 def write(
@@ -214,25 +278,27 @@ def write(
       docs: Where the page is.
     """
     lines: dict[str, list[str]] = {}
-    commands, shown, old = [], [], []
+    commands, shown, old, verdicts = [], [], [], []
     runs_of: dict[str, list[score_pictures.Runs]] = {}
     rows_of = {entry: [row for row in rows if entry.has(row)] for entry in entries}
     for entry, own in rows_of.items():
         if not own:
             continue
         shown += own
-        lines.setdefault(family_of(entry), []).append(line(entry, own))
-        words = ["python", "-m", f"examples.{entry.example}"]
+        found = score_verdicts.outcome(own, curves)
+        steps = float(own[0]["steps"])
+        reference = published.reference(entry.figures, steps)
+        verdicts.append(score_verdicts.verdict(found, reference))
+        lines.setdefault(family_of(entry), []).append(line(entry, own, found))
         environment = own[0]["environment"]
-        command = shlex.join([*words, f"--config={entry.config}", *entry.flags])
-        commands.append(f"- {entry.agent} on {environment}: `{command}`")
+        commands.append(f"- {entry.agent} on {environment}: `{command(entry)}`")
         known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
         runs_of.setdefault(environment, []).append(
             score_pictures.Runs(
                 entry.agent,
                 own,
                 known if len(known) == len(own) else (),
-                entry.reference,
+                None if reference is None else reference.value,
             )
         )
         picture = docs / "scores" / f"{entry.name}.png"
@@ -244,11 +310,11 @@ def write(
         film = entry.folder(int(own[0]["seed"]), logs) / "agent.mp4"
         if film.exists():
             score_pictures.save_strip(film, _strip_of(environment, docs))
-    text = [_HEAD, *notes(entries), ""]
+    text = [_HEAD, score_verdicts.count(verdicts), "", *notes(entries), ""]
     for family, its in lines.items():
         text += [f"## {family}", "", *head(), *its, ""]
     text += best_evaluations(rows_of, curves)
-    text += ["## How the table is made", _TAIL, *commands, ""]
+    text += [_PUBLISHED, "## How the table is made", _TAIL, *commands, ""]
     text += _unfinished(rows_of)
     text += [score_peers.section(shown, score_peers.read_rows()), ""]
     text += pong.section(pong.read(), docs / "scores" / "pong.png")
@@ -262,7 +328,7 @@ def best_evaluations(
     rows_of: Mapping[Entry, Sequence[Mapping[str, str]]],
     curves: Mapping[score_curves.Key, score_curves.Curve],
 ) -> list[str]:
-    """Returns the lines that compare the best evaluations of runs with Tianshou's.
+    """Returns the lines that show best evaluations of runs beside published ones.
 
     Args:
       rows_of: The rows of each entry's runs.
@@ -271,14 +337,19 @@ def best_evaluations(
     lines = []
     for entry, own in rows_of.items():
         keys = [score_curves.key_of(row) for row in own]
-        if not (
-            own and entry.source == TIANSHOU and all(key in curves for key in keys)
-        ):
+        if not (own and all(key in curves for key in keys)):
             continue
-        best = np.mean([curves[key].returns.max() for key in keys])
+        steps = float(own[0]["steps"])
+        best = [figure for figure in entry.figures if figure.kind == "best"]
+        figure = published.reference(best, steps)
+        if figure is None:
+            continue
+        largest = [float(curves[key].returns.max()) for key in keys]
+        evaluations = len(curves[keys[0]].returns)
         lines.append(
-            f"| {entry.agent} | {entry.environment} | {len(own)} "
-            f"| {return_text(float(best))} | {entry.reference:g} |"
+            f"| {entry.agent} | {entry.environment} | {len(own)} | {evaluations} "
+            f"| {_mean_text(score_verdicts.Outcome(tuple(largest), 0.0, True))} "
+            f"| {figure.text(entry.environment, steps)} |"
         )
     return [_BEST, *lines, ""] if lines else []
 
@@ -359,40 +430,41 @@ def picture_of(entry: Entry, environment: str, docs: pathlib.Path = DOCS) -> str
     return own if exists else f"{_file_name(environment)}.png"
 
 
-def line(entry: Entry, rows: Sequence[Mapping[str, str]]) -> str:
+def line(
+    entry: Entry, rows: Sequence[Mapping[str, str]], found: score_verdicts.Outcome
+) -> str:
     """Returns the line of an entry's runs in the table."""
-    returns = [float(row["return"]) for row in rows]
-    summary = statistics.summarize(returns)
-    middle = return_text(summary.interquartile_mean)
-    low, high = summary.interquartile_mean_interval
-    if len(returns) > 1:
-        middle += f" ({return_text(low)}, {return_text(high)})"
-    reference = beside = ""
-    if entry.reference is not None:
-        reference = f"{entry.reference:g} ({entry.source})"
-        beside = _beside(entry.reference, low, high)
+    steps, environment = int(rows[0]["steps"]), rows[0]["environment"]
+    reference = published.reference(entry.figures, steps)
+    own = published.of_settings(entry.figures, entry.settings_source(), steps)
+    shown = ("" if x is None else x.text(environment, steps) for x in (reference, own))
     seconds = np.median(
         [float(row.get("processor_seconds") or row["seconds"]) for row in rows]
     )
-    return (
-        f"| {entry.agent} | {rows[0]['environment']} | {int(rows[0]['steps']):,} "
-        f"| {len(rows)} | {middle} | {return_text(min(returns))} | {reference} "
-        f"| {beside} | {seconds:.0f} | {_all_of(rows, 'commit')} "
-        f"| {_all_of(rows, 'processor')} |"
+    reference_text, own_text = shown
+    cells = (
+        *(entry.agent, environment, f"{steps:,}", str(len(rows))),
+        _mean_text(found),
+        return_text(statistics.interquartile_mean(found.returns)),
+        return_text(min(found.returns)),
+        *(reference_text, score_verdicts.verdict(found, reference), own_text),
+        *(f"{seconds:.0f}", _all_of(rows, "commit"), _all_of(rows, "processor")),
     )
+    return f"| {' | '.join(cells)} |"
+
+
+def _mean_text(found: score_verdicts.Outcome) -> str:
+    """Returns a mean and its interval, and whether that is of the seeds alone."""
+    text = return_text(found.mean)
+    if len(found.returns) == 1:
+        return text
+    ends = ", ".join(map(return_text, found.interval))
+    return f"{text} ({ends}{'' if found.has_own_starts else '; seeds only'})"
 
 
 def return_text(value: float) -> str:
     """Returns a return with one digit after the point, or three if it is below 1."""
     return f"{value:.1f}" if abs(value) >= 1 else f"{value:.3f}"
-
-
-def _beside(reference: float, low: float, high: float) -> str:
-    """Returns on which side of a published return an interval lies."""
-    margin = 0.01 * abs(reference)
-    if low > reference + margin:
-        return "ahead"
-    return "behind" if high < reference - margin else "level"
 
 
 def _all_of(rows: Sequence[Mapping[str, str]], field: str) -> str:

@@ -7,8 +7,9 @@
     python -m benchmarks.scores --table
 
 Each run is an ordinary run of an example, in a process of its own with one thread. Its
-score is the mean return of greedy episodes of its final weights. A row of
-benchmarks/scores.csv, and one of benchmarks/score_curves.csv with its evaluations, is
+score is the mean return of greedy episodes of its final weights, which begin in other
+states for each seed. A row of benchmarks/scores.csv, and one of
+benchmarks/score_curves.csv with its evaluations and the returns of these episodes, is
 written when its run ends. So an interrupted command goes on where it was, and a run is
 trained again only if its configuration has changed, or if its row says in the column
 `again` why. At the end docs/scores.md and its pictures are made from both files;
@@ -47,6 +48,7 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
+from tfrl.reports import run_files
 from tfrl.system import interrupts, jobs, quiet
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -66,7 +68,10 @@ _FIELDS = (
     "versions",
     "checksum",
     "again",
+    "resumed",
 )
+# How `resumed` begins in the row of a run that differs from one without interruption.
+_RESUMED_WITHOUT = "without "
 # Packages whose versions a row names: of all rows, and of kinds of environments.
 _PACKAGES = ("tensorflow", "keras", "numpy", "gymnasium")
 _PACKAGES_OF = {
@@ -80,6 +85,40 @@ _ONE_THREAD = {
     "TF_NUM_INTRAOP_THREADS": "1",
     "TF_NUM_INTEROP_THREADS": "1",
 }
+_FIRST_START = 123_456
+_STARTS = 10_000  # From a seed's starts to the next one's; more than its episodes.
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The processes that have trained a run, one after the other.
+
+    Attributes:
+      processor_seconds: The processor time of training and evaluating, of all of them.
+      earlier_seconds: The same of all but the last.
+      is_resumed: Whether there is more than one.
+      lacking: The parts of the run's state that a checkpoint lacked.
+    """
+
+    processor_seconds: float
+    earlier_seconds: float = 0.0
+    is_resumed: bool = False
+    lacking: Sequence[str] = ()
+
+    def seconds(self, last: float) -> float:
+        """Returns the processor time of all processes.
+
+        Args:
+          last: The processor time of the process that ended last, with its start and
+            outputs. It may only have found that the run is finished.
+        """
+        return max(self.processor_seconds, self.earlier_seconds + last)
+
+    def text(self) -> str:
+        """Returns the text of the column `resumed`."""
+        if not self.lacking:
+            return "yes" if self.is_resumed else "no"
+        return _RESUMED_WITHOUT + " and ".join(self.lacking)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +130,15 @@ class Run:
       seed: The seed.
       logs: Where the folder of its outputs is.
       is_again: Whether it has a row already, which it is to replace.
+      has_own_starts: Whether its final episodes begin in states of its own. In rows
+        without the returns of these episodes, all seeds have the same.
     """
 
     entry: Entry
     seed: int
     logs: pathlib.Path = LOGS
     is_again: bool = False
+    has_own_starts: bool = True
 
     @property
     def folder(self) -> pathlib.Path:
@@ -117,6 +159,13 @@ class Run:
             *self.entry.flags,
         ]
 
+    def seed_of_starts(self) -> int:
+        """Returns the seed of the environments of its final episodes.
+
+        Each environment of a batch takes a seed of its own from there on.
+        """
+        return _FIRST_START + _STARTS * self.seed * self.has_own_starts
+
     def key(self) -> score_curves.Key:
         """The fields that identify its row."""
         entry = self.entry
@@ -127,12 +176,21 @@ class Run:
         if self.is_again and (self.folder / "finished.json").exists():
             shutil.rmtree(self.folder)
 
-    def add_seconds(self, seconds: float) -> float:
-        """Adds processor time to the time of its earlier processes; returns the sum."""
-        path = self.folder / "processor_seconds.txt"
-        seconds += float(path.read_text()) if path.exists() else 0.0
-        path.write_text(str(seconds))
-        return seconds
+    def parts(self) -> Parts:
+        """Returns what its log says about its parts, one per process."""
+        rows = run_files.read_rows(self.folder / "diagnostics.jsonl")
+        # The first row of each process names versions.
+        first = [i for i, row in enumerate(rows) if "versions" in row]
+        resumed = len(first) > 1
+        lacking = {name for i in first[1:] for name in rows[i]["resumed_without"]}
+        return Parts(
+            processor_seconds=rows[-1]["processor_seconds"],
+            earlier_seconds=rows[first[-1] - 1]["processor_seconds"]
+            if resumed
+            else 0.0,
+            is_resumed=resumed,
+            lacking=sorted(lacking),
+        )
 
 
 def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
@@ -175,13 +233,17 @@ def missing(entries: Sequence[Entry], rows: Iterable[dict[str, str]]) -> Iterato
                 yield dataclasses.replace(run, is_again=True)
 
 
-def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
-    """Plays greedy episodes of a run's final weights; returns its row.
+def score(
+    run: Run, commit: str, last_seconds: float
+) -> tuple[dict[str, str], np.ndarray]:
+    """Plays greedy episodes of a run's final weights.
+
+    Returns its row, and the return of each episode.
 
     Args:
       run: The run, which has ended.
       commit: The commit of the code that trained it.
-      processor_seconds: The processor time of its processes.
+      last_seconds: The processor time of the process that ended last.
     """
     import tensorflow as tf  # Not at the top: --table does not wait for it.
 
@@ -194,17 +256,18 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
     environment: environments.TFEnvironment
     if name in native.names() or native.bit_flipping.is_task(name):
         episodes = 1000
-        environment = native.load(name, episodes, seed=123_456)
+        environment = native.load(name, episodes, seed=run.seed_of_starts())
     else:
         episodes = 20 if environments.suite_dm_control.is_task(name) else 50
         world = registry.algorithm_of(settings).world
-        environment = world.make_evaluation(episodes, 123_456)
+        environment = world.make_evaluation(episodes, run.seed_of_starts())
     final_policy = run.folder / "final_policy"
     policy = tf.saved_model.load(str(final_policy))
-    result = evaluation.Evaluator(environment, policy, episodes, 123_456).run()
+    result = evaluation.Evaluator(environment, policy, episodes, _FIRST_START).run()
     with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
         last = list(csv.DictReader(file))[-1]
-    return {
+    parts = run.parts()
+    row = {
         "agent": run.entry.agent,
         "environment": name,
         "config": run.entry.config,
@@ -216,11 +279,13 @@ def score(run: Run, commit: str, processor_seconds: float) -> dict[str, str]:
         "config_hash": run.entry.hash(),
         "commit": commit,
         "processor": processors.description(),
-        "processor_seconds": f"{processor_seconds:.0f}",
+        "processor_seconds": f"{parts.seconds(last_seconds):.0f}",
         "versions": versions(score_table.family_of(run.entry)),
         "checksum": checksum(final_policy),
         "again": "",
+        "resumed": parts.text(),
     }
+    return row, result.returns
 
 
 def versions(family: str) -> str:
@@ -271,7 +336,7 @@ def make_recording(is_stopped: Callable[[], bool]) -> None:
 def train(
     runs: Sequence[Run],
     processes: int,
-    on_row: Callable[[Run, dict[str, str]], None],
+    on_row: Callable[[Run, dict[str, str], np.ndarray], None],
     is_paused: Callable[[], bool],
 ) -> None:
     """Trains and scores the runs.
@@ -279,7 +344,8 @@ def train(
     Args:
       runs: The runs.
       processes: The number of runs at a time.
-      on_row: Called with each run that has ended, and its row.
+      on_row: Called with each run that has ended, its row, and the return of each
+        final episode.
       is_paused: Returns whether the runs are to stand still for now.
 
     Raises:
@@ -291,20 +357,21 @@ def train(
     os.environ.pop("TF_ENABLE_ONEDNN_OPTS", None)
     commit = commits.current_commit()
     failed = []
-    used = _seconds_of_children()
+    used = 0.0
 
     def ended(number: int, status: int) -> None:
         nonlocal used
         run = runs[number]
         before, used = used, _seconds_of_children()
-        seconds = run.add_seconds(used - before)
         if status != 0:
             failed.append(run.output)
             return
-        row = score(run, commit, seconds)
-        on_row(run, row)
-        name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
-        print(f"{name}: {row['return']} in {row['processor_seconds']} s", flush=True)
+        row, finals = score(run, commit, used - before)
+        on_row(run, row, finals)
+        print(
+            f"{_name_of(row)}: {row['return']} in {row['processor_seconds']} s",
+            flush=True,
+        )
 
     for run in runs:
         run.remove_outputs_of_its_row()
@@ -316,6 +383,7 @@ def train(
     with signals as is_requested:
         if any(DATA in run.entry.flags for run in runs) and not RECORDING.exists():
             make_recording(is_requested)
+        used = _seconds_of_children()
         jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
     if is_requested():
         raise KeyboardInterrupt
@@ -358,7 +426,8 @@ def verdict(
     may be another draw: unless its return is the same, it must lie within three
     standard deviations (at least 1 % of the mean) of the mean of the row's runs. One
     run has no deviation, so another draw cannot be compared with it, and the row counts
-    as not verified.
+    as not verified. So does a row whose run, or the new one, was resumed without a part
+    of its state, such as the environment's, because no other run repeats it.
 
     Args:
       row: The row of the table.
@@ -368,13 +437,21 @@ def verdict(
     Returns:
       Whether it is as it should be, and a sentence that says so.
     """
-    name = f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+    name = _name_of(row)
+    if text := _not_repeatable("the row's run", row) or _not_repeatable("the run", new):
+        return False, text
     both = f"{row['return']} in the table, {new['return']} now"
     where = ("processor", "versions")
     if all(row[field] == new[field] for field in where):
         is_same = all(row[field] == new[field] for field in ("return", "checksum"))
         words = "the same" if is_same else "not the same"
-        return is_same, f"{name}: {both}; the final weights and the return are {words}."
+        text = f"{name}: {both}; the final weights and the return are {words}."
+        if not (is_same or row["resumed"]):
+            text += (
+                " The row does not say whether its run was resumed, and one that was "
+                "resumed without the state of its environment cannot be repeated."
+            )
+        return is_same, text
     elsewhere = f"{name}: {both}, on another processor or with other versions"
     if row["return"] == new["return"]:
         return True, f"{elsewhere}; the returns are the same."
@@ -389,15 +466,48 @@ def verdict(
     return is_within, f"{elsewhere}; {side} {low} to {high}."
 
 
-def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
+def _name_of(row: Mapping[str, str]) -> str:
+    return f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+
+
+def _not_repeatable(which: str, row: Mapping[str, str]) -> str:
+    """Returns why a row cannot be compared bit for bit; empty if it can."""
+    if not row["resumed"].startswith(_RESUMED_WITHOUT):
+        return ""
+    return (
+        f"{_name_of(row)}: cannot be verified; {which} was resumed "
+        f"{row['resumed']}, whose state its checkpoint lacks, and so it differs from "
+        "a run that is not interrupted. Train it again without a pause: put a reason "
+        "into the column `again` of its row."
+    )
+
+
+def verify(
+    name: str,
+    rows: Sequence[dict[str, str]],
+    curves: Mapping[score_curves.Key, score_curves.Curve],
+    processes: int,
+) -> int:
     """Trains an entry's runs that have rows once more; returns the exit status.
+
+    Args:
+      name: The entry's name, perhaps with a seed.
+      rows: The rows of the table.
+      curves: The evaluations of runs, and the returns of the final episodes of some.
+      processes: The number of runs at a time.
 
     Raises:
       ValueError: No run of that name has a row.
     """
     name, _, seed = name.partition("/")
+    with_finals = {key for key, curve in curves.items() if curve.finals.size}
     old = {
-        Run(entry, int(row["seed"]), LOGS.parent / "verify"): row
+        Run(
+            entry,
+            int(row["seed"]),
+            LOGS.parent / "verify",
+            has_own_starts=score_curves.key_of(row) in with_finals,
+        ): row
         for entry in chosen(name)
         for row in rows
         if entry.has(row) and seed in ("", row["seed"])
@@ -407,8 +517,13 @@ def verify(name: str, rows: Sequence[dict[str, str]], processes: int) -> int:
             f"got {name}/{seed}, expected an entry, or ENTRY/SEED, with rows"
         )
     results = []
+    for run, row in list(old.items()):
+        if text := _not_repeatable("the row's run", row):
+            results.append(False)
+            print(text, flush=True)
+            del old[run]
 
-    def compare(run: Run, new: dict[str, str]) -> None:
+    def compare(run: Run, new: dict[str, str], _: np.ndarray) -> None:
         own = [other for other in rows if run.entry.has(other)]
         is_good, text = verdict(old[run], new, own)
         results.append(is_good)
@@ -449,17 +564,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.nice(19)
         options.processes = 1
 
-    def add(run: Run, row: dict[str, str]) -> None:
+    def add(run: Run, row: dict[str, str], finals: np.ndarray) -> None:
         rows[:] = [other for other in rows if score_curves.key_of(other) != run.key()]
         rows.append(row)
-        curves[run.key()] = score_curves.of_run(run.folder)
+        curve = score_curves.of_run(run.folder)
+        curves[run.key()] = dataclasses.replace(curve, finals=finals)
         score_curves.write(curves)
         write_rows(rows)
 
     try:
         if options.verify:
             quiet.quieten_tensorflow()
-            return verify(options.verify, rows, options.processes)
+            return verify(options.verify, rows, curves, options.processes)
         if not options.table:
             runs = list(missing(chosen(options.only), rows))
             print(f"{len(runs)} runs are missing.", flush=True)

@@ -1,4 +1,8 @@
-"""C51 on Acrobot-v1, with the settings of CleanRL."""
+"""C51 on Acrobot-v1, with the settings of CleanRL.
+
+The initial weights are others, and probabilities in the loss are not clipped;
+configs/c51_mountain_car.py has CleanRL's.
+"""
 
 from ml_collections import ConfigDict
 

@@ -1,8 +1,8 @@
 """DQN on an Atari game, for 50,000,000 steps of four frames.
 
 The settings are from Mnih et al., "Human-level control through deep reinforcement
-learning" (2015), except for the optimizer: Adam, at the rate that Stable-Baselines3 and
-CleanRL publish for it, instead of RMSProp. The replay buffer of a million frames takes
+learning" (2015), except for the optimizer: Adam, at the rate and epsilon that CleanRL
+and rl-zoo3 have for it, instead of RMSProp. The replay buffer of a million frames takes
 7 GB, since it stores each frame once.
 
 It needs `pip install 'tfrl[atari]'`, or `'tfrl[envpool]'` for

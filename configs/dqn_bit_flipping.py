@@ -1,8 +1,9 @@
 """DQN with goals in hindsight on 15 bits that it flips one by one.
 
-Andrychowicz et al., "Hindsight experience replay" (2017), section 3.1. Without
-hindsight, `--config.goals_per_step=0`, DQN learns nothing here. `--env` takes any
-number of bits. An episode fails if its return is minus that number.
+The task is that of Andrychowicz et al., "Hindsight experience replay" (2017), section
+3.1; the settings were chosen for it. Without hindsight, `--config.goals_per_step=0`,
+DQN learns nothing here. `--env` takes any number of bits. An episode fails if its
+return is minus that number.
 """
 
 from ml_collections import ConfigDict

@@ -1,4 +1,7 @@
-"""DQN on LunarLander-v3, with the settings of rl-zoo3; it needs 'tfrl[box2d]'."""
+"""DQN on LunarLander-v3, with the settings of rl-zoo3; it needs 'tfrl[box2d]'.
+
+The first update comes after 128 random steps, and not after 4.
+"""
 
 from ml_collections import ConfigDict
 

@@ -1,4 +1,7 @@
-"""PQN on Acrobot-v1, for 500,000 steps, with CleanRL's discount."""
+"""PQN on Acrobot-v1, for 500,000 steps, with CleanRL's discount.
+
+The optimizer and the learning rate are those of configs/pqn.py.
+"""
 
 from ml_collections import ConfigDict
 

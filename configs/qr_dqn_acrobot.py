@@ -1,4 +1,7 @@
-"""QR-DQN on Acrobot-v1, with the settings of rl-zoo3."""
+"""QR-DQN on Acrobot-v1, with the settings of rl-zoo3.
+
+The first update comes after 128 random steps, and not after 4.
+"""
 
 from ml_collections import ConfigDict
 

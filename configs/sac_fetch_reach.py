@@ -1,6 +1,6 @@
 """TQC with goals in hindsight on FetchReach-v4, with the settings of rl-zoo3.
 
-The environment needs the extra `robotics`.
+Rewards are not normalized. The environment needs the extra `robotics`.
 """
 
 from ml_collections import ConfigDict

@@ -1,6 +1,7 @@
 """SAC on MountainCarContinuous-v0, with state-dependent noise (gSDE) on its actions.
 
-The settings are rl-zoo3's; configs/sac_mountain_car.py has other noise.
+The settings are rl-zoo3's, after 100 random steps; configs/sac_mountain_car.py has
+other noise.
 """
 
 from ml_collections import ConfigDict

@@ -152,9 +152,6 @@ _OF_ACME = {
         # Names in modules that are here.
         "adders.reverb.base.StartOfEpisodeType": "write bool",
         "adders.reverb.base.spec_like_to_tensor_spec": "use the adder's signature",
-        "adders.reverb.structured.n_step_from_trajectory": (
-            "use create_n_step_transition_config"
-        ),
         "agents.tf.d4pg.agent.D4PGBuilder": _BUILDER,
         "agents.tf.d4pg.agent.D4PGConfig": _BUILDER,
         "agents.tf.d4pg.agent.D4PGNetworks": _BUILDER,
@@ -162,9 +159,6 @@ _OF_ACME = {
         "agents.tf.d4pg.agent.get_replicator": _REPLICATOR,
         "core.PrefetchingIterator": "use the prefetch of a tf.data.Dataset",
         "datasets.reverb.Transform": _ALIAS,
-        "tf.losses.distributional.multiaxis_l2_project": (
-            "use tf.losses.multiaxis_categorical, which projects"
-        ),
         "tf.losses.mompo.compute_weights_and_temperature_loss": _OF_MPO,
         "tf.losses.mpo.compute_cross_entropy_loss": _OF_MPO,
         "tf.losses.mpo.compute_nonparametric_kl_from_normalized_weights": _OF_MPO,
@@ -187,8 +181,6 @@ _OF_ACME = {
         "tf.networks.recurrence.RNNUnpackWrapper": _RECURRENT_CRITIC,
         "tf.networks.recurrence.RecurrentExpQWeightedPolicy": _RECURRENT_CRITIC,
         "tf.networks.vision.ResidualBlockGroup": "use ResNetTorso",
-        "tf.utils.TransformationWrapper": "use tf.networks.Sequential of a function",
-        "tf.utils.to_sonnet_module": "use tf.networks.Sequential of a function",
         "utils.paths.ACME_ID": "use the environment variable TFRL_ID",
         "wrappers.atari_wrapper.BaseAtariWrapper": "use AtariWrapper",
         "wrappers.atari_wrapper.LIVES_INDEX": "use atari_wrapper.LIVES",

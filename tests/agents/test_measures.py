@@ -77,6 +77,16 @@ def test_sizes_and_bounds_are_those_of_numpy():
     )
     np.testing.assert_allclose(found["reward_size"], 0.1 * np.sqrt(25 / 3), rtol=1e-6)
     np.testing.assert_allclose(found["actions_at_bound"], 2 / 3, rtol=1e-6)
+    np.testing.assert_allclose(found["actions_reach"], 1.0)
+
+
+def test_the_reach_is_that_of_the_dimension_that_spans_most_of_its_range():
+    spec = tensor_spec.BoundedTensorSpec([2], tf.float32, [-2.0, 0.0], [2.0, 1.0])
+    action = tf.constant([[[-1.0, 0.2], [1.0, 0.3], [2.0, 9.0]]])
+    counts = tf.constant([[1.0, 1.0, 0.0]])  # The last is at a boundary.
+    np.testing.assert_allclose(
+        measures.of_actions(action, spec, counts)["actions_reach"], 0.5
+    )
 
 
 def test_other_experience_has_no_numbers():

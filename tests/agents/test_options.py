@@ -5,6 +5,7 @@ import inspect
 import typing
 import warnings
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -64,7 +65,8 @@ def test_agents_of_tf_agents_take_all_settings(agent):
         ({"reward_scale_factor": float("nan")}, ValueError, "reward_scale_factor: "),
         ({"gradient_clipping": 0.0}, ValueError, "gradient_clipping: expected"),
         ({"n_step_update": 0}, ValueError, "n_step_update: expected"),
-        ({"n_step_update": 1.0}, TypeError, "n_step_update: "),
+        ({"n_step_update": 1.5}, TypeError, "n_step_update: "),
+        ({"target_update_period": 2.5}, TypeError, "target_update_period: "),
         ({"train_step_counter": 3}, TypeError, "train_step_counter: expected"),
         ({"gama": 0.5}, TypeError, r"SacAgent\(\) got .* argument 'gama'"),
     ],
@@ -128,6 +130,14 @@ def test_a_loss_of_td_errors_is_refused_by_agents_that_have_another():
 def test_an_unknown_keyword_is_refused_with_the_agents_name():
     with pytest.raises(TypeError, match=r"MpoAgent\(\) got .* argument 'gama'"):
         KINDS["MpoAgent"].make(ts.time_step_spec(tf.TensorSpec([3])), gama=0.9)
+
+
+def test_floats_that_are_whole_numbers_become_integers():
+    td = options.TdOptions(n_step_update=2.0, target_update_period=np.float32(2000))
+    assert (td.n_step_update, td.target_update_period) == (2, 2000)
+    assert isinstance(td.n_step_update, int)
+    assert isinstance(td.target_update_period, int)
+    assert options.TdOptions(target_update_period=None).target_update_period is None
 
 
 def test_values_that_can_grow_without_bound_are_warned_of_once():

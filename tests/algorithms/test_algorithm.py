@@ -6,6 +6,7 @@ import json
 import gymnasium
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfrl
 from tfrl import (
@@ -19,6 +20,7 @@ from tfrl import (
     train,
 )
 from tfrl.algorithms import learning, registry, run_folders
+from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 
 # Small and traced only: these tests are about what surrounds the agents.
@@ -109,8 +111,54 @@ def test_actions_are_predicted_for_an_observation_and_for_a_batch(ppo):
     np.testing.assert_array_equal(batch, [action] * 3)
     sampled = {int(ppo.predict(observation, greedy=False)[0]) for _ in range(40)}
     assert sampled == {0, 1}
-    with pytest.raises(ValueError, match=r"^observation: expected the shape \[4\], or"):
+    with pytest.raises(
+        ValueError, match=r"^observation: got shape \(3,\), expected \(4,\); convert it"
+    ):
         ppo.predict(np.zeros(3))
+    with pytest.raises(
+        ValueError, match=r"^observation: got NaN at index \[1, 2\], exp"
+    ):
+        ppo.predict([observation, [0, 0, np.nan, 0]])
+
+
+def test_predictions_follow_new_weights_and_are_traced_once_a_size(ppo):
+    for size in (1, 20, 3, 1, 4):
+        ppo.predict(np.zeros([size, 4]))
+    trace = ppo._predictors[True]._act.__self__.function(ppo.policy)
+    assert trace.experimental_get_tracing_count() <= 3  # One for the test above.
+    bias = ppo.policy.variables()[-1]
+    before = bias.numpy()
+    try:
+        for action in (0, 1, 0):
+            bias.assign(100 * np.eye(2, dtype=np.float32)[action])
+            assert ppo.predict(np.zeros(4))[0] == action
+    finally:
+        bias.assign(before)
+
+
+class Counting(policies.TFPolicy):
+    """Acts with the number of steps since the episode began."""
+
+    def __init__(self):
+        super().__init__(
+            ts.time_step_spec(tf.TensorSpec([4])),
+            specs.BoundedTensorSpec([], tf.int64, 0, 9),
+            tf.TensorSpec([], tf.int64),
+        )
+
+    def _action(self, time_step, policy_state, seed):
+        return policy_step.PolicyStep(policy_state, policy_state + 1)
+
+
+def test_a_policy_with_a_state_goes_on_from_the_call_before(monkeypatch):
+    monkeypatch.setattr(tfrl.PPO, "policy", Counting())
+    made, state, observation = make_ppo(), None, np.zeros(4)
+    for expected in (0, 1, 2):
+        action, state = made.predict(observation, state)
+        assert action == expected
+    _, states = made.predict([observation] * 2)
+    assert made.predict([observation] * 2, states)[0].tolist() == [1, 1]
+    assert made.predict(observation)[0] == 0
 
 
 def test_an_evaluation_repeats_from_its_seed(ppo):
@@ -318,6 +366,17 @@ def test_an_agent_with_several_networks_takes_a_dict_of_them():
     ):
         with pytest.raises(ValueError, match=message):
             tfrl.TD3("Pendulum-v1", network=wrong).make_agent()
+
+
+@pytest.mark.parametrize(("acting", "expected"), [(0, 4), (7, 7)])
+def test_iqn_acts_by_its_own_number_of_quantiles(acting, expected):
+    layers = {"fc_layer_params": (), "quantile_layer_params": (5,)}
+    made = tfrl.IQN(num_quantiles=4, num_acting_quantiles=acting, **layers, **REPLAY)
+    network = made.make_networks()["q_network"]
+    quantiles, _ = network(np.zeros((1, 4), np.float32))
+    assert quantiles.shape == (1, 2, expected)
+    # The embedding has the size of the observation; a hidden layer of 5 units follows.
+    assert [x.shape[0] for x in network.trainable_variables] == [64, 4, 4, 5, 5, 2]
 
 
 def test_sac_explores_by_a_function():

@@ -79,9 +79,10 @@ def test_pictures_without_a_row_take_the_settings_for_pictures(environment, caps
         name for name, x in expected.items() if found[name] != settings_lib._plain(x)
     ]
     assert wrong in ([], ["initial_collect_steps"])
-    assert "for any environment of pictures (rl-zoo3's for Atari's games).\n" in (
-        capsys.readouterr().err
-    )
+    assert (
+        "for any environment of pictures (rl-zoo3's for Atari's games, with a smaller "
+        "replay buffer).\n"
+    ) in capsys.readouterr().err
 
 
 def test_each_environment_that_a_function_makes_is_used_once():
@@ -163,3 +164,13 @@ def test_one_page_lists_each_row_with_its_source(preset):
     (row,) = filter(None, found)
     assert row[1].startswith(preset.environment)
     assert row[2] == preset.source
+
+
+def test_lines_about_settings_on_pages_are_those_that_are_printed():
+    pages = [*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md"]
+    text = " ".join(" ".join(page.read_text() for page in pages).split())
+    found = re.findall(r"settings '(\w+)' \((.*?)(; \.\.\.)?\)", text)
+    assert len(found) == 2
+    for name, source, more in found:
+        whole = presets.named(name).source
+        assert whole.startswith(source) if more else whole == source

@@ -3,7 +3,14 @@
 import keras
 import pytest
 
-from tfrl.algorithms import distributed, dqn, off_policy, parts, registry, reinforce
+from tfrl.algorithms import (
+    distributed,
+    dqn,
+    off_policy,
+    registry,
+    reinforce,
+    settings,
+)
 from tfrl.algorithms.settings import Settings, check_layers, field
 
 CLASSES = {
@@ -90,6 +97,7 @@ FORBIDDEN = {
     "minibatch_size": COUNTS_OR_0,
     "n_step_update": COUNTS,
     "noisy_stddev": NEGATIVE,
+    "num_acting_quantiles": COUNTS_OR_0,
     "num_action_bins": COUNTS_OR_0,
     "num_atoms": (1, *COUNTS),
     "num_cql_samples": COUNTS,
@@ -111,6 +119,7 @@ FORBIDDEN = {
     "replay_capacity": COUNTS,
     "pull_period": COUNTS,
     "push_period": COUNTS,
+    "quantile_layer_params": NO_LAYERS,
     "reward_scale": NOT_FINITE,
     "samples_per_insert": NOT_POSITIVE,
     "seed": COUNTS_OR_0,
@@ -192,7 +201,7 @@ def test_the_remedy_is_the_callers():
         Settings.check({"seed": -1}, "write --{}, please".format)
 
 
-@pytest.mark.parametrize("name", parts.ACTIVATIONS)
+@pytest.mark.parametrize("name", settings.ACTIVATIONS)
 def test_keras_has_every_activation(name):
     assert callable(keras.activations.get(name))
 

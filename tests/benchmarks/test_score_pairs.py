@@ -71,6 +71,7 @@ def test_the_section_has_each_environment_and_the_mean(tmp_path, one_group):
     for row in cells[1:]:
         low, high = map(float, row[5].partition("(")[2].strip(")").split(","))
         assert 0 <= low < float(row[5].split()[0]) < high <= 1
+        assert 0 < float(row[6]) <= 1
     for name in ("improvements", "profiles_some_actions"):
         picture = tmp_path / "scores" / f"{name}.png"
         assert picture.read_bytes().startswith(b"\x89PNG")

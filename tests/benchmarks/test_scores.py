@@ -18,7 +18,7 @@ from benchmarks import (
     score_table,
     scores,
 )
-from tfrl.algorithms import registry
+from tfrl.algorithms import presets, registry
 
 # The defaults of the settings that the rows of the table were trained with.
 DEFAULTS = pathlib.Path(__file__).with_name("recorded_defaults.json")
@@ -42,6 +42,7 @@ def row_of(run, value, **fields):
         "versions": "python 3.11.7",
         "checksum": "abc",
         "again": "",
+        "resumed": "no",
         **fields,
     }
 
@@ -80,11 +81,42 @@ def test_the_queue_has_every_entry_once_and_each_has_its_own_files():
     assert len({entry.name for entry in scores.ENTRIES}) == len(scores.ENTRIES)
 
 
-def test_processor_time_is_added_up_over_interruptions(tmp_path):
+def parts_of(tmp_path, *rows):
+    """What a row says of a run with this log."""
     run = scores.Run(SAC, 0, tmp_path)
-    run.folder.mkdir()
-    assert run.add_seconds(2.5) == 2.5
-    assert run.add_seconds(1.0) == 3.5
+    run.folder.mkdir(exist_ok=True)
+    log = "".join(json.dumps({"iteration": 1, **row}) + "\n" for row in rows)
+    (run.folder / "diagnostics.jsonl").write_text(log)
+    return run.parts()
+
+
+# The rows of three processes; each begins with the versions.
+FIRST = ({"versions": {}, "processor_seconds": 1.0}, {"processor_seconds": 30.0})
+SECOND = {"versions": {}, "resumed_without": [], "processor_seconds": 32.0}
+THIRD = {
+    "versions": {},
+    "resumed_without": ["replay_buffer", "environment"],
+    "processor_seconds": 50.0,
+}
+
+
+def test_processor_time_is_added_up_over_the_parts_of_a_run(tmp_path):
+    assert parts_of(tmp_path, *FIRST).seconds(37.0) == 37.0
+    assert parts_of(tmp_path, *FIRST, SECOND).seconds(9.0) == 39.0
+    assert parts_of(tmp_path, *FIRST, SECOND, THIRD).seconds(25.0) == 57.0
+
+
+def test_a_process_that_finds_a_finished_run_does_not_count_for_all_of_it(tmp_path):
+    """The command was killed between the end of the run and its row."""
+    assert parts_of(tmp_path, *FIRST).seconds(5.0) == 30.0
+    assert parts_of(tmp_path, *FIRST, SECOND, THIRD).seconds(5.0) == 50.0
+
+
+def test_a_row_says_whether_its_run_was_resumed_and_what_was_lost(tmp_path):
+    assert parts_of(tmp_path, *FIRST).text() == "no"
+    assert parts_of(tmp_path, *FIRST, SECOND).text() == "yes"
+    lost = parts_of(tmp_path, *FIRST, SECOND, THIRD).text()
+    assert lost == "without environment and replay_buffer"
 
 
 def test_a_row_names_the_versions_that_its_numbers_depend_on():
@@ -133,6 +165,31 @@ def test_the_same_return_is_verified_where_a_row_does_not_say_where_it_ran():
     found, text = scores.verdict(old, rows[0], rows)
     assert found
     assert text.endswith("; the returns are the same.")
+
+
+def test_a_run_that_was_resumed_without_its_state_is_not_verified():
+    row = row_of(scores.Run(SAC, 0), -150)
+    lossy = {**row, "resumed": "without environment"}
+    for pair, which in (((lossy, row), "the row's run"), ((row, lossy), "the run")):
+        found, text = scores.verdict(*pair, [row])
+        assert not found
+        assert f"cannot be verified; {which} was resumed without environment" in text
+
+
+def test_such_a_row_is_not_trained_again_in_vain(monkeypatch, capsys):
+    rows = [row_of(scores.Run(SAC, 0), -150, resumed="without environment")]
+    trained = []
+    monkeypatch.setattr(scores, "train", lambda runs, *_: trained.extend(runs))
+    assert scores.verify("SAC", rows, 1) == 1
+    assert not trained
+    assert "SAC on Pendulum-v1, seed 0: cannot be verified" in capsys.readouterr().out
+
+
+def test_other_weights_of_an_old_row_may_be_those_of_a_resumed_run():
+    row = row_of(scores.Run(SAC, 0), -150, resumed="")
+    found, text = scores.verdict(row, {**row, "checksum": "another"}, [row])
+    assert not found
+    assert "The row does not say whether its run was resumed" in text
 
 
 def test_another_draw_cannot_be_compared_with_a_single_run():
@@ -190,9 +247,9 @@ def test_rows_come_back_in_the_order_of_entries_and_seeds(tmp_path):
     assert scores.read_rows(tmp_path / "scores.csv") == rows
 
 
-def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
-    """Without the lowest and the highest of five: (-150 - 160 - 140) / 3."""
-    values = (-150, -160, -140, -900, -10)
+def test_the_page_has_the_mean_its_interval_and_the_interquartile_mean(tmp_path):
+    """Mean and deviation of five are -110 and 38.08; t of 4 degrees is 2.776."""
+    values = (-150, -160, -100, -60, -80)
     rows = [row_of(scores.Run(SAC, seed), v) for seed, v in enumerate(values)]
     rows[3] |= {"commit": "abcdefg"}
     rows[4] |= {"commit": "", "processor": ""}
@@ -201,11 +258,12 @@ def test_the_page_has_the_interquartile_mean_and_its_interval(tmp_path):
     (line,) = [line for line in text.splitlines() if line.startswith("| SAC")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == ["SAC", "Pendulum-v1", "20,000", "5"]
-    middle, interval = cells[4].split(" ", 1)
-    low, high = map(float, interval.strip("()").split(","))
-    assert (middle, cells[5], cells[8]) == ("-150.0", "-900.0", "60")
-    assert cells[9:] == ["1234567, abcdefg", "A processor"]
-    assert -900 <= low < -150 < high <= -10
+    reach = 2.776 * np.std(values, ddof=1) / np.sqrt(5) + 0.5  # Of whole numbers.
+    expected = f"-110.0 ({-110 - reach:.1f}, {-110 + reach:.1f}; seeds only)"
+    assert cells[4:7] == [expected, "-110.0", "-160.0"]
+    assert cells[7:10] == ["-157 (rl-zoo3, one run)", "level", ""]
+    assert cells[10:] == ["60", "1234567, abcdefg", "A processor"]
+    assert "Of 1 rows, 0 ahead, 1 level, 0 behind" in text
 
 
 def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
@@ -216,6 +274,8 @@ def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
     found = score_curves.of_run(tmp_path)
     assert found.steps.tolist() == [0, 10]
     assert found.returns.tolist() == [-1000, -200.5]
+    assert found.finals.size == 0
+    found = dataclasses.replace(found, finals=np.array([-150.25, -149]))
     keys = [scores.Run(SAC, seed).key() for seed in (1, 0)]
     path = tmp_path / "curves.csv"
     score_curves.write(dict.fromkeys(keys, found), path)
@@ -224,6 +284,7 @@ def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):
     for each in read.values():
         np.testing.assert_array_equal(each.steps, found.steps)
         np.testing.assert_array_equal(each.returns, found.returns)
+        np.testing.assert_array_equal(each.finals, found.finals)
     assert score_curves.read(tmp_path / "none.csv") == {}
 
 
@@ -280,26 +341,39 @@ def test_an_entry_without_a_picture_of_its_own_has_the_environments(tmp_path):
     assert score_table.picture_of(SAC, "Pendulum-v1", tmp_path) == f"{SAC.name}.png"
 
 
-@pytest.mark.parametrize(
-    ("returns", "beside"),
-    [((-120, -121), "ahead"), ((-150, -158), "level"), ((-170, -180), "behind")],
-)
-def test_a_row_says_on_which_side_of_the_reference_it_lies(returns, beside):
-    entry = dataclasses.replace(SAC, reference=-157.0)
-    rows = [row_of(scores.Run(entry, s), value) for s, value in enumerate(returns)]
-    assert score_table.line(entry, rows).split(" | ")[7] == beside
-
-
-def test_best_evaluations_are_compared_where_the_reference_is_of_these():
-    tianshou = dataclasses.replace(SAC, reference=2.0, source=score_entries.TIANSHOU)
-    runs = [scores.Run(tianshou, seed) for seed in range(2)]
-    rows = [row_of(run, 0.0) for run in runs]
-    both = curve(1, 5, 2), curve(3, 2, 1)
+def test_best_evaluations_stand_beside_published_ones_without_a_verdict():
+    entry = next(e for e in scores.ENTRIES if e.name == "ppo_ppo_mujoco_ant-v5")
+    runs = [scores.Run(entry, seed) for seed in range(2)]
+    rows = [row_of(run, 0.0, steps="1000000") for run in runs]
+    both = curve(1000, 1500, 2), curve(3, 2, 1900)
     curves = {run.key(): one for run, one in zip(runs, both, strict=True)}
-    [_, line, _] = score_table.best_evaluations({tianshou: rows, SAC: []}, curves)
-    assert line == "| SAC | Pendulum-v1 | 2 | 4.0 | 2 |"
-    assert score_table.best_evaluations({SAC: rows}, curves) == []
-    assert score_table.best_evaluations({tianshou: rows}, {}) == []
+    [_, line, _] = score_table.best_evaluations({entry: rows, SAC: []}, curves)
+    reach = 12.706 * 200
+    assert line == (
+        f"| PPO | Ant-v5 | 2 | 3 | 1700.0 ({1700 - reach:.1f}, {1700 + reach:.1f}) "
+        "| 3258.4 (Tianshou, 10 runs, best evaluations, v3) |"
+    )
+    rows = [row_of(scores.Run(SAC, 0), 0.0)]
+    assert score_table.best_evaluations({SAC: rows}, {}) == []
+    assert score_table.best_evaluations({entry: rows}, {}) == []
+
+
+def test_the_starts_of_the_final_episodes_differ_from_seed_to_seed():
+    """By more than the 1,000 episodes, whose environments have seeds in a row."""
+    starts = [scores.Run(SAC, seed).seed_of_starts() for seed in range(5)]
+    assert min(np.diff(starts)) > 1000
+    old = [scores.Run(SAC, seed, has_own_starts=False) for seed in range(2)]
+    assert [run.seed_of_starts() for run in old] == [starts[0]] * 2
+
+
+def test_a_run_is_verified_from_the_starts_of_its_row(monkeypatch, tmp_path):
+    rows = [row_of(scores.Run(SAC, seed), -150) for seed in range(2)]
+    finals = dataclasses.replace(curve(-150), finals=np.array([-149.0, -151]))
+    curves = {scores.Run(SAC, 0).key(): finals, scores.Run(SAC, 1).key(): curve(-150)}
+    trained = []
+    monkeypatch.setattr(scores, "train", lambda runs, *_: trained.extend(runs))
+    assert scores.verify(SAC.name, rows, curves, 1) == 0
+    assert [run.has_own_starts for run in trained] == [True, False]
 
 
 def test_a_setting_counts_once_it_is_not_at_its_default():
@@ -359,10 +433,24 @@ def test_an_unknown_name_is_an_error(capsys):
 
 def test_a_shell_reads_the_page_s_commands_as_they_are_meant():
     page = (score_table.DOCS / "scores.md").read_text()
-    commands = re.findall("^- .*: `(python .*)`$", page, re.MULTILINE)
+    commands = re.findall("^- .*: `(tfrl .*)`$", page, re.MULTILINE)
     assert len(commands) > 50
     for command in commands:
         assert shlex.join(shlex.split(command)) == command
+
+
+@pytest.mark.parametrize("entry", scores.ENTRIES, ids=lambda entry: entry.name)
+def test_a_row_s_command_has_its_settings(entry):
+    program, command, name, preset, *flags = shlex.split(score_table.command(entry))
+    assert (program, command, flags) == ("tfrl", "train", [*entry.flags])
+    row = presets.named(preset.removeprefix("--preset="))
+    assert f"configs/{row.name}.py" == entry.config
+    settings = entry.settings()
+    kind = registry.find(name)
+    assert kind.name == settings["agent"] or kind.relative == settings["agent"]
+    assert kind.overrides.get("double_q", False) == settings.get("double_q", False) or (
+        settings["agent"] != "dqn"
+    )
 
 
 def test_the_page_says_how_the_recording_is_made():

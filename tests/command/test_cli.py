@@ -255,7 +255,8 @@ def test_warnings_are_lines_without_the_source(tmp_path):
 def test_settings_made_for_the_environment_are_named(run):
     _, _, errors = run("train_sac", "--env=FetchReach-v4", "--seed=-1")
     assert errors.startswith(
-        "TQC on FetchReach-v4: settings 'sac_fetch_reach' (rl-zoo3).\n"
+        "TQC on FetchReach-v4: settings 'sac_fetch_reach' (rl-zoo3, without "
+        "normalized rewards).\n"
     )
 
 

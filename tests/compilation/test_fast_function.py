@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -92,6 +93,26 @@ def test_keyword_arguments_are_no_last_positional_one():
     for _ in range(4):
         assert count((a,), {"b": b}).numpy().tolist() == [2, 0]
         assert count(a, b=b).numpy().tolist() == [1, 1]
+
+
+def test_arrays_are_tensors_of_the_same_trace(looked_up):
+    double = fast_function.fast_function(lambda pair: pair.left + 2 * pair.right)
+    array = np.array([1, 2], np.int32)
+    for left in (array, tf.constant(array)):
+        for result in repeat(double, Pair(left, array)):
+            assert result.numpy().tolist() == [3, 6]
+    assert len(looked_up) == 4
+    assert double.experimental_get_tracing_count() == 1
+    array[0] = 5
+    assert double(Pair(array, array)).numpy().tolist() == [15, 6]
+    assert len(looked_up) == 4
+
+
+def test_arrays_that_are_no_tensors_are_refused_by_tensorflow():
+    same = fast_function.fast_function(lambda x: x)
+    for _ in range(3):
+        with pytest.raises((TypeError, ValueError)):
+            same(np.array([object()]))
 
 
 def test_variables_are_read_and_written_and_watched():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tfrl.drivers import PyDriver
-from tfrl.environments import wrappers
+from tfrl.environments import TFPyEnvironment, wrappers
 from tfrl.environments.batched_py_environment import BatchedPyEnvironment
 from tfrl.testing import CountingEnvironment
 from tfrl.trajectories.policy_step import PolicyStep
@@ -140,6 +140,12 @@ def test_batched_episodes_are_summed():
 def test_a_driver_without_limit_is_refused(limits):
     with pytest.raises(ValueError, match=r"max_steps, max_episodes: got .* never stop"):
         PyDriver(CountingEnvironment(), CountingPolicy(), [], **limits)
+
+
+def test_a_tensorflow_environment_is_refused():
+    environment = TFPyEnvironment(CountingEnvironment())
+    with pytest.raises(TypeError, match=r"env: got TFPyEnvironment, .* but PyDriver"):
+        PyDriver(environment, CountingPolicy(), [], max_steps=1)
 
 
 def test_an_observer_that_cannot_be_called_is_refused():

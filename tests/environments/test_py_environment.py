@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfrl import testing
 from tfrl.environments import batched_py_environment, py_environment, wrappers
@@ -51,6 +52,15 @@ class Stateful(Countdown):
 
     def set_state(self, state):
         self._count = state
+
+
+@pytest.mark.parametrize("method", ["observation_spec", "action_spec", "reward_spec"])
+def test_a_tensor_spec_is_refused_by_name(method, monkeypatch):
+    spec = tf.TensorSpec([], tf.float32)
+    monkeypatch.setattr(Countdown, method, wrong := lambda self: spec)
+    wrong.__qualname__ = f"Countdown.{method}"
+    with pytest.raises(TypeError, match=rf"Countdown\.{method}\(\): got TensorSpec\("):
+        Countdown().time_step_spec()
 
 
 def play(environment, steps):

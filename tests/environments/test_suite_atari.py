@@ -256,6 +256,13 @@ def test_what_cannot_be_loaded_is_an_error(name, message):
         suite_atari.load(name)
 
 
+@pytest.mark.parametrize("name", ["Breakout-v4", "Pong-v0"])
+def test_preprocessing_alone_repeats_the_actions_of_old_games(name):
+    environment = suite_atari.load(name)
+    assert environment.unwrapped._frameskip == 1
+    assert environment.reset().observation.shape == (84, 84, 1)
+
+
 def test_registered_limits_are_ours():
     gymnasium.register(
         "LimitedPong-v0",

@@ -107,6 +107,7 @@ def test_gym_kwargs_reach_the_constructor():
     ("name", "suggestion"),
     [
         ("CartPol-v1", "did you mean CartPole-v1"),
+        ("Xyzzyq-v4", "suite_atari, or as 'ale_py:Xyzzyq-v4', with the extra: pip"),
         ("cartpole-v1", "did you mean CartPole-v1"),
         ("Pendulum-v0", "did you mean Pendulum-v1"),
         ("Xyzzy-v7", r"gymnasium.pprint_registry\(\)"),

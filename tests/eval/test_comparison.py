@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from tfrl.eval import comparison, statistics
+from tfrl.eval import comparison, rank_tests, statistics
 
 STEPS = np.array([0, 1000, 2000])
 
@@ -38,12 +38,11 @@ def test_the_numbers_are_those_of_the_statistics():
         )
         assert (record["best"], record["steps"]) == (max(scores), 2000)
     assert columns(section, "seconds") == [40, 20]
-    expected = statistics.stratified_bootstrap(
-        statistics.probability_of_improvement, x[:, None], y[:, None]
-    )
+    expected = rank_tests.improvement(x[:, None], y[:, None])
     assert section.records[1]["improvement"] == expected.value
     assert section.records[1]["improvement_lower"] == expected.lower
-    assert np.isnan(section.records[0]["improvement"])
+    assert section.records[1]["p_value"] == expected.p_value
+    assert np.isnan([section.records[0][x] for x in ("improvement", "p_value")]).all()
 
 
 def test_runs_are_compared_at_the_steps_that_all_reached():
@@ -56,11 +55,70 @@ def test_runs_are_compared_at_the_steps_that_all_reached():
     compared = comparison.compare(groups)
     (note,) = [note for note in compared.notes if "compared at" in note]
     assert note == (
-        "Cart: compared at 2,000 steps, the end of short; 2 of 4 runs are longer."
+        "Cart: compared at 2,000 steps, the end of short; 2 of 4 runs are longer. The "
+        "evaluations that count are of x at 2,000 to 2,007, y at 2,000 steps."
     )
     first, second = compared.sections[0].records
     assert (first["steps"], first["iqm"]) == (2000, (20 + 24) / 2)
     assert (second["steps"], second["iqm"]) == (2000, 2.5)
+
+
+def test_an_untrained_policy_is_not_compared_with_trained_ones():
+    """The next evaluation is not nearer, and the one before it was at step 0."""
+    late = np.array([0, 14_000, 28_000])
+    groups = {
+        "dqn": {"Cart": runs(9, 9, steps=np.array([0, 3000, 6000]))},
+        "ppo": {"Cart": [curve(100, "late", late), curve(6, "in_time")]},
+    }
+    compared = comparison.compare(groups)
+    told = " ".join(compared.notes)
+    assert (
+        "evaluation of a trained policy until 2,000 steps: run_0, run_1, late" in told
+    )
+    assert columns(compared.sections[0], "group") == ["ppo"]
+    groups["ppo"]["Cart"].pop()
+    compared = comparison.compare(groups)
+    assert "without an evaluation of a trained policy until 6,000 steps: late." in (
+        " ".join(compared.notes)
+    )
+    assert columns(compared.sections[0], "group") == ["dqn"]
+
+
+def test_between_two_evaluations_the_earlier_one_counts():
+    often = np.array([0, 1000, 2000, 3000, 5000])
+    groups = {
+        "x": {"Cart": [curve(5, "x", often)]},
+        "y": {"Cart": [curve(6, "y", np.array([0, 3000, 6000]))]},
+    }
+    compared = comparison.compare(groups)
+    assert columns(compared.sections[0], "iqm") == [5, 3]
+    assert columns(compared.sections[0], "steps") == [5000, 3000]
+    assert "of x at 5,000, y at 3,000 steps." in " ".join(compared.notes)
+    both = [curve(5, "x", often), curve(6, "y", np.array([0, 3000, 5000]))]
+    (row,) = comparison.compare({"x": {"Cart": both}}).sections[0].rows
+    # y has no trained policy at 1,000 and 2,000.
+    assert row.steps.tolist() == [0, 3000, 5000]
+    np.testing.assert_allclose(row.scores[0], [[0, 3.75, 5], [0, 3, 6]])
+
+
+def test_a_run_that_has_not_trained_does_not_shorten_the_others():
+    begun = comparison.Curve("begun", np.zeros(1), np.zeros(1), np.zeros(1))
+    compared = comparison.compare({"x": {"Cart": [*runs(5, 6), begun]}})
+    assert columns(compared.sections[0], "steps") == [2000]
+    assert columns(compared.sections[0], "seeds") == [2]
+    assert any("begun" in note for note in compared.notes)
+    with pytest.raises(ValueError, match="got no evaluation of a trained policy"):
+        comparison.compare({"x": {"Cart": [begun]}})
+
+
+def test_a_diverged_run_counts_as_the_worst_and_is_named():
+    lost = comparison.Curve("lost", STEPS, STEPS / 100, np.array([0, 5, np.nan]))
+    groups = {"x": {"Cart": [*runs(5, 6, 7), lost]}, "y": {"Cart": runs(1, 2, 3, 4)}}
+    compared = comparison.compare(groups)
+    first, second = compared.sections[0].records
+    assert (first["iqm"], first["best"]) == (5.5, 7)
+    assert second["improvement"] == 12 / 16
+    assert "Cart: NaN, which counts as the lowest: lost." in compared.notes
 
 
 def test_several_environments_are_tasks():
@@ -107,7 +165,7 @@ def test_without_two_common_environments_each_is_compared_alone(tasks_of_y):
     [
         (
             {"x": runs(5, 6, 7, 8), "y": runs(1, 2, 3, 4)},
-            "x is ahead of y: probability of improvement 1.00 [1.00, 1.00].",
+            "x is ahead of y: probability of improvement 1.00 [0.55, 1.00], p = 0.029.",
         ),
         (
             {"x": runs(5, 6, 7, 8), "y": runs(1, 2, 3, 4), "z": runs(0, 0, 0, 0)},
@@ -116,8 +174,8 @@ def test_without_two_common_environments_each_is_compared_alone(tasks_of_y):
         # Three runs are in a complete order too often by chance.
         (
             {"x": runs(5, 6, 7), "y": runs(1, 2, 3)},
-            "x cannot be told apart from y: probability of improvement 1.00 [1.00, "
-            "1.00]; about 3 more seeds a group would decide it.",
+            "x cannot be told apart from y: probability of improvement 1.00 [0.45, "
+            "1.00], p = 0.1; about 3 more seeds a group would decide it.",
         ),
         (
             {"x": runs(5, 6, 7, 8), "y": runs(8, 7, 6, 5), "z": runs(0, 0, 0, 0)},
@@ -153,7 +211,7 @@ def test_a_single_run_has_no_interval_and_few_runs_are_told():
 def test_the_files_hold_the_table_and_the_figure(tmp_path):
     groups = {
         name: {"Cart": runs(*own), "Pole": runs(*own)}
-        for name, own in {"x": (5, 6, 7), "y": (1, 2), "z": (0,)}.items()
+        for name, own in {"x": (5, 6, 7), "y": (1, 2), "z": (np.nan,)}.items()
     }
     compared = comparison.compare(groups, metric="score")
     compared.write(tmp_path / "new")

@@ -41,6 +41,30 @@ def test_summary_of_worked_scores():
     assert 1 <= low < 3 < high <= 10
 
 
+def test_nan_counts_as_the_lowest_score():
+    """Not as the highest one, and not as if there were no such run."""
+    nan, lowest = np.nan, -np.inf
+    assert statistics.interquartile_mean([1, nan, 3, 2]) == 1.5
+    assert statistics.interquartile_mean([1, nan, nan, 2]) == lowest
+    summary = statistics.summarize([1, 2, nan, 4, 5])
+    assert (summary.median, summary.lower_quartile, summary.mean) == (2, 1, lowest)
+    assert summary.interquartile_mean == pytest.approx(7 / 3)
+    assert summary.interval[0] == summary.interquartile_mean_interval[0] == lowest
+    assert 2 < summary.interval[1] <= 5
+    assert statistics.summarize([1, nan]).lower_quartile == lowest
+
+    improvement = statistics.probability_of_improvement
+    assert improvement([[nan], [2]], [[nan], [1]]) == (0.5 + 1 + 1) / 4
+    profile = statistics.performance_profile([[1, nan], [nan, 2]], [0, 1])
+    assert profile.tolist() == [0.5, 0.25]
+    found = statistics.stratified_bootstrap(
+        statistics.pooled_interquartile_mean, [[1.0, 2.0], [nan, 4.0]]
+    )
+    assert (found.value.tolist(), found.upper.tolist()) == ([lowest, 3], [1, 4])
+    assert statistics.profile_thresholds([nan, 1, lowest]).tolist() == [0, 1, 2]
+    assert statistics.profile_thresholds([nan]).tolist() == [-1, 0, 1]
+
+
 def test_bootstrap_interval_of_the_mean_agrees_with_the_normal_one():
     scores = np.random.default_rng(0).normal(size=400)
     low, high = statistics.bootstrap_interval(scores)
@@ -68,6 +92,20 @@ def test_bad_arguments_are_refused():
         statistics.summarize([])
     with pytest.raises(ValueError, match=r"confidence: got 95, .* 0\.95"):
         statistics.bootstrap_interval([1, 2], confidence=95)
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 32])
+def test_the_interval_of_a_mean_is_students(number):
+    scores = np.random.default_rng(0).normal(size=number)
+    expected = stats.ttest_1samp(scores, 0).confidence_interval(0.9)
+    found = statistics.mean_interval(scores, confidence=0.9)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_an_interval_of_a_mean_takes_two_scores_that_are_numbers():
+    with pytest.raises(ValueError, match="scores: got 1, expected at least 2"):
+        statistics.mean_interval([3.0])
+    assert statistics.mean_interval([3.0, np.nan]) == (-np.inf, -np.inf)
 
 
 def test_a_profile_counts_the_scores_above_each_threshold():
@@ -222,14 +260,10 @@ def test_bad_scores_of_runs_and_tasks_are_refused():
         improvement(good, np.zeros((0, 2)))
     with pytest.raises(ValueError, match=r"scores_y: got 3 tasks, expected 2"):
         improvement(good, [[1, 2, 3]])
-    with pytest.raises(ValueError, match=r"scores: got 2 NaN among 4 scores"):
-        statistics.performance_profile([[1, np.nan], [np.nan, 2]], [0])
     with pytest.raises(ValueError, match=r"thresholds: got shape \(\), expected \[N\]"):
         statistics.performance_profile(good, 0.5)
     with pytest.raises(ValueError, match=r"scores\[1\]: got shape \(1, 1, 2\)"):
         statistics.stratified_bootstrap(improvement, good, [good])
-    with pytest.raises(ValueError, match=r"scores\[0\]: got 1 NaN"):
-        statistics.stratified_bootstrap(improvement, [[np.nan]], good)
     with pytest.raises(ValueError, match=r"confidence: got 95, .* 0\.95"):
         statistics.stratified_bootstrap(improvement, good, good, confidence=95)
     with pytest.raises(ValueError, match="num_resamples: got 0, expected at least 1"):

@@ -1,6 +1,8 @@
 """R2D2's rescaled values and its loss of sequences."""
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from tfrl import losses
 
@@ -72,3 +74,38 @@ def test_logarithms_with_a_sign_and_their_inverse():
     )
     np.testing.assert_allclose(losses.signed_expm1(rescaled), x, rtol=1e-5)
     np.testing.assert_allclose(losses.signed_logp1([np.e - 1, 1 - np.e]), [1, -1])
+
+
+POINTS = np.array([0.0, -0.0, 1e-30, -1e-30, 1e-4, -1e-4, 0.5, -0.5, 6.0, -6.0])
+EPS = 1e-3
+SLOPES = {
+    "signed_hyperbolic": lambda size: 0.5 / np.sqrt(size + 1) + EPS,
+    # The slope of the inverse is 1 / h' at h^-1.
+    "signed_parabolic": lambda size: (
+        1 / (0.5 / np.sqrt(inverse(size) + 1) + EPS)  # inverse(0) is 0 to 1e-15.
+    ),
+    "signed_logp1": lambda size: 1 / (1 + size),
+    "signed_expm1": np.exp,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "at_0"),
+    [
+        ("signed_hyperbolic", 0.501),
+        ("signed_parabolic", 1 / 0.501),
+        ("signed_logp1", 1.0),
+        ("signed_expm1", 1.0),
+    ],
+)
+def test_slopes_at_0_and_near_it(name, at_0):
+    function, x = getattr(losses, name), tf.constant(POINTS)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    slopes = tape.gradient(y, x).numpy()
+    np.testing.assert_allclose(slopes[:4], at_0, rtol=1e-12)
+    np.testing.assert_allclose(slopes, SLOPES[name](np.abs(POINTS)), rtol=1e-6)
+    step = 1e-6  # Second derivatives jump at 0, so that the error is about a step.
+    differences = (function(POINTS + step) - function(POINTS - step)) / (2 * step)
+    np.testing.assert_allclose(slopes, differences, rtol=1e-5)

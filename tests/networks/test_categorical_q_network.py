@@ -27,6 +27,11 @@ def test_defaults():
     assert [tuple(v.shape) for v in net.variables] == [(4, 153), (153,)]
 
 
+def test_the_number_of_atoms_may_be_an_integer_of_numpy():
+    net = CategoricalQNetwork(SPEC, ACTION, num_atoms=np.int64(5))
+    assert net.create_variables() == tf.TensorSpec([3, 5], tf.float32)
+
+
 def test_sequences_keep_their_dimensions():
     net = CategoricalQNetwork(SPEC, ACTION, num_atoms=5)
     function = tf.function(

@@ -135,3 +135,15 @@ def test_compat_v1_initializers_are_passed_on():
     initializer = tf.compat.v1.initializers.variance_scaling(seed=1)
     layers = utils.mlp_layers(fc_layer_params=[4], kernel_initializer=initializer)
     assert layers[1](tf.ones([2, 3])).shape == (2, 4)
+
+
+def test_sizes_may_be_integers_of_numpy():
+    layers = utils.mlp_layers(
+        conv_layer_params=[(np.int64(2), (np.int32(3), 3), np.int64(1))],
+        fc_layer_params=np.array([4, 5]),
+        dropout_layer_params=[0.1, None],
+    )
+    x = tf.ones([2, 6, 6, 1])
+    for layer in layers:
+        x = layer(x)
+    assert x.shape == (2, 5)

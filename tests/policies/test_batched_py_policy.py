@@ -54,6 +54,16 @@ def test_each_policy_acts_on_its_entry(multithreading, num):
         assert policies[0].threads == {threading.get_ident()}
 
 
+def test_arrays_in_place_of_time_steps_are_divided_among_the_policies():
+    class OnArrays(Scaling):
+        def _action(self, time_step, policy_state, seed=None):
+            return super()._action(ts.restart(time_step), policy_state, seed)
+
+    policy = batched_py_policy.BatchedPyPolicy([OnArrays(i, ()) for i in (1, 2)])
+    result = policy.action(np.array([3.0, 4.0], np.float32))
+    np.testing.assert_array_equal(result.action["a"], [[3, 3], [8, 8]])
+
+
 def test_policies_without_state_need_none():
     policy = batched_py_policy.BatchedPyPolicy([Scaling(i, ()) for i in (1, 2)])
     assert policy.get_initial_state() == ()

@@ -24,9 +24,17 @@ class Constant(py_policy.PyPolicy):
         return policy_step.PolicyStep(np.int32(2), policy_state, ())
 
 
-def test_an_observation_alone_leads_to_predict():
+def test_an_observation_alone_leads_to_predict_where_the_policy_reads_a_time_step():
+    class Reading(Constant):
+        def _action(self, time_step, policy_state, seed=None):
+            return policy_step.PolicyStep(time_step.observation, policy_state, ())
+
     with pytest.raises(TypeError, match="expected a TimeStep, got ndarray; call"):
-        Constant().action(np.zeros(1, np.float32))
+        Reading().action(np.zeros(1, np.float32))
+
+
+def test_a_policy_that_reads_no_time_step_acts_on_anything():
+    assert Constant().action(np.zeros(1, np.float32)).action == 2
 
 
 def test_tensor_specs_become_array_specs():

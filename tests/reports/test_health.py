@@ -1,8 +1,11 @@
 """The rules of health, on rows made by hand."""
 
+import re
+
 import numpy as np
 import pytest
 
+from tfrl.algorithms import registry
 from tfrl.reports import health
 from tfrl.reports.evidence import Evidence
 
@@ -52,61 +55,182 @@ def healthy_rows():
     return rows
 
 
-def check(changes=(), settings=(), **columns):
+def check(**arguments):
     """Returns the rules that find something after columns have changed."""
+    return [each.rule for each in health.check(evidence(**arguments))]
+
+
+def evidence(changes=(), settings=(), **columns):
+    """Returns the run after columns have changed."""
     rows = healthy_rows()
     for name, values in columns.items():
         for row, value in zip(rows, np.broadcast_to(values, len(rows)), strict=True):
             row[name] = value.item()
     for row in rows:
         row.update(dict(changes))
-    found = health.check(Evidence(rows, {**_SETTINGS, **dict(settings)}))
-    return [each.rule for each in found]
+    return Evidence(rows, {**_SETTINGS, **dict(settings)})
 
 
 def test_nothing_is_found_in_a_healthy_run():
     assert check() == []
 
 
-@pytest.mark.parametrize(
-    ("rule", "arguments"),
-    [
-        ("values", {"predicted_return": 400.0}),
-        ("values", {"predicted_return": 250.0}),
-        ("values", {"predicted_return": 1e6, "settings": {"gamma": 1.0}}),
-        ("entropy", {"entropy": [0.6, *[0.001] * 11], "evaluation_return": 9.0}),
-        ("entropy", {"entropy": -12.0, "entropy_target": -1.0}),
-        ("exploration", {"epsilon": 0.0, "settings": {"initial_collect_steps": 64}}),
-        ("exploration", {"epsilon": 0.9}),
-        ("gradients", {"gradient_norm": 1e-9}),
-        ("gradients", {"gradient_norm": 5e4}),
-        ("units", {"dormant_units": 0.7}),
-        ("units", {"dormant_layer": 1.0}),
-        ("rewards", {"reward_size": 1e-6}),
-        ("rewards", {"reward_size": 1e5}),
-        ("rewards", {"settings": {"min_q_value": 0.0, "max_q_value": 10.0}}),
-        ("targets", {"target_weights_change": 0.0}),
-        ("policy steps", {"clip_fraction": 0.7}),
-        ("policy steps", {"approx_kl": 0.5}),
-        ("policy steps", {"approx_kl": 0.0, "clip_fraction": 0.0}),
-        ("critic", {"explained_variance": 0.0}),
-        ("advantages", {"positive_advantages": 1.0}),
-        ("advantages", {"positive_advantages": 0.0}),
-        ("replay", {"replay_size": 128}),
-        ("replay", {"train_steps": 400 * np.arange(12) * 1_000}),
-        ("observations", {"observation_size": 1e4}),
-        ("observations", {"observation_size": 1e-5}),
-        ("actions", {"actions_at_bound": 0.99}),
-        (
-            "clock",
-            {"changes": {"evaluation_lengths": [30, 100, 100]}},
-        ),
-        ("evaluation", {"evaluation_return": 5.0}),
-        ("evaluation", {"evaluation_return": [*range(0, 110, 10), 5]}),
-    ],
-)
+def stuck(facts, **changes):
+    """Returns columns of a run whose every episode has the return 10."""
+    return {
+        "changes": {
+            "environment": facts,
+            "evaluation_returns": [10.0] * 3,
+            **changes,
+        },
+        "evaluation_return": 10.0,
+        "average_return": 10.0,
+    }
+
+
+FINDS = [
+    ("values", {"predicted_return": 400.0}),
+    ("values", {"predicted_return": 250.0}),
+    ("values", {"predicted_return": 1e6, "settings": {"gamma": 1.0}}),
+    (
+        "entropy",
+        {
+            "entropy": [0.6, *[0.001] * 11],
+            "evaluation_return": 9.0,
+            "average_return": 9.0,
+        },
+    ),
+    ("entropy", {"entropy": -12.0, "entropy_target": -1.0}),
+    ("exploration", {"epsilon": 0.0, "settings": {"initial_collect_steps": 64}}),
+    ("exploration", {"epsilon": 0.9}),
+    ("gradients", {"gradient_norm": 1e-9}),
+    ("gradients", {"gradient_norm": 5e4}),
+    ("units", {"dormant_units": 0.7}),
+    ("units", {"dormant_layer": 1.0}),
+    ("rewards", {"reward_size": 1e-6}),
+    ("rewards", {"reward_size": 1e5}),
+    ("rewards", {"settings": {"min_q_value": 0.0, "max_q_value": 10.0}}),
+    ("targets", {"target_weights_change": 0.0}),
+    ("policy steps", {"clip_fraction": 0.7}),
+    ("policy steps", {"approx_kl": 0.5}),
+    ("policy steps", {"approx_kl": 0.0, "clip_fraction": 0.0}),
+    ("critic", {"explained_variance": 0.0}),
+    ("advantages", {"positive_advantages": 1.0}),
+    ("advantages", {"positive_advantages": 0.0}),
+    ("replay", {"replay_size": 128}),
+    ("replay", {"train_steps": 400 * np.arange(12) * 1_000}),
+    ("observations", {"observation_size": 1e4}),
+    ("observations", {"observation_size": 1e-5}),
+    ("actions", {"actions_at_bound": 0.99}),
+    (
+        "clock",
+        {"changes": {"evaluation_lengths": [30, 100, 100]}},
+    ),
+    ("evaluation", {"evaluation_return": 5.0}),
+    ("evaluation", {"evaluation_return": [*range(0, 110, 10), 5]}),
+    # Facts of the environment, which an untrained evaluation of 10 goes before.
+    ("observations", stuck({"observation_changes": False})),
+    ("observations", stuck({"observation_correlation": 0.1})),
+    ("actions", stuck({"actions_matter": False})),
+    ("actions", stuck({"own_bounds_reached": 0.25})),
+    ("actions", stuck({"dead_actions": ["lowest"]})),
+    ("actions", {**stuck({}), "actions_reach": 0.2 + 0.01 * (np.arange(12) % 5)}),
+    ("actions", {"actions_reach": 0.5}),
+    ("rewards", {"settings": {"own_parts": "reward_scale_factor=-1.0"}}),
+    (
+        "rewards",
+        {
+            **stuck({"reward_threshold": 475.0, "reward_range": [-1.0, -1.0]}),
+            "evaluation_return": -9.0,
+            "average_return": -9.0,
+        },
+    ),
+    ("rewards", stuck({}, evaluation_terminated=[False] * 3)),
+    ("clock", stuck({"time_limit": 500}, evaluation_lengths=[3, 3, 3])),
+    ("learning", stuck({}, evaluation_terminated=[False] * 3)),
+    ("learning rate", {"settings": {"critic_learning_rate": 1.0}}),
+    ("learning rate", {"settings": {"learning_rate": 1e-9}}),
+    (
+        "discount",
+        {
+            "changes": {"evaluation_terminated": [False] * 3},
+            "settings": {"gamma": 1.0, "target_update_tau": 0.005},
+        },
+    ),
+    (
+        "discount",
+        {
+            **stuck({}, evaluation_lengths=[100, 100, 99]),
+            "settings": {"gamma": 0.5, "target_update_tau": 0.005},
+        },
+    ),
+    ("entropy", {"entropy": 0.69, "settings": {"entropy_regularization": 3.0}}),
+    (
+        "evaluation",
+        {
+            **stuck({"evaluation_differs": ["rewards"]}, evaluation_lengths=[9, 8, 7]),
+            "average_return": [-10.0, *[-9.0] * 11],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "arguments"), FINDS)
 def test_a_rule_finds_what_is_wrong(rule, arguments):
     assert rule in check(**arguments)
+
+
+# What a remedy names that is no setting of any algorithm.
+NO_SETTINGS = {"reward_scale_factor", "agent_arguments"}
+
+
+@pytest.mark.parametrize("name", registry.CLASSES)
+def test_remedies_name_only_settings_that_the_algorithm_has(name):
+    settings = registry.find(name).Settings.default_values()
+    finds = {rule.name: rule.find for rule in health.RULES}
+    for rule, arguments in FINDS:
+        known = {**settings, **_SETTINGS, **dict(arguments.get("settings", {}))}
+        problem = finds[rule](evidence(**{**arguments, "settings": known}))
+        remedy = problem.remedy if problem else ""
+        named = set(re.findall(r"[a-z]+(?:_[a-z]+)+|gamma|activation", remedy))
+        assert named <= known.keys() | NO_SETTINGS, remedy
+
+
+def test_what_follows_from_the_environment_is_no_finding_of_its_own():
+    wrong = {"explained_variance": 0.0, "dormant_units": 0.8}
+    ignored = stuck({"actions_matter": False}, evaluation_lengths=[9, 8, 7])
+    assert check(**ignored, **wrong) == ["actions"]
+
+
+@pytest.mark.parametrize("facts", [{}, {"observation_changes": False}])
+def test_a_run_that_has_learned_is_not_accused(facts):
+    """A solved corridor: deterministic from the second row on, the return at 1."""
+    returns = [0.0, *[1.0] * 11]
+    rows = healthy_rows()
+    for row, mean in zip(rows, returns, strict=True):
+        row |= {
+            "environment": facts,
+            "entropy": 0.6 if mean == 0 else 1e-4,
+            "evaluation_return": mean,
+            "evaluation_returns": [mean] * 3,
+            "average_return": mean,
+            "predicted_return": mean,
+            "realized_return": mean,
+        }
+    assert health.check(Evidence(rows, _SETTINGS)) == []
+
+
+def test_an_environment_for_evaluation_that_is_the_same_is_not_suspected():
+    facts = {"environment": {"actions_matter": True}}
+    greedy = {"evaluation_return": 5.0, "changes": facts}
+    assert check(**greedy) == []  # Of a policy that takes random actions, too.
+    rows = healthy_rows()
+    for row in rows:
+        row |= {"evaluation_return": 5.0, **facts}
+        del row["epsilon"]
+    (finding,) = health.check(Evidence(rows, _SETTINGS))
+    assert "wrappers" not in finding.remedy
+    assert "greedy=False" in finding.remedy
 
 
 def test_soft_values_may_hold_the_entropy_of_later_steps():
@@ -155,10 +279,10 @@ def test_a_remedy_names_the_settings_that_the_run_has():
     rows = healthy_rows()
     for row in rows:
         row.update(dormant_units=0.75, explained_variance=0.0, epsilon=0.9)
-    settings = {**_SETTINGS, "learning_rate": 1.0, "final_learning_rate": 0.0}
+    settings = {**_SETTINGS, "learning_rate": 0.01, "final_learning_rate": 0.0}
     # What the length of the run explains comes after what is wrong with the network.
     units, _, critic = health.check(Evidence(rows, settings))
-    assert "a smaller learning rate (learning_rate=1)," in units.remedy
+    assert "a smaller learning rate (learning_rate=0.01)," in units.remedy
     assert "value_loss_weight" not in critic.remedy
     weighted = health.check(Evidence(rows, {**settings, "value_loss_weight": 0.5}))
     assert "a larger value_loss_weight" in weighted[-1].remedy

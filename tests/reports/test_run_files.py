@@ -108,9 +108,14 @@ def test_a_last_line_that_a_killed_run_left_is_no_fault(path):
         ("evaluating_seconds", "nan"),
         ("training_seconds", 10**400),
         ("versions", ["2.21.0"]),
+        ("environment", "CartPole-v1"),
+        ("environment", {"reward_threshold": "high"}),
+        ("environment", {"dead_actions": ["lowest", 3]}),
+        ("environment", {"reward_range": [1]}),
         ("evaluation_returns", "abc"),
         ("evaluation_returns", [1, "a"]),
         ("evaluation_lengths", [10, "nan"]),
+        ("evaluation_lengths", [-1]),
         ("evaluation_terminated", [True]),  # Without lengths.
     ],
 )
@@ -123,10 +128,12 @@ def test_a_value_of_another_type_is_left_out_of_its_row(path, name, value):
 def test_values_that_runs_write_stay(path):
     row = {"iteration": 1, "loss": "nan", "evaluation_returns": [1.5, "inf"]}
     row |= {"evaluation_lengths": [3, 4], "evaluation_terminated": [True, False]}
-    row |= {"versions": {"python": "3.11"}, "own": {"a": [1]}}
+    facts = {"reward_range": [-1, 0.5], "time_limit": 500, "actions_matter": True}
+    row |= {"versions": {"python": "3.11"}, "environment": facts, "own": {"a": [1]}}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert rows_of(path, json.dumps(row).encode(), b"") == [row]
+        (read,) = rows_of(path, json.dumps(row).encode(), b"")
+    assert read == {**row, "evaluation_returns": [1.5, float("inf")]}
 
 
 @pytest.mark.parametrize("value", ["nan", None, [1], True, 10**400, float("inf")])

@@ -252,6 +252,38 @@ def test_a_call_that_fails_tells_nothing_of_the_inputs(tmp_path):
     np.testing.assert_allclose(saved(layer, tmp_path)(INPUTS), layer(INPUTS), rtol=1e-6)
 
 
+class Core(tf.Module):
+    """A core like Sonnet's."""
+
+    w = None
+
+    def initial_state(self, batch_size):
+        return (tf.zeros([batch_size, 2]),)
+
+    def __call__(self, inputs, state):
+        if self.w is None:
+            self.w = tf.Variable(tf.ones([inputs.shape[-1], 2]))
+        state = (inputs @ self.w + state[0],)
+        return state[0], state
+
+
+def test_a_core_of_sonnet_takes_and_returns_its_state(tmp_path):
+    core = Core()
+    snapshotter = savers.Snapshotter({"core": core}, directory=tmp_path, add_uid=False)
+    with pytest.raises(ValueError, match="inputs of 'core' is not known"):
+        snapshotter.save()
+    tf2_utils.create_variables(core, [SPEC])
+    assert snapshotter.save()
+    loaded = load(snapshotter, "core")
+    output, (state,) = loaded(INPUTS, (tf.ones([2, 2]),))
+    np.testing.assert_allclose(output, INPUTS @ np.ones([3, 2]) + 1, rtol=1e-6)
+    np.testing.assert_array_equal(state, output)
+    assert len(loaded.trainable_variables) == 1
+    core.w.assign(core.w * np.nan)
+    with pytest.raises(savers.CheckpointError, match="weights of 'core'"):
+        snapshotter.save(force=True)
+
+
 def test_something_that_is_not_a_layer_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"'net' is a function, expected a Keras layer"):
         savers.Snapshotter({"net": lambda x: x}, directory=tmp_path)

@@ -184,16 +184,6 @@ def warn_user(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def check_element_wise(td_loss: tf.Tensor, td_error: tf.Tensor) -> None:
-    """Raises a ValueError if a loss function did not return one loss per element."""
-    if td_loss.shape.rank != td_error.shape.rank:
-        raise ValueError(
-            "td_errors_loss_fn: expected a loss for each element, shape "
-            f"{td_error.shape}, got shape {td_loss.shape}; do not reduce in it, for "
-            "instance with tfrl.utils.common.element_wise_squared_loss."
-        )
-
-
 def as_train_step_counter(counter: types.Variable | None = None) -> tf.Variable:
     """Returns `counter`, or a new int64 variable for None.
 

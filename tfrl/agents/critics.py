@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrl import losses
-from tfrl.agents import checks, transitions, updates
+from tfrl.agents import td_losses, transitions, updates
 from tfrl.losses import masking
 from tfrl.losses.shapes import check_same_shape
 from tfrl.trajectories import time_step as ts
@@ -104,10 +104,13 @@ def regress(
       critics and over time, and `td_error`, target minus prediction, `[B]` or `[B, T -
       1]`, of the critic with the largest error. Both are 0 where masked.
     """
-    if errors is None:
-        errors = functools.partial(td_errors, loss_fn=agent._td_errors_loss_fn)
     data: transitions.Transitions = batch.data
-    td_losses, differences = [], []
+    if errors is None:
+        loss_fn = functools.partial(
+            td_losses.per_transition, agent._td_errors_loss_fn, valid=data.valid
+        )
+        errors = functools.partial(td_errors, loss_fn=loss_fn)
+    critic_losses, differences = [], []
     time_step = agent._embedding.trained(data.time_step, batch.training)
     regularization = agent._embedding.losses
     for critic in agent._critic_networks:
@@ -117,10 +120,10 @@ def regress(
         for prediction in _members(predictions, data.valid):
             td_loss, td_error = errors(targets, prediction)
             check_same_shape(transitions=data.valid, loss_of_errors=td_loss)
-            td_losses.append(td_loss)
+            critic_losses.append(td_loss)
             differences.append(td_error)
     td_error = masking.masked(losses.largest_error(differences), data.valid)
-    td_loss = data.per_example(tf.add_n(td_losses))
+    td_loss = data.per_example(tf.add_n(critic_losses))
     aggregated = losses.aggregate_losses(
         td_loss, batch.weights, regularization_loss=regularization
     )
@@ -137,10 +140,7 @@ def td_errors(
       predictions: A critic's values, like `targets`.
       loss_fn: A loss of (targets, predictions), element by element.
     """
-    td_error = targets - predictions
-    td_loss = loss_fn(targets, predictions)
-    checks.check_element_wise(td_loss, td_error)
-    return td_loss, td_error
+    return loss_fn(targets, predictions), targets - predictions
 
 
 def _members(predictions: Any, like: tf.Tensor) -> Sequence[Any]:

@@ -105,8 +105,7 @@ def of_experience(
 
     These are `observation_size`, the largest root mean square of an element of the
     float observations; `reward_size`, the root mean square of the rewards in the
-    losses' units; and `actions_at_bound`, the largest share of one dimension's actions
-    that lie at one of its bounds.
+    losses' units; and the numbers of `of_actions`.
 
     Args:
       experience: A `Trajectory` `[B, T, ...]`; nothing is returned for other
@@ -131,21 +130,34 @@ def of_experience(
 def of_actions(
     actions: types.NestedTensor, action_spec: types.NestedTensorSpec, counts: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """Returns `actions_at_bound` of float actions; nothing for others.
+    """Returns how bounded float actions lie between their bounds; nothing for others.
+
+    `actions_at_bound` is the largest share of one dimension's actions that lie at one
+    of its bounds, and `actions_reach` the largest share of one dimension's range that
+    its actions span.
 
     Args:
       actions: The nest of actions, `[B, ...]` or `[B, T, ...]`.
       action_spec: The nest of bounded specs.
       counts: 1 for each action that counts, and 0 for others, `[B]` or `[B, T]`.
     """
-    shares = [
-        _share_at_bound(action, spec, counts)
+    bounded = [
+        (action, spec)
         for action, spec in zip(
             tf.nest.flatten(actions), tf.nest.flatten(action_spec), strict=True
         )
         if spec.dtype.is_floating and hasattr(spec, "minimum")
     ]
-    return {"actions_at_bound": tf.reduce_max(shares)} if shares else {}
+    if not bounded:
+        return {}
+    return {
+        "actions_at_bound": tf.reduce_max(
+            [_share_at_bound(action, spec, counts) for action, spec in bounded]
+        ),
+        "actions_reach": tf.reduce_max(
+            [_reach(action, spec, counts) for action, spec in bounded]
+        ),
+    }
 
 
 def _largest_size(observation: tf.Tensor) -> tf.Tensor:
@@ -170,3 +182,15 @@ def _share_at_bound(action: tf.Tensor, spec: Any, counts: tf.Tensor) -> tf.Tenso
         for is_near in (action <= low + near, action >= high - near)
     ]
     return tf.reduce_max(tf.stack(each))
+
+
+def _reach(action: tf.Tensor, spec: Any, counts: tf.Tensor) -> tf.Tensor:
+    """Returns the largest share of a dimension's range that its actions span."""
+    low, high = (tf.cast(x, tf.float32) for x in (spec.minimum, spec.maximum))
+    action = tf.clip_by_value(tf.cast(action, tf.float32), low, high)
+    rank = action.shape.rank - counts.shape.rank
+    counted = tf.reshape(counts > 0, [*tf.unstack(tf.shape(counts)), *[1] * rank])
+    axes = list(range(counts.shape.rank))
+    greatest = tf.reduce_max(tf.where(counted, action, action.dtype.min), axes)
+    least = tf.reduce_min(tf.where(counted, action, action.dtype.max), axes)
+    return tf.reduce_max(tf.maximum(greatest - least, 0.0) / (high - low))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import tensorflow as tf
 
-from tfrl.agents import checks
+from tfrl.agents import checks, td_losses
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -34,8 +35,8 @@ class TdOptions:
         weights.
       target_update_period: The number of train steps between updates of the targets;
         None never updates them.
-      td_errors_loss_fn: A loss of (targets, predictions), element by element; Huber if
-        None.
+      td_errors_loss_fn: A loss of (targets, predictions), element by element, or an
+        instance of `keras.losses.Loss`; Huber if None.
       gamma: The discount factor.
       reward_scale_factor: The factor by which the rewards are multiplied.
       gradient_clipping: The largest norm of each variable's gradient; None does not
@@ -55,12 +56,18 @@ class TdOptions:
     n_step_update: int = 1
 
     def __post_init__(self) -> None:
-        """Checks the numbers. Tensors are not checked.
+        """Checks the numbers, and makes integers of floats such as 2000.0.
+
+        Tensors are not checked.
 
         Raises:
           ValueError: A number is out of range.
           TypeError: A setting is not a number.
         """
+        for name in ("target_update_period", "n_step_update"):
+            number = number_checks.as_integer(getattr(self, name))
+            object.__setattr__(self, name, number)
+        td_losses.check(self.td_errors_loss_fn)
         checks.check_gamma(self.gamma)
         checks.check_scale_of_rewards(self.reward_scale_factor)
         checks.check_gradient_clipping(self.gradient_clipping)

@@ -12,7 +12,7 @@ import functools
 import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
@@ -25,12 +25,14 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
-from tfrl.compilation import trace_counts
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.reports import run_files
 from tfrl.system import quiet
 from tfrl.train.runs import run_length
+
+if TYPE_CHECKING:
+    from tfrl.policies.acting import prediction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,16 +303,17 @@ class Algorithm:
         return self.loop.checkpoint_items().get("replay_buffer")
 
     @functools.cached_property
-    def action_functions(self) -> dict[bool, Any]:
-        """The traced `action` of the collect policy, and of the greedy policy."""
-        import tensorflow as tf
+    def _predictors(self) -> dict[bool, prediction.Predictor]:
+        """The predictors of the greedy policy, and of the collect policy.
 
-        policies = {True: self.policy, False: self.agent.collect_policy}
+        They trace the policies at once, as training loops do.
+        """
+        from tfrl.policies.acting import prediction
+
+        spec = self.policy.time_step_spec
         return {
-            greedy: tf.function(
-                trace_counts.of_one_object(policy.action), autograph=False
-            )
-            for greedy, policy in policies.items()
+            greedy: prediction.of_tensors(spec, at_once=True)
+            for greedy in (True, False)
         }
 
     def make_agent(self) -> Any:
@@ -534,8 +537,15 @@ class Algorithm:
           state: The state that the call before returned; None at the beginning of an
             episode. Policies without memory return `()`.
           greedy: Whether to take the most probable action instead of a sampled one.
+
+        Raises:
+          TypeError: A value cannot be cast to the dtype of its spec.
+          ValueError: A structure or shape differs from the environment's, or a number
+            is not finite.
         """
-        return learning.predict(self, observation, state, greedy=greedy)
+        policy = self.policy if greedy else self.agent.collect_policy
+        action, state = self._predictors[greedy](policy, observation, state, None)
+        return self.world.fit.original(action), state
 
     def evidence(self) -> evidence_lib.Evidence:
         """Returns the measurements of the run so far, for `health` and reports."""

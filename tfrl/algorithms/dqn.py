@@ -144,7 +144,11 @@ class AtomSettings(ValueBasedSettings):
 
 
 class C51Settings(AtomSettings):
-    """The settings of C51, by default CleanRL's for CartPole-v1."""
+    """The settings of C51.
+
+    By default they are CleanRL's for CartPole-v1, but with other initial weights, and
+    with probabilities that are not clipped.
+    """
 
     defaults: ClassVar = {
         "num_iterations": 49_000,
@@ -229,6 +233,13 @@ class IQNSettings(QuantileSettings):
         "learning_rate": 1e-3,
         "num_quantiles": 8,
     }
+
+    num_acting_quantiles: int = field(
+        0, "Quantiles that an action is chosen by; 0: num_quantiles.", SIZE_OR_0
+    )
+    quantile_layer_params: tuple[int, ...] = field(
+        (), "Units of the hidden layers after the fractions' embedding.", check_layers
+    )
 
 
 class R2D2Settings(DQNSettings):
@@ -423,7 +434,8 @@ class IQN(ValueBased):
             networks.ImplicitQuantileNetwork,
             s,
             self,
-            num_quantiles=s.num_quantiles,
+            num_quantiles=s.num_acting_quantiles or s.num_quantiles,
+            quantile_layer_params=s.quantile_layer_params,
         )
         return {"q_network": network}
 
@@ -478,7 +490,7 @@ def _loss_fn(s: Any) -> Callable[..., Any]:
 
 
 def _make_network(
-    kind: Any, s: Any, algorithm: ValueBased, **numbers: int
+    kind: Any, s: Any, algorithm: ValueBased, **arguments: Any
 ) -> networks.Network:
     """Makes a network without memory.
 
@@ -492,7 +504,7 @@ def _make_network(
         dueling_layer_params=units[-1:] if s.dueling else None,
         noisy_stddev=s.noisy_stddev or None,
         seed=s.seed,
-        **numbers,
+        **arguments,
         **parts.network_arguments(s, algorithm.observation_spec),
     )
     return network

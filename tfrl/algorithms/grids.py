@@ -16,6 +16,11 @@ import numpy as np
 KINDS = ("flat", "image")
 
 
+def is_grid(name: str) -> bool:
+    """Whether an environment is one of MiniGrid."""
+    return name.startswith(("MiniGrid-", "BabyAI-"))
+
+
 def wrappers_of(name: str, kind: str) -> Sequence[Callable[[Any], Any]]:
     """Returns the wrappers of an environment; none if it is not one of MiniGrid.
 
@@ -26,7 +31,7 @@ def wrappers_of(name: str, kind: str) -> Sequence[Callable[[Any], Any]]:
       kind: "flat" joins the image with the one-hot letters of the text, as RL Zoo's
         settings assume, `[2835]` by default; "image" is the image alone, `[7, 7, 3]`.
     """
-    if not name.startswith(("MiniGrid-", "BabyAI-")):
+    if not is_grid(name):
         return ()
     from tfrl.environments import suite_gym
 

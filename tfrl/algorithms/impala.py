@@ -31,6 +31,7 @@ class IMPALASettings(Settings):
 
     defaults: ClassVar = {
         "num_iterations": 12_500,
+        "activation": "tanh",
         "eval_interval": 1_250,
         "log_interval": 250,
         "checkpoint_interval": 2_500,
@@ -52,9 +53,6 @@ class IMPALASettings(Settings):
     )
     share_layers: bool = field(
         False, "Actor and critic share all layers before their outputs."
-    )
-    activation: str = field(
-        "tanh", "Activation of the hidden layers, such as relu.", parts.check_activation
     )
     normalize_observations: bool = field(
         False, "Normalize observations by their running statistics."

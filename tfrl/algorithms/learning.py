@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import sys
@@ -11,12 +12,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import tree
-
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
+from tfrl.eval import evaluate as evaluate_lib
+from tfrl.eval import supervision
 from tfrl.reports import run_files
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
@@ -196,11 +196,12 @@ def without_files(
             films=False,
             evaluates_untrained=False,
         )
-        evaluate = made["evaluate"]
+        evaluate = functools.partial(_evaluated, made)
     intervals = (s.eval_interval, s.log_interval, *called.intervals)
     info, best, mean = loop.info(), None, None
     called.start(info.iteration)
-    log = run_log.RunLog(loop, None, (), {})
+    find_facts = algorithm.world.facts if callbacks else None
+    log = run_log.RunLog(loop, None, (), {}, find_facts=find_facts)
     log.history.rows = algorithm.rows
     with contextlib.ExitStack() as stack:
         stack.enter_context(log.opened())
@@ -250,47 +251,16 @@ def without_files(
     )
 
 
-def predict(
-    algorithm: Algorithm, observation: Any, state: Any, *, greedy: bool
-) -> tuple[Any, Any]:
-    """Returns an action; see `Algorithm.predict`."""
-    import tensorflow as tf
-
-    from tfrl.trajectories import time_step
-
-    spec = algorithm.environment.observation_spec()
-    try:
-        arrays = tree.map_structure_up_to(
-            spec,
-            lambda each, x: np.asarray(x, each.dtype.as_numpy_dtype),
-            spec,
-            observation,
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"observation: expected a value of {spec}, or a batch of these: {error}"
-        ) from None
-    first, first_spec = tf.nest.flatten(arrays)[0], tf.nest.flatten(spec)[0]
-    is_batch = first.ndim == first_spec.shape.rank + 1
-    if not is_batch:
-        arrays = tf.nest.map_structure(lambda x: x[np.newaxis], arrays)
-    for each, x in zip(tf.nest.flatten(spec), tf.nest.flatten(arrays), strict=True):
-        if x.shape[1:] != tuple(each.shape):
-            raise ValueError(
-                f"observation: expected the shape {list(each.shape)}, or a batch of "
-                f"these, got {list(np.shape(x)[1 - is_batch :])}."
-            )
-    size = len(tf.nest.flatten(arrays)[0])
-    policy = algorithm.policy if greedy else algorithm.agent.collect_policy
-    if state is None:
-        state = policy.get_initial_state(size)
-    step = algorithm.action_functions[greedy](
-        time_step.restart(tf.nest.map_structure(tf.constant, arrays), size), state
+def _evaluated(
+    made: Mapping[str, Any], iteration: int
+) -> evaluate_lib.EvaluationResult:
+    """Evaluates with the limit that a `train.Run` of these settings has."""
+    limit = supervision.Supervision(
+        made["max_eval_steps"], "max_eval_steps", lambda *_: None
     )
-    action = tf.nest.map_structure(
-        lambda x: x.numpy() if is_batch else x.numpy()[0], step.action
-    )
-    return algorithm.world.fit.original(action), step.state
+    with supervision.supervised(limit):
+        result: evaluate_lib.EvaluationResult = made["evaluate"](iteration)
+    return result
 
 
 def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:

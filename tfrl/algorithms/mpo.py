@@ -32,6 +32,7 @@ class MPOSettings(off_policy.OffPolicySettings):
         "gamma": 0.98,
         "n_step_update": 5,
         "target_update_tau": 1.0,
+        "activation": "usual",
     }
 
     fc_layer_params: tuple[int, ...] = field(
@@ -104,7 +105,10 @@ class MPO(off_policy.OffPolicy):
             [
                 *([] if encoder is None else [encoder]),
                 networks.LayerNormMLP(
-                    s.fc_layer_params, activate_final=True, dtype=s.dtype
+                    s.fc_layer_params,
+                    activation=parts.mlp_activation(s),
+                    activate_final=True,
+                    dtype=s.dtype,
                 ),
                 networks.MultivariateNormalDiagHead(
                     self.environment.action_spec().shape.num_elements(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tfrl import agents, train
 from tfrl.algorithms import algorithm, parts
@@ -66,6 +66,8 @@ class RolloutSettings(Settings):
 class ActorCriticSettings(RolloutSettings):
     """The settings of PPO and A2C."""
 
+    defaults: ClassVar = {"activation": "tanh"}
+
     share_layers: bool = field(
         False, "Actor and critic share the layers before an LSTM or their outputs."
     )
@@ -77,9 +79,6 @@ class ActorCriticSettings(RolloutSettings):
     )
     lstm_sequence_length: int = field(
         0, "Frames in a sequence for the LSTM; 0 uses whole rollouts.", SIZE_OR_0
-    )
-    activation: str = field(
-        "tanh", "Activation of the hidden layers, such as relu.", parts.check_activation
     )
     initial_log_stddev: float = live(
         0.0, "First log standard deviation of continuous actions.", number()

@@ -5,32 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tfrl import agents, networks, utils
-from tfrl.algorithms import settings
-
-# The names are Keras's.
-ACTIVATIONS = (
-    "celu",
-    "elu",
-    "gelu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_tanh",
-    "leaky_relu",
-    "linear",
-    "log_sigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "softplus",
-    "softsign",
-    "squareplus",
-    "swish",
-    "tanh",
-)
-check_activation = settings.one_of(*ACTIVATIONS)
 
 
 def network_arguments(
@@ -38,20 +12,35 @@ def network_arguments(
 ) -> dict[str, Any]:
     """Returns the arguments shared by all networks that take observations.
 
-    They define how observations become vectors, and the precision of layers; see
-    `networks.observation_encoder`.
+    They define how observations become vectors, and the activation and the precision of
+    layers; see `networks.observation_encoder`.
 
     Args:
       s: The settings.
       observation_spec: The spec of the network's input.
       for_critic: Whether the network is a critic of observations and actions.
     """
-    return networks.observation_encoder(
+    encoder = networks.observation_encoder(
         observation_spec,
         conv_layer_params=s.conv_layer_params or None,
         for_critic=for_critic,
         dtype=s.dtype,
     )
+    return {**_activation(s), **encoder}
+
+
+def _activation(s: Any) -> dict[str, Any]:
+    """Returns the argument for the activation, if the settings choose one."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    if s.activation == "usual":
+        return {}
+    return {"activation_fn": keras.activations.get(s.activation)}
+
+
+def mlp_activation(s: Any) -> str:
+    """Returns the activation of a `LayerNormMLP`, whose usual one is ELU."""
+    return "elu" if s.activation == "usual" else str(s.activation)
 
 
 def actor_and_critic(
@@ -65,14 +54,12 @@ def actor_and_critic(
       action_spec: The spec of the actions.
       **arguments: Further arguments of `ppo_networks.create_networks`.
     """
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
     actor, critic = agents.ppo.ppo_networks.create_networks(
         observation_spec,
         action_spec,
         fc_layer_params=s.fc_layer_params,
         conv_layer_params=s.conv_layer_params or None,
-        activation_fn=keras.activations.get(s.activation),
+        **_activation(s),
         share_layers=s.share_layers,
         dtype=s.dtype,
         seed=s.seed,

@@ -12,6 +12,10 @@ from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import worlds
 from tfrl.reports import report
 
+# Of each environment in the evaluation of an untrained policy, whose episodes may be
+# long; and in all evaluations, where no time limit ends the episodes.
+_MOST_STEPS = 1000
+
 
 def make(
     world: worlds.World,
@@ -50,6 +54,8 @@ def make(
         check=value_check.of_agent(agent, environment),
     )
 
+    most = None if world.has_time_limit(environment) else _MOST_STEPS
+
     def evaluate(iteration: int) -> evaluation.EvaluationResult:
         worlds.seed_if_possible(environment, 10_000_000 + 1_000 * iteration)
         return evaluator.run()
@@ -60,10 +66,12 @@ def make(
         "log_interval": s.log_interval,
         "checkpoint_interval": s.checkpoint_interval,
         "video_environment": world.make_film if films else None,
-        "max_untrained_eval_steps": 1000 if evaluates_untrained else 0,
+        "max_eval_steps": most,
+        "max_untrained_eval_steps": _MOST_STEPS if evaluates_untrained else 0,
         "shows_progress": shows_progress,
         "report": functools.partial(write_report, s) if reports else None,
         "continue_stopped": continue_stopped,
+        "find_facts": world.facts,
         "title": f"{title} on {world.name}, seed {s.seed}",
     }
 

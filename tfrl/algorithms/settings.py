@@ -162,6 +162,30 @@ LAMBDAS = (0.8, 0.9, 0.92, 0.95, 0.98, 0.99, 1.0)
 ENTROPIES = log(1e-8, 0.1)
 EPSILONS = uniform(0.0, 0.2)
 NOISES = uniform(0.0, 1.0)
+# The names are Keras's.
+ACTIVATIONS = (
+    "celu",
+    "elu",
+    "gelu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softsign",
+    "squareplus",
+    "swish",
+    "tanh",
+)
+CHECK_ACTIVATION = one_of("usual", *ACTIVATIONS)
 # The seeds of networks and environments are a little larger.
 SEED = integer(0, 2**62)
 
@@ -192,6 +216,11 @@ class Settings:
     )
     conv_layer_params: tuple[tuple[int, int, int], ...] = field(
         (), "Convolutions for images; () chooses by their size.", check_convolutions
+    )
+    activation: str = field(
+        "relu",
+        "Activation of hidden layers, such as tanh; usual: each network's own.",
+        CHECK_ACTIVATION,
     )
     emulator: str = field(
         "ale-py",

@@ -73,6 +73,7 @@ class D4PGSettings(DeterministicSettings):
     defaults: ClassVar = {
         "num_iterations": 29_000,
         "n_step_update": 5,
+        "activation": "usual",
         "target_update_tau": 1.0,
     }
 
@@ -205,7 +206,10 @@ def distributional_critic(
         [
             networks.CriticMultiplexer(observation_network=encoder),
             networks.LayerNormMLP(
-                s.fc_layer_params, activate_final=True, dtype=s.dtype
+                s.fc_layer_params,
+                activation=parts.mlp_activation(s),
+                activate_final=True,
+                dtype=s.dtype,
             ),
             networks.DiscreteValuedHead(s.vmin, s.vmax, s.num_atoms),
         ],

@@ -11,7 +11,7 @@ from typing import Any
 import tree
 
 from tfrl import environments, train
-from tfrl.algorithms import grids, spaces, velocities
+from tfrl.algorithms import grids, spaces, time_limits, velocities
 from tfrl.algorithms import settings as settings_lib
 
 
@@ -395,6 +395,12 @@ class World:
             )
         return self._of_program(self._evaluation, count, seed)
 
+    def has_time_limit(self, environment: environments.TFEnvironment) -> bool:
+        """Whether an environment of `make_evaluation` truncates its episodes."""
+        if isinstance(self._evaluation, str):
+            return time_limits.is_named(self._evaluation)
+        return time_limits.find(environment) is not None
+
     def make_film(self) -> environments.TFEnvironment | None:
         """Makes an environment to film; None if it cannot be rendered as pictures."""
         if isinstance(self._evaluation, str):
@@ -405,6 +411,36 @@ class World:
         modes = getattr(environment, "render_mode", None)
         return environment if modes == "rgb_array" else None
 
+    def facts(self) -> dict[str, Any]:
+        """Returns facts about the environment; see `environment_facts.find`.
+
+        Copies are made for this. There are none of an environment that a program made,
+        nor of one in TensorFlow: nothing is known about these.
+        """
+        from tfrl.eval import environment_facts
+
+        if any(_is_made(each) for each in (self._training, self._evaluation)):
+            return {}
+        fit = ActionFit(self.fit.kind, self.fit.title, self.fit.clip)
+
+        def copy_of(given: Any, *, is_training: bool) -> Any:
+            made: Any
+            if isinstance(given, str):
+                made = make_environment(
+                    given, 1, 0, is_training=is_training, fit=fit, **self._own
+                )
+            else:
+                made = self._of_program(given, 1, 0, fit)
+            return made.pyenv  # An environment in TensorFlow has none.
+
+        is_other = self._evaluation is not self._training
+        return environment_facts.find(
+            functools.partial(copy_of, self._training, is_training=True),
+            functools.partial(copy_of, self._evaluation, is_training=False)
+            if is_other
+            else None,
+        )
+
     def describe(self, observation_spec: Any, action_spec: Any) -> None:
         """Prints how networks encode images, or the parts of an observation."""
         leaves = tree.flatten(observation_spec)
@@ -414,7 +450,7 @@ class World:
             print(f"Networks: {text}.", file=sys.stderr)
 
     def _of_program(
-        self, given: Any, num_envs: int, seed: int
+        self, given: Any, num_envs: int, seed: int, fit: ActionFit | None = None
     ) -> environments.TFEnvironment:
         """Returns a program's environments, or makes them with its function."""
         if isinstance(given, environments.TFEnvironment):
@@ -427,7 +463,7 @@ class World:
             environment = members[0]
             if num_envs > 1:
                 environment = environments.BatchedPyEnvironment(members)
-        environment = self.fit(environment, self.name)
+        environment = (fit or self.fit)(environment, self.name)
         seed_if_possible(environment, seed)
         return environments.TFPyEnvironment(environment)
 

@@ -6,9 +6,10 @@ longer than running a small graph. A fast function maps the classes, dtypes and 
 of arguments to a trace, and runs that trace directly. Everything else is left to
 `tf.function`: tracing, relaxed shapes, creating variables, gradients.
 
-Only eager calls with nests of dense tensors and `None`, outside of any distribution
-strategy, are remembered. All other calls go through `tf.function`. So do all calls if a
-release of TensorFlow moves or changes the private names that this module needs.
+Only eager calls with nests of dense tensors, arrays and `None`, outside of any
+distribution strategy, are remembered. All other calls go through `tf.function`. So do
+all calls if a release of TensorFlow moves or changes the private names that this module
+needs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import internals, trace_counts
@@ -24,7 +26,7 @@ from tfrl.compilation import internals, trace_counts
 # The limit for functions whose arguments have another shape at every call.
 _MOST_TRACES = 64
 
-_OPAQUE_DTYPES = (tf.resource, tf.variant)
+_OPAQUE_DTYPES = frozenset((tf.resource, tf.variant))
 
 
 def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
@@ -120,7 +122,7 @@ def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _NotPlainError(Exception):
-    """The arguments contain more than dense tensors, None, tuples, lists and dicts."""
+    """Not only dense tensors, arrays, None, tuples, lists and dicts are given."""
 
 
 @functools.cache
@@ -143,6 +145,9 @@ def _describe(value: Any, tensors: list[tf.Tensor], tensor_class: type) -> Any:
     The keys of two nests differ if `tf.function` could use different traces for them.
     """
     kind = type(value)
+    if kind is np.ndarray:
+        tensors.append(_as_tensor(value))
+        return value.dtype, value.shape
     if kind is tensor_class:
         if value.dtype in _OPAQUE_DTYPES:
             raise _NotPlainError
@@ -162,6 +167,14 @@ def _describe(value: Any, tensors: list[tf.Tensor], tensor_class: type) -> Any:
             *[(key, _describe(value[key], tensors, tensor_class)) for key in value],
         )
     raise _NotPlainError
+
+
+def _as_tensor(array: np.ndarray) -> tf.Tensor:
+    # tf.function converts arrays, too, so that both have the same trace.
+    try:
+        return internals.eager_tensor(array)
+    except (TypeError, ValueError):
+        raise _NotPlainError from None
 
 
 def _has_fields(kind: type) -> bool:

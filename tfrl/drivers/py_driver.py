@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.drivers import driver
+from tfrl.environments import tf_environment
 from tfrl.environments.boundary import action_arrays, time_step_checker
 from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
@@ -53,8 +54,15 @@ class PyDriver(driver.Driver):
 
         Raises:
           ValueError: If neither limit is above 0.
+          TypeError: If `env` is a TensorFlow environment.
         """
         driver.check_limits(max_steps, max_episodes)
+        if isinstance(env, tf_environment.TFEnvironment):
+            raise TypeError(
+                f"env: got {type(env).__name__}, a TensorFlow environment, but "
+                f"{type(self).__name__} steps a PyEnvironment; give it the Python "
+                "environment, or use DynamicStepDriver or TFDriver."
+            )
         super().__init__(env, policy, observers, transition_observers, info_observers)
         self._max_steps = max_steps or np.inf
         self._max_episodes = max_episodes or np.inf

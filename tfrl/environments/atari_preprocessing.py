@@ -72,7 +72,8 @@ class AtariPreprocessing(gymnasium.wrappers.AtariPreprocessing):
             raise ValueError(
                 f"env: got a game that repeats actions for {skipped} frames itself, "
                 "expected one that does not, because AtariPreprocessing repeats them; "
-                "make it with frameskip=1 or load its NoFrameskip version."
+                "make it with frameskip=1 (gym_kwargs={'frameskip': 1} of a suite's "
+                "load), or load its NoFrameskip version."
             )
         super().__init__(
             env,

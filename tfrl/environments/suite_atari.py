@@ -102,9 +102,9 @@ def load(
     """Makes a game and wraps it.
 
     By default observations are uint8 `[84, 84, 1]`, one for every four frames;
-    `DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING` gives `[84, 84, 4]`. A v5 game repeats
-    actions for four frames itself; this is turned off if `AtariPreprocessing` is the
-    first wrapper.
+    `DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING` gives `[84, 84, 4]`. Some games,
+    such as "ALE/Pong-v5" and "Pong-v4", repeat actions themselves; this is turned off
+    if `AtariPreprocessing` is the first wrapper.
 
     The console truncates games after 108,000 frames, half an hour of play (27,000 steps
     of four frames): Machado et al. 2018.
@@ -129,7 +129,7 @@ def load(
     """
     spec, name_kwargs = _find_spec(environment_name)
     kwargs = {
-        **_preprocessing_kwargs(spec.id, gym_env_wrappers),
+        **_preprocessing_kwargs(gym_env_wrappers),
         **name_kwargs,
         **(gym_kwargs or {}),
     }
@@ -320,7 +320,7 @@ def _registered(environment_name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _preprocessing_kwargs(
-    name: str, gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]]
+    gym_env_wrappers: Sequence[Callable[[gymnasium.Env], gymnasium.Env]],
 ) -> dict[str, Any]:
     """Returns the keyword arguments for the game if `AtariPreprocessing` wraps it.
 
@@ -337,7 +337,4 @@ def _preprocessing_kwargs(
         and issubclass(first, gymnasium.wrappers.AtariPreprocessing)
     ):
         return {}
-    kwargs: dict[str, Any] = {"obs_type": "grayscale"}
-    if name.startswith("ALE/"):
-        kwargs["frameskip"] = 1
-    return kwargs
+    return {"obs_type": "grayscale", "frameskip": 1}

@@ -10,6 +10,7 @@ import difflib
 import functools
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -251,6 +252,12 @@ def _suggestion(name: str) -> str:
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(lower[key] for key in near) + "?"
+    if re.search(r"-v[04]$", name):
+        # Gym's names of Atari games, which ale-py registers when it is imported.
+        return (
+            f"if it is an Atari game, load it by tfrl.environments.suite_atari, or as "
+            f"'ale_py:{name}', with the extra: pip install 'tfrl[atari]'."
+        )
     return (
         "gymnasium.pprint_registry() lists them, and 'module:Name-v0' imports the "
         "module that registers one first."

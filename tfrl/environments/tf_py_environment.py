@@ -135,6 +135,11 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         return self._batch_of_one or self._env
 
     @property
+    def envs(self) -> Any:
+        """The Python environments in the batch, if it is one of Python environments."""
+        return getattr(self.pyenv, "envs")  # noqa: B009
+
+    @property
     def is_seeded(self) -> bool:
         """Whether the Python environment was given a seed."""
         return self._env.is_seeded

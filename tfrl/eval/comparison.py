@@ -11,7 +11,7 @@ Precipice" (2021); the numbers come from `statistics`, the panels from `plots`.
 >>> new, old = runs(9, 8, 7, 9), runs(1, 2, 1, 3)
 >>> groups = {"new": {"CartPole-v1": new}, "old": {"CartPole-v1": old}}
 >>> print(comparison.compare(groups).sentence)
-new is ahead of old: probability of improvement 1.00 [1.00, 1.00].
+new is ahead of old: probability of improvement 1.00 [0.55, 1.00], p = 0.029.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import plots, statistics
+from tfrl.eval import plots, rank_tests, statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FEW = 10  # Runs; the intervals of fewer are too short.
+_FEW = 10  # Runs; the bootstrap intervals of fewer are too short.
+_LEVEL = 0.05  # The chance of equal groups to differ.
+_BESIDE = 0.05  # Episodes and rollouts end so much later than planned.
 _MANY = 1_000  # Seeds; a larger number is not worth its digits.
 _ENDS = ("", "_lower", "_upper")
 
@@ -55,9 +57,17 @@ class Curve:
     seconds: np.ndarray
     scores: np.ndarray
 
-    def nearest(self, steps: npt.ArrayLike) -> np.ndarray:
-        """Returns the numbers of the evaluations nearest to steps `[N]`, `[N]`."""
-        return np.abs(self.steps - np.reshape(steps, [-1, 1])).argmin(axis=-1)
+    def at(self, steps: npt.ArrayLike) -> np.ndarray:
+        """Returns the numbers of the evaluations that count at steps `[N]`, `[N]`.
+
+        The nearest one that is before a step, or up to 5 % after it. It is -1 if there
+        is none, or if the policy of the nearest one had not been trained yet.
+        """
+        wanted = np.reshape(steps, [-1, 1])
+        found = np.abs(self.steps - wanted).argmin(axis=-1)
+        found = found - (self.steps[found] > (1 + _BESIDE) * wanted[:, 0])
+        is_untrained = (self.steps[found] == 0) & (wanted[:, 0] > 0)
+        return np.where(is_untrained, -1, found)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,12 +79,15 @@ class Row:
       scores: The scores of its runs on each task, `[num_runs, N]`.
       steps: The environment steps of these, `[N]`; NaN for all tasks.
       seconds: The median of its runs' seconds there, `[N]`.
+      ends: The steps of each run's evaluation that counts as its last, `[num_runs]`;
+        NaN for all tasks.
     """
 
     group: str
     scores: Sequence[np.ndarray]
     steps: np.ndarray
     seconds: np.ndarray
+    ends: np.ndarray
 
     @property
     def last(self) -> list[np.ndarray]:
@@ -101,7 +114,7 @@ class Section:
 
     title: str
     rows: Sequence[Row]
-    improvements: Mapping[str, statistics.Estimate]
+    improvements: Mapping[str, rank_tests.Improvement]
     has_mean: bool
 
     @functools.cached_property
@@ -114,10 +127,11 @@ class Section:
             record["seeds"] = min(map(len, row.scores))
             record |= _numbers("iqm", iqm if self.has_mean else None)
             record["best"] = best if self.has_mean else np.nan
-            record |= {"steps": row.steps[-1], "seconds": row.seconds[-1]}
-            found.append(
-                record | _numbers("improvement", self.improvements.get(row.group))
-            )
+            record |= {"steps": np.min(row.ends), "seconds": row.seconds[-1]}
+            improvement = self.improvements.get(row.group)
+            record |= _numbers("improvement", improvement)
+            record["p_value"] = improvement.p_value if improvement else np.nan
+            found.append(record)
         return found
 
     @property
@@ -128,22 +142,19 @@ class Section:
         if not others:
             return f"{first['group']} is the only group, so nothing is compared."
         if any(record["seeds"] == 1 for record in self.records):
-            least = statistics.runs_to_decide(1.0, num_tasks)
+            needed = statistics.runs_to_decide(1.0, num_tasks)
             return (
                 "A group with a single run cannot be compared; train at least "
-                f"{least} seeds of each."
+                f"{needed} seeds of each."
             )
-        undecided = [
-            record
-            for record in others
-            if record["improvement_lower"] <= 0.5
-            or not statistics.is_enough(first["seeds"], record["seeds"], num_tasks)
-        ]
-        near = min(undecided or others, key=lambda record: record["improvement"])
-        names = [record["group"] for record in undecided or others]
+        undecided = [record for record in others if not record["p_value"] <= _LEVEL]
+        named = undecided or others
+        near = min(named, key=lambda record: record["improvement"])
+        least, most = ("at least ", "at most ") if len(named) > 1 else ("", "= ")
         found = (
-            f"{_listed(names)}: probability of improvement "
-            f"{'at least ' * (len(names) > 1)}{_text(near, 'improvement', 2)}"
+            f"{_listed([record['group'] for record in named])}: probability of "
+            f"improvement {least}{_text(near, 'improvement', 2)}, p "
+            f"{most}{max(record['p_value'] for record in named):.2g}"
         )
         if not undecided:
             return f"{first['group']} is ahead of {found}."
@@ -157,7 +168,8 @@ class Section:
 
     def table(self) -> str:
         """Returns a Markdown table, whose columns are aligned in a terminal, too."""
-        digits = 1 if max(abs(record["iqm"]) for record in self.records) >= 10 else 3
+        known = [x["iqm"] for x in self.records if np.isfinite(x["iqm"])]
+        digits = 1 if np.max(np.abs(known), initial=0) >= 10 else 3
         forms = {
             "group": lambda record: record["group"],
             "seeds": lambda record: str(record["seeds"]),
@@ -272,6 +284,10 @@ def compare(
 ) -> Comparison:
     """Compares groups of runs at the steps that all runs of a task have reached.
 
+    A run counts there with its last evaluation until then, or one up to 5 % later if
+    that is nearer. A run whose policy has not been evaluated after any training until
+    then is left out, and named. A score of NaN counts as the lowest.
+
     Args:
       groups: The runs of each group on each task. If all groups have several tasks, the
         last section compares them on these together.
@@ -281,7 +297,8 @@ def compare(
       notes: Further remarks for readers.
 
     Raises:
-      ValueError: There are no runs, or `normalize` lacks a task.
+      ValueError: There are no runs, or none with an evaluation of a trained policy, or
+        `normalize` lacks a task.
     """
     tasks = list(dict.fromkeys(task for runs in groups.values() for task in runs))
     if not tasks:
@@ -295,17 +312,15 @@ def compare(
     told, sections = list(notes), []
     for task in tasks:
         own = {name: runs[task] for name, runs in groups.items() if runs.get(task)}
-        curves = [curve for runs in own.values() for curve in runs]
-        shortest = min(curves, key=lambda curve: curve.steps[-1])
-        limit = shortest.steps[-1]
-        # Episodes and rollouts end a little later.
-        if longer := sum(curve.steps[-1] > 1.05 * limit for curve in curves):
-            told.append(
-                f"{task}: compared at {limit:,.0f} steps, the end of {shortest.name}; "
-                f"{longer} of {len(curves)} runs are longer."
-            )
-        rows = [_row(name, runs, limit, *ranges[task]) for name, runs in own.items()]
-        sections.append(_section(task, rows, has_mean=True))
+        rows, remarks = _rows(task, own, *ranges[task])
+        told += remarks
+        if rows:
+            sections.append(_section(task, rows, has_mean=True))
+    if not sections:
+        raise ValueError(
+            f"groups: got no evaluation of a trained policy ({' '.join(told)}), "
+            "expected one; wait for it."
+        )
     common = [each.rows for each in sections if len(each.rows) == len(groups)]
     if len(common) > 1:
         title, unknown = f"all {len(common)} environments", np.full(1, np.nan)
@@ -313,20 +328,75 @@ def compare(
         for name in groups:
             own_rows = [row for each in common for row in each if row.group == name]
             last = [last for row in own_rows for last in row.last]
-            rows.append(Row(name, last, unknown, unknown))
+            rows.append(Row(name, last, unknown, unknown, unknown))
         sections.append(_section(title, rows, has_mean=normalize is not None))
     elif len(tasks) > 1:
         told.append("No two environments have all groups; each is compared alone.")
     return Comparison(sections, [*told, *_about_numbers(sections)], metric)
 
 
+def _rows(
+    task: str, groups: Mapping[str, Sequence[Curve]], low: float, high: float
+) -> tuple[list[Row], list[str]]:
+    """Returns the row of each group on a task, and the notes about its runs.
+
+    Args:
+      task: The task's name.
+      groups: The runs of each group.
+      low: The score that becomes 0.
+      high: The score that becomes 1.
+    """
+    curves = [curve for runs in groups.values() for curve in runs]
+    trained = [curve for curve in curves if curve.steps[-1] > 0]
+    if not trained:
+        return [], [f"{task}: left out, since no run has trained before an evaluation."]
+    shortest = min(trained, key=lambda curve: curve.steps[-1])
+    limit = shortest.steps[-1]
+    kept = {
+        name: [run for run in runs if run.at(limit)[0] >= 0]
+        for name, runs in groups.items()
+    }
+    rows = [_row(name, runs, limit, low, high) for name, runs in kept.items() if runs]
+    notes = []
+    longer = sum(curve.steps[-1] > (1 + _BESIDE) * limit for curve in curves)
+    if longer or any(np.ptp(np.append(row.ends, limit)) for row in rows):
+        used = ", ".join(f"{row.group} at {_range(row.ends)}" for row in rows)
+        notes.append(
+            f"{task}: compared at {limit:,.0f} steps, the end of {shortest.name}; "
+            f"{longer} of {len(curves)} runs are longer. The evaluations that count "
+            f"are of {used} steps."
+        )
+    if absent := [x.name for x in curves if x.at(limit)[0] < 0]:
+        notes.append(
+            f"{task}: left out, without an evaluation of a trained policy until "
+            f"{limit:,.0f} steps: {', '.join(absent)}."
+        )
+    if lost := [x.name for x in curves if np.isnan(x.scores[x.at(limit)[0]])]:
+        notes.append(f"{task}: NaN, which counts as the lowest: {', '.join(lost)}.")
+    return rows, notes
+
+
+def _range(steps: np.ndarray) -> str:
+    """Returns the least and the greatest of some numbers of steps as text."""
+    ends = dict.fromkeys(f"{end:,.0f}" for end in (np.min(steps), np.max(steps)))
+    return " to ".join(ends)
+
+
 def _row(name: str, runs: Sequence[Curve], limit: float, *ends: float) -> Row:
-    """Returns the row of a group on a task, at the evaluations of its first run."""
-    steps, (low, high) = runs[0].steps[: runs[0].nearest(limit)[0] + 1], ends
-    chosen = [(run, run.nearest(steps)) for run in runs]
+    """Returns the row of a group on a task, at the evaluations of its first run.
+
+    Evaluations of the first run at which another one's policy has not been evaluated
+    after any training are left out.
+    """
+    (low, high), planned = ends, runs[0].steps
+    steps = np.append(planned[planned < limit], limit)
+    steps = steps[np.all([run.at(steps) >= 0 for run in runs], axis=0)]
+    chosen = [(run, run.at(steps)) for run in runs]
     scores = np.stack([run.scores[i] for run, i in chosen])
+    scores = np.where(np.isnan(scores), -np.inf, (scores - low) / (high - low))
     seconds = np.median([run.seconds[i] for run, i in chosen], axis=0)
-    return Row(name, [(scores - low) / (high - low)], steps, seconds)
+    last = np.array([run.steps[i[-1]] for run, i in chosen])
+    return Row(name, [scores], steps, seconds, last)
 
 
 def _section(title: str, rows: Sequence[Row], *, has_mean: bool) -> Section:
@@ -338,7 +408,7 @@ def _section(title: str, rows: Sequence[Row], *, has_mean: bool) -> Section:
         return -float(np.mean(each)), -float(np.mean(np.concatenate(row.last)))
 
     first, *others = ordered = sorted(rows, key=rank)
-    improvements = {x.group: _estimate(improvement, first.over(x)) for x in others}
+    improvements = {x.group: _improvement(first.over(x)) for x in others}
     return Section(title, ordered, improvements, has_mean)
 
 
@@ -349,8 +419,8 @@ def _about_numbers(sections: Sequence[Section]) -> list[str]:
     notes = [f"One run, and so no interval: {_listed(single)}."] if single else []
     if any(1 < number < _FEW for number in seeds.values()):
         notes.append(
-            f"Intervals of fewer than {_FEW} runs are too short: with 5 they hold "
-            "the true value in 8 of 10 cases."
+            f"Intervals of IQMs of fewer than {_FEW} runs are too short: with 5 they "
+            "hold the true value in 8 of 10 cases."
         )
     return notes
 
@@ -371,6 +441,14 @@ def _draw_profiles(axes: Axes, section: Section) -> None:
 def _mean(scores: Sequence[np.ndarray]) -> statistics.Estimate:
     """Returns the interquartile mean of scores of tasks, `[N]`."""
     return _estimate(statistics.pooled_interquartile_mean, scores)
+
+
+def _improvement(scores: Sequence[np.ndarray]) -> rank_tests.Improvement:
+    """Returns a probability of improvement, with NaN beside it for a single run."""
+    found = rank_tests.improvement(*scores)
+    if min(map(len, scores)) > 1:
+        return found
+    return dataclasses.replace(found, lower=np.nan, upper=np.nan, p_value=np.nan)
 
 
 def _estimate(

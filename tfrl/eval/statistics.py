@@ -3,13 +3,18 @@
 After R. Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
 Precipice" (2021): report the interquartile mean, performance profiles and the
 probability of improvement, each with a bootstrap confidence interval.
+
+A score of NaN, such as the return of a run that diverged, counts as the lowest score
+there can be, minus infinity: without that run, or with NaN in another place of the
+order, the agent would look better than it is. So statistics of the order stay useful,
+while a mean with such a score is minus infinity.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +54,7 @@ def summarize(
 ) -> Summary:
     """Summarizes scores; for the arguments see `bootstrap_interval`."""
     scores = _checked(scores)
-    lower, median, upper = np.quantile(scores, [0.25, 0.5, 0.75])
+    lower, median, upper = _quantiles(scores, [0.25, 0.5, 0.75])
     return Summary(
         mean=float(np.mean(scores)),
         median=float(median),
@@ -66,9 +71,9 @@ def summarize(
 def interquartile_mean(scores: npt.ArrayLike, axis: int = -1) -> Any:
     """Returns the mean of the scores without the lowest and the highest quarter.
 
-    The number of scores in a quarter is rounded down.
+    The number of scores in a quarter is rounded down. NaN belongs to the lowest scores.
     """
-    ordered = np.sort(np.asarray(scores, np.float64), axis=axis)
+    ordered = np.sort(_with_lowest(scores), axis=axis)
     count = ordered.shape[axis]
     middle = np.arange(count // 4, count - count // 4)
     return np.mean(np.take(ordered, middle, axis=axis), axis=axis)
@@ -115,8 +120,55 @@ def bootstrap_interval(
     scores = _checked(scores)
     tails = _tails(confidence)
     draws = np.random.default_rng(seed).choice(scores, (num_resamples, scores.size))
-    low, high = np.quantile(statistic(draws, axis=-1), tails)
+    low, high = _quantiles(statistic(draws, axis=-1), tails)
     return float(low), float(high)
+
+
+def mean_interval(
+    scores: npt.ArrayLike, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Returns Student's t interval of the mean.
+
+    Of few scores it holds the true mean more often than a bootstrap interval does: of
+    three normal ones in 95 % of the cases, where `bootstrap_interval` does in 75 %.
+
+    Args:
+      scores: Numbers, one for each seed, and at least two.
+      confidence: The share of such intervals that hold the true mean.
+
+    Returns:
+      The lower and the upper end; both minus infinity if a score is NaN.
+
+    Raises:
+      ValueError: If there are fewer than two scores, or `confidence` is not between 0
+        and 1.
+    """
+    scores = _checked(scores)
+    _, share = _tails(confidence)
+    if scores.size < 2:
+        raise ValueError(
+            f"scores: got {scores.size}, expected at least 2; one run says nothing of "
+            "how far runs differ."
+        )
+    mean = float(np.mean(scores))
+    if math.isinf(mean):
+        return mean, mean
+    error = float(np.std(scores, ddof=1)) / math.sqrt(scores.size)
+    reach = _student_quantile(share, scores.size - 1) * error
+    return mean - reach, mean + reach
+
+
+def _student_quantile(share: float, freedom: int) -> float:
+    """Returns the quantile of Student's t distribution, for a share above one half.
+
+    With `t = sqrt(freedom) tan(a)`, the density of the angle `a` is proportional to
+    `cos(a)^(freedom - 1)`, which is summed from 0 to `pi / 2`.
+    """
+    angles = np.linspace(0, np.pi / 2, 100_001)
+    density = np.cos(angles) ** (freedom - 1)
+    below = np.cumsum((density[1:] + density[:-1]) / 2)
+    angle = np.interp((share - 0.5) * 2 * below[-1], below, angles[1:])
+    return math.sqrt(freedom) * math.tan(angle)
 
 
 def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.ndarray:
@@ -133,8 +185,7 @@ def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> np.
       Fractions between 0 and 1, float64 `[..., N]`.
 
     Raises:
-      ValueError: If an argument has another shape, or there are no scores, or a score
-        is NaN.
+      ValueError: If an argument has another shape, or there are no scores.
     """
     scores = _by_run_and_task("scores", scores)
     thresholds = np.asarray(thresholds, np.float64)
@@ -161,8 +212,7 @@ def probability_of_improvement(scores_x: npt.ArrayLike, scores_y: npt.ArrayLike)
       Probabilities, float64 `[...]`; a single number for scores without `...`.
 
     Raises:
-      ValueError: If an argument has another shape, or there are no scores, or a score
-        is NaN.
+      ValueError: If an argument has another shape, or there are no scores.
     """
     scores_x = _by_run_and_task("scores_x", scores_x)
     scores_y = _by_run_and_task("scores_y", scores_y)
@@ -193,12 +243,15 @@ def profile_thresholds(scores: npt.ArrayLike) -> np.ndarray:
     """Returns where the profile of scores changes, with a margin at both ends.
 
     Args:
-      scores: Scores of any shape, `K` different ones.
+      scores: Scores of any shape, `K` different ones that are finite; the others are
+        below or above all thresholds.
 
     Returns:
-      Thresholds in ascending order, `[K + 2]`.
+      Thresholds in ascending order, `[K + 2]`, and `[3]` around 0 if `K` is 0.
     """
-    changes = np.unique(scores)
+    scores = np.asarray(scores)
+    changes = np.unique(scores[np.isfinite(scores)])
+    changes = changes if changes.size else np.zeros(1)
     margin = 0.05 * np.ptp(changes) or 1.0
     return np.concatenate([changes[:1] - margin, changes, changes[-1:] + margin])
 
@@ -300,8 +353,8 @@ def stratified_bootstrap(
       seed: The seed of the draws.
 
     Raises:
-      ValueError: If one of `scores` has another shape, or is empty, or has a NaN, or
-        `confidence` is not between 0 and 1, or `num_resamples` is less than 1.
+      ValueError: If one of `scores` has another shape, or is empty, or `confidence` is
+        not between 0 and 1, or `num_resamples` is less than 1.
     """
     tails = _tails(confidence)
     if num_resamples < 1:
@@ -317,7 +370,7 @@ def stratified_bootstrap(
     for start in range(0, num_resamples, _BLOCK):
         size = min(_BLOCK, num_resamples - start)
         values.append(statistic(*(_resamples(each, size, rng) for each in arrays)))
-    low, high = np.quantile(np.concatenate(values), tails, axis=0)
+    low, high = _quantiles(np.concatenate(values), tails)
     return Estimate(statistic(*arrays), low, high)
 
 
@@ -340,24 +393,32 @@ def _tails(confidence: float) -> tuple[float, float]:
 
 def _by_run_and_task(name: str, scores: Any, ndim: int | None = None) -> np.ndarray:
     """Returns scores `[..., num_runs, num_tasks]`, with `ndim` axes if it is given."""
-    scores = np.asarray(scores, np.float64)
+    scores = _with_lowest(scores)
     if scores.ndim < 2 or (ndim and scores.ndim != ndim) or not scores.size:
         raise ValueError(
             f"{name}: got shape {scores.shape}, expected [num_runs, num_tasks], not "
             "empty; make a column of the scores of a single task: "
             "np.reshape(scores, [-1, 1])."
         )
-    if missing := np.isnan(scores).sum():
-        raise ValueError(
-            f"{name}: got {missing} NaN among {scores.size} scores, expected numbers; "
-            "score a failed run by its policy's returns, since without this run the "
-            "agent would look better than it is."
-        )
     return scores
 
 
-def _checked(scores: Any) -> np.ndarray:
+def _with_lowest(scores: npt.ArrayLike) -> np.ndarray:
+    """Returns the scores, float64, with minus infinity for NaN."""
     scores = np.asarray(scores, np.float64)
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def _quantiles(values: npt.ArrayLike, shares: Sequence[float]) -> np.ndarray:
+    """Returns the quantiles over the first axis; between infinity and another, -inf."""
+    with np.errstate(invalid="ignore"):
+        found = np.quantile(values, shares, axis=0)
+    lower = np.quantile(values, shares, axis=0, method="lower")
+    return np.where(np.isnan(found), lower, found)
+
+
+def _checked(scores: Any) -> np.ndarray:
+    scores = _with_lowest(scores)
     if scores.ndim != 1 or not scores.size:
         raise ValueError(
             f"scores: got shape {scores.shape}, expected [num_seeds], not "

@@ -36,10 +36,11 @@ def signed_hyperbolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """
     check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
-    size = tf.abs(x)
+    sign = _sign(x)
+    size = sign * x
     # This is sqrt(1 + x) - 1 without the difference of two nearly equal numbers.
     root = size / (tf.sqrt(size + 1) + 1)
-    return tf.sign(x) * root + eps * x
+    return sign * root + eps * x
 
 
 def signed_parabolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
@@ -56,12 +57,13 @@ def signed_parabolic(x: types.TensorLike, eps: float = 1e-3) -> tf.Tensor:
     """
     check_scalars(eps=eps)
     x = tf.convert_to_tensor(x)
-    size = tf.abs(x)
+    sign = _sign(x)
+    size = sign * x
     # With z = sqrt(1 + |inverse|), eps z^2 + z - (1 + eps + |x|) = 0. The positive
     # solution minus 1, again without a difference.
     root = tf.sqrt(1 + 4 * eps * (eps + 1 + size))
     above = 2 * size / (root + 1 + 2 * eps)
-    return tf.sign(x) * above * (above + 2)
+    return sign * above * (above + 2)
 
 
 def signed_logp1(x: types.TensorLike) -> tf.Tensor:
@@ -70,7 +72,8 @@ def signed_logp1(x: types.TensorLike) -> tf.Tensor:
     Hafner et al. 2023, the function symlog.
     """
     x = tf.convert_to_tensor(x)
-    return tf.sign(x) * tf.math.log1p(tf.abs(x))
+    sign = _sign(x)
+    return sign * tf.math.log1p(sign * x)
 
 
 def signed_expm1(x: types.TensorLike) -> tf.Tensor:
@@ -79,7 +82,18 @@ def signed_expm1(x: types.TensorLike) -> tf.Tensor:
     Hafner et al. 2023, the function symexp.
     """
     x = tf.convert_to_tensor(x)
-    return tf.sign(x) * tf.math.expm1(tf.abs(x))
+    sign = _sign(x)
+    return sign * tf.math.expm1(sign * x)
+
+
+def _sign(x: tf.Tensor) -> tf.Tensor:
+    """Returns the signs of numbers, 1 for 0.
+
+    With `tf.sign` and `tf.abs`, whose values and gradients at 0 are 0, the functions of
+    this module would have no slope there.
+    """
+    one = tf.constant(1, x.dtype)
+    return tf.where(x < 0, -one, one)
 
 
 def transformed_n_step_loss(

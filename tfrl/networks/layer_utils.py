@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals
+from tfrl.utils import keras_versions
 
 
 def print_summary(
@@ -118,11 +119,51 @@ def _count(variables: Sequence[Any]) -> int:
 
 
 def tf_variables(layer: keras.layers.Layer) -> list[tf.Variable]:
-    """Returns the `tf.Variable`s among a layer's attributes, which Keras ignores."""
+    """Returns the variables that Keras ignores, among a layer's attributes.
+
+    These are `tf.Variable`s, and the variables of `tf.Module`s, such as Sonnet's.
+    """
     found: dict[int, tf.Variable] = {}
     for part in internals.flatten_layers(layer):
         for value in vars(part).values():
             for entry in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(entry, tf.Variable):
                     found[id(entry)] = entry
+                elif isinstance(entry, tf.Module):
+                    # Sonnet's own property is an error if there are none.
+                    of_module = tf.Module.variables.fget(entry)
+                    found.update({id(variable): variable for variable in of_module})
     return list(found.values())
+
+
+def layers_in_module(module: tf.Module) -> list[keras.layers.Layer]:
+    """Returns the Keras layers in a `tf.Module`, which ignores their variables."""
+    leaves = [
+        leaf
+        for part in (module, *module.submodules)
+        for value in vars(part).values()
+        for leaf in tf.nest.flatten(value)
+    ]
+    layers = {id(x): x for x in leaves if isinstance(x, keras.layers.Layer)}
+    return list(layers.values())
+
+
+def check_no_keras_2(layer: keras.layers.Layer) -> None:
+    """Raises a TypeError if a layer or a layer in it has an attribute of Keras 2."""
+    for part in internals.flatten_layers(layer):
+        for name, value in vars(part).items():
+            # TensorFlow keeps the attributes that it saves under other names, too.
+            if not name.startswith("_self_"):
+                for entry in _entries(value):
+                    keras_versions.check(entry, f"{part.name}.{name}")
+
+
+def _entries(value: Any) -> Iterator[Any]:
+    """Yields a value, or the values in nested lists, tuples and dictionaries."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _entries(entry)
+    else:
+        yield value

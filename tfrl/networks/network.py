@@ -17,8 +17,10 @@ import tree
 from tfrl.compilation import internals
 from tfrl.networks import layer_utils
 from tfrl.networks.construction import checks, recurrence, seeding, signatures
+from tfrl.savers import input_specs
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
+from tfrl.utils import keras_versions
 
 # The value of `tfrl.trajectories.time_step.StepType.FIRST`.
 _FIRST = 0
@@ -109,17 +111,24 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
         Raises:
           ValueError: If dtypes or inner shapes differ from the specs, or `call`
             returned something other than a pair.
+          TypeError: If the network has a layer of Keras 2.
         """
         if self._input_tensor_spec is not None:
             inputs = checks.check_nest(
                 inputs, self._input_tensor_spec, f"{self.name}: inputs"
             )
         arguments = self._call_arguments(inputs, args, kwargs)
-        if not self.built:
+        was_built = self.built
+        if not was_built:
             shapes = tf.nest.map_structure(lambda x: getattr(x, "shape", None), inputs)
             with tf.init_scope():
                 self.build(shapes)
+            self.built = False  # It stays so if the check fails.
+            layer_utils.check_no_keras_2(self)
+            self.built = True
         results = super().__call__(**arguments)
+        if not was_built:
+            input_specs.remember(self, (inputs,))
         if not (isinstance(results, tuple | list) and len(results) == 2):
             raise ValueError(
                 f"{self.name}: call returned {type(results).__name__}, expected a pair "
@@ -219,7 +228,9 @@ class Network(internals.TracksMore, signatures.Recorded, keras.layers.Layer):
           ValueError: If the network is not built yet.
         """
         self._check_built("variables")
-        return [*super().variables, *layer_utils.tf_variables(self)]
+        # Those of networks inside of this one are in both lists.
+        found = [*super().variables, *layer_utils.tf_variables(self)]
+        return list({id(variable): variable for variable in found}.values())
 
     @property
     def trainable_variables(self) -> list[Any]:
@@ -412,22 +423,26 @@ def get_state_spec(layer: keras.layers.Layer) -> Any:
 
 
 def as_network(layer: Any, input_spec: Any = None) -> Network:
-    """Returns a Network unchanged, and a Keras layer or model wrapped in `Sequential`.
+    """Returns a Network unchanged, and wraps a Keras layer, a model or a Sonnet module.
 
-    The wrapped layer is not copied, so the Network shares its weights.
+    What is wrapped is not copied, so the Network shares its weights.
 
     Raises:
-      TypeError: If `layer` is neither a Network nor a Keras layer.
+      TypeError: If `layer` is none of these.
     """
+    from tfrl.networks import module_network, sequential
+
     if isinstance(layer, Network):
         return layer
+    keras_versions.check(layer, "network")  # Layers of Keras 2 are modules, too.
+    if module_network.is_module(layer):
+        return module_network.ModuleNetwork(layer, input_spec)
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
-            f"network: got {layer!r}, expected all networks to be a Network or another "
-            "keras Layer; wrap a function in networks.Sequential([function])."
+            f"network: got {layer!r}, expected all networks to be a Network, another "
+            "keras Layer or a Sonnet module; wrap a function in "
+            "networks.Sequential([function])."
         )
-    from tfrl.networks import sequential
-
     return sequential.Sequential([layer], input_spec=input_spec)
 
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+import tree
 
 from tfrl.keras_layers import permanent_variable_rate_dropout
 from tfrl.networks.construction.seeding import SeedStream, clone_initializer
+from tfrl.utils import keras_versions
 
 __all__ = [
     "Activation",
@@ -154,9 +157,21 @@ def head_dtype(dtype: Any) -> Any:
 
 
 def as_layer(module: Any) -> Any:
-    """Returns a Keras layer or None unchanged, and a function in a Keras `Lambda`."""
+    """Returns a layer for a Keras layer, a Sonnet module or a function.
+
+    A Keras layer or None is returned unchanged, a module in a `ModuleNetwork`, and a
+    function in a Keras `Lambda`.
+
+    Raises:
+      TypeError: If `module` is a layer of Keras 2.
+    """
+    from tfrl.networks import module_network
+
+    keras_versions.check(module, "layer")  # Layers of Keras 2 are modules, too.
     if module is None or isinstance(module, keras.layers.Layer):
         return module
+    if module_network.is_module(module):
+        return module_network.ModuleNetwork(module)
     return keras.layers.Lambda(module)
 
 
@@ -295,7 +310,7 @@ def conv_layers(
 
 
 def convolution(index: int, params: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-    """Returns filters, kernel size, strides and dilation rate of a convolution.
+    """Returns filters, kernel size, strides and dilation rate, as Python integers.
 
     Raises:
       ValueError: `params`, number `index` of `conv_layer_params`, are not 3 or 4.
@@ -305,7 +320,7 @@ def convolution(index: int, params: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
             f"conv_layer_params[{index}]: got {params!r}, expected 3 or 4 elements; "
             "write (filters, kernel_size, strides[, dilation_rate])."
         )
-    filters, kernel_size, strides, *dilation = params
+    filters, kernel_size, strides, *dilation = tree.map_structure(units, list(params))
     return filters, kernel_size, strides, dilation[0] if dilation else 1
 
 
@@ -326,12 +341,12 @@ def dense_layers(
     With `layer_norm`, there is a normalization between each dense layer and its
     activation.
     """
-    units = list(fc_layer_params or ())
-    dropouts = _one_each(dropout_layer_params, units, "dropout_layer_params")
-    decays = _one_each(weight_decay_params, units, "weight_decay_params")
+    sizes = [] if fc_layer_params is None else list(map(units, fc_layer_params))
+    dropouts = _one_each(dropout_layer_params, sizes, "dropout_layer_params")
+    decays = _one_each(weight_decay_params, sizes, "weight_decay_params")
     layers: list[keras.layers.Layer] = []
     for i, (num_units, dropout, decay) in enumerate(
-        zip(units, dropouts, decays, strict=True)
+        zip(sizes, dropouts, decays, strict=True)
     ):
         layers.append(
             keras.layers.Dense(
@@ -359,17 +374,22 @@ def dense_layers(
     return layers
 
 
+def units(size: Any) -> Any:
+    """Returns a number of units as a Python integer, because Keras refuses NumPy's."""
+    return int(size) if isinstance(size, np.integer) else size
+
+
 def layer_normalization(dtype: Any) -> keras.layers.Layer:
     """Makes a layer normalization with the epsilon of Sonnet and PyTorch."""
     return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype)
 
 
-def _one_each(params: Sequence[Any] | None, units: list[int], name: str) -> list[Any]:
+def _one_each(params: Sequence[Any] | None, sizes: list[int], name: str) -> list[Any]:
     if params is None:
-        return [None] * len(units)
-    if len(params) != len(units):
+        return [None] * len(sizes)
+    if len(params) != len(sizes):
         raise ValueError(
-            f"{name}: got {len(params)} entries, expected {len(units)}, one for each "
+            f"{name}: got {len(params)} entries, expected {len(sizes)}, one for each "
             "entry of fc_layer_params; put None where a layer has none."
         )
     return list(params)

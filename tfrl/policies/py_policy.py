@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,9 +74,9 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
           seed: The seed of all random numbers of this call, if the policy draws any.
 
         Raises:
-          TypeError: The time step is an array alone, or holds tensors.
+          TypeError: The time step holds tensors, or is an observation alone, with
+            which the policy can do nothing.
         """
-        validation.check_is_time_step(time_step)
         if not self._takes_tensors and tf.is_tensor(
             getattr(time_step, "step_type", None)
         ):
@@ -85,10 +86,15 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
                 "environment, or wrap the policy in "
                 "tfrl.policies.tf_py_policy.TFPyPolicy."
             )
-        if seed is None:
-            # It is left out, so that the `_action` of a subclass need not take a seed.
-            return self._action(time_step, policy_state)
-        return self._action(time_step, policy_state, seed=seed)
+        # Without a seed, the `_action` of a subclass need not take one.
+        seeded = {} if seed is None else {"seed": seed}
+        try:
+            return self._action(time_step, policy_state, **seeded)
+        except AttributeError:
+            # A policy that does not read the time step, or only divides it among
+            # others, can act on anything.
+            validation.check_is_time_step(time_step)
+            raise
 
     def predict(
         self,
@@ -97,14 +103,15 @@ class PyPolicy(hooks.RefusesOverrides, abc.ABC):
         episode_start: Any = None,
     ) -> tuple[types.NestedArray, types.NestedArray]:
         """Chooses actions for raw observations; see `TFPolicy.predict`."""
-        policy, convert = self._acting()
-        return prediction.predict(
-            policy, self._time_step_spec, observation, state, episode_start, convert
-        )
+        return self._predictor(self._acting(), observation, state, episode_start)
 
-    def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
-        """Returns a policy on batches, and a function that converts arrays for it."""
-        return self, np.asarray
+    @functools.cached_property
+    def _predictor(self) -> prediction.Predictor:
+        return prediction.of_arrays(self._time_step_spec)
+
+    def _acting(self) -> prediction.Acting:
+        """Returns the policy on batches by which `predict` acts."""
+        return self
 
     def get_initial_state(self, batch_size: int | None = None) -> types.NestedArray:
         """Returns the initial state, `[batch_size, ...]`; `()` if stateless."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
     The policy state stays a nest of batched tensors, since the caller only passes it
     back to `action`.
     """
+
+    # Whether the policy's methods are graphs, so that a trace changes nothing.
+    _is_graph = False
 
     def __init__(
         self,
@@ -63,8 +67,15 @@ class PyTFEagerPolicyBase(py_policy.PyPolicy):
         """Returns the values of the policy's variables."""
         return [np.asarray(v) for v in self._policy.variables()]
 
-    def _acting(self) -> tuple[prediction.Acting, Callable[[Any], Any]]:
-        return self._policy, tf.convert_to_tensor
+    @functools.cached_property
+    def _predictor(self) -> prediction.Predictor:
+        return prediction.of_tensors(
+            self._time_step_spec,
+            at_once=self._use_tf_function or self._is_graph,
+        )
+
+    def _acting(self) -> prediction.Acting:
+        return self._policy
 
     def _get_initial_state(self, batch_size: int | None) -> types.NestedTensor:
         if batch_size is None and self._batch_time_steps:
@@ -141,6 +152,7 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
     """Runs a policy that `PolicySaver` saved on NumPy arrays."""
 
     _forwards_to = "_policy"
+    _is_graph = True
 
     def __init__(
         self,

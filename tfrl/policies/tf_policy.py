@@ -130,6 +130,7 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
         )
         self._validate_args = validate_args
         self._set_untracked("_traced_action", traced_action.TracedAction())
+        self._set_untracked("_predictor", None)
         if self._needs_seed:
             # The stream is made here, since a `tf.function` that calls `action` may
             # make no variable.
@@ -161,9 +162,8 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
           ValueError: A structure or shape differs from its spec.
         """
         if tf.executing_eagerly():
-            step = self._traced_action.call(self, time_step, policy_state, seed)
-            if step is not None:
-                return step
+            seed = None if seed is None else seeds.as_seed(seed)
+            return self._traced_action.call(self, time_step, policy_state, seed)
         return self._act(time_step, policy_state, seed)
 
     def _act(
@@ -213,11 +213,13 @@ class TFPolicy(hooks.RefusesOverrides, tf.Module, tracking.Untracked):
 
         Raises:
           TypeError: A value cannot be cast to the dtype of its spec.
-          ValueError: A structure or shape differs from its spec.
+          ValueError: A structure or shape differs from its spec, or a number of the
+            observation is not finite.
         """
-        return prediction.predict(
-            self, self._time_step_spec, observation, state, episode_start
-        )
+        if self._predictor is None:
+            made = prediction.of_tensors(self._time_step_spec)
+            self._set_untracked("_predictor", made)
+        return self._predictor(self, observation, state, episode_start)
 
     @final
     def distribution(

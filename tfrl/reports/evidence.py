@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -100,6 +101,22 @@ class Evidence:
             if self.settings.get(length):
                 return float(min(self.last(unit) / self.settings[length], 1.0))
         return 1.0
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what is known of the environment; see `environment_facts.find`."""
+        found: dict[str, Any] = {}
+        for row in self.rows:
+            known = row.get("environment")
+            found |= known if isinstance(known, dict) else {}
+        return found
+
+    def reward_factor(self) -> float:
+        """Returns the factor of the rewards in the losses."""
+        own = re.search(
+            r"reward_scale_factor=(-?[\d.e+-]+)", str(self.settings.get("own_parts"))
+        )
+        given = own[1] if own else self.settings.get("reward_scale", 1.0)
+        return float(self.settings.get("reward_scale_factor", given)) or 1.0
 
     def return_range(self) -> float:
         """Returns the largest mean return of an evaluation, less the smallest."""

@@ -91,7 +91,13 @@ FIGURES = (
     Figure(
         "Advantages above 0",
         ("positive_advantages",),
-        "Their share; a half is usual.",
+        "Their share before they are normalized; a half is usual.",
+    ),
+    Figure(
+        "Actions",
+        ("actions_at_bound", "actions_reach"),
+        "The share at a bound, and the share of the range between the bounds that they "
+        "span.",
     ),
     Figure(
         "Gradients",

@@ -11,14 +11,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-_known: weakref.WeakKeyDictionary[keras.Layer, Any] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def remember(layer: keras.Layer, inputs: tuple[Any, ...]) -> None:
+def remember(layer: keras.Layer | tf.Module, inputs: tuple[Any, ...]) -> None:
     """Keeps the specs of a layer's inputs, unless it has some already.
 
     Args:
-      layer: The layer.
+      layer: The layer or module.
       inputs: The layer's positional arguments, nests of tensors or arrays `[B, ...]`.
         For other arguments, such as distributions, nothing is kept.
     """
@@ -27,12 +27,14 @@ def remember(layer: keras.Layer, inputs: tuple[Any, ...]) -> None:
         _known.setdefault(layer, tf.nest.map_structure(_spec, inputs))
 
 
-def recall(layer: keras.Layer) -> tuple[Any, ...] | None:
+def recall(layer: keras.Layer | tf.Module) -> tuple[Any, ...] | None:
     """Returns a nest of specs `[None, ...]` for each input; None if none are known.
 
-    Floating specs have the layer's compute dtype, to which a layer casts its inputs.
+    Floating specs have the layer's compute dtype if the layer casts its inputs.
     """
     specs = _known.get(layer)
+    if not isinstance(layer, keras.Layer):
+        return specs
     if specs is None:
         shape = (layer.get_build_config() or {}).get("input_shape")
         if shape is None:
@@ -41,7 +43,7 @@ def recall(layer: keras.Layer) -> tuple[Any, ...] | None:
     return tf.nest.map_structure(
         lambda spec: (
             tf.TensorSpec(spec.shape, layer.compute_dtype)
-            if spec.dtype.is_floating
+            if spec.dtype.is_floating and layer.autocast
             else spec
         ),
         specs,

@@ -50,11 +50,12 @@ class Snapshotter:
         """Creates the directory; `save` writes the snapshots.
 
         Args:
-          objects_to_save: Networks and Keras layers by name. They need variables, which
-            `tfrl.acme.tf.utils.create_variables` makes; a layer without variables is
-            saved once it has them. The inputs of networks have the networks' input
-            specs. The inputs of other layers have the shapes `[B, ...]` with which the
-            layers were built, with floats in the compute dtype.
+          objects_to_save: Networks, Keras layers and modules by name. They need
+            variables, which `tfrl.acme.tf.utils.create_variables` makes; a layer
+            without variables is saved once it has them. The inputs of networks have the
+            networks' input specs. The inputs of other layers have the shapes `[B, ...]`
+            with which the layers were built, with floats in the compute dtype; those of
+            Sonnet's modules have the specs that `create_variables` got.
           directory: The directory above `<unique_id>/snapshots/<name>`.
           time_delta_minutes: The least number of minutes between two snapshots.
           add_uid: Whether `system.paths.unique_id()` is part of the directory.
@@ -64,16 +65,17 @@ class Snapshotter:
         Raises:
           ValueError: If `time_delta_minutes` is negative, or TensorFlow would interpret
             the directory as a pattern.
-          TypeError: If an object is not a Keras layer.
+          TypeError: If an object is neither a Keras layer nor a module.
         """
         del snapshot_ttl_seconds
         paths.refuse_patterns("directory", directory)
         for name, layer in objects_to_save.items():
             paths.refuse_patterns("objects_to_save", name)
-            if not isinstance(layer, keras.Layer):
+            if not isinstance(layer, keras.Layer | tf.Module):
                 raise TypeError(
                     f"objects_to_save: {name!r} is a {type(layer).__name__}, expected "
-                    "a Keras layer or network; put it into tfrl.networks.Sequential."
+                    "a Keras layer, a network or a Sonnet module; put it into "
+                    "tfrl.networks.Sequential."
                 )
         self._throttle = throttle.Throttle(60 * time_delta_minutes)
         self._layers = dict(objects_to_save)
@@ -141,7 +143,7 @@ def make_snapshot(module: Any, name: str = "module") -> Snapshot:
     """Traces a layer or network with the specs of its inputs.
 
     Args:
-      module: The Keras layer or network, with variables.
+      module: The Keras layer, network or module, with variables.
       name: Its name, for errors.
 
     Raises:
@@ -160,12 +162,17 @@ def make_snapshot(module: Any, name: str = "module") -> Snapshot:
     else:
         snapshot = Snapshot(lambda inputs: module(inputs)[0])
     snapshot.__call__.get_concrete_function(*signature)
-    found = [variable for _, variable in checkpoint_files.named_variables(module)]
-    # TensorFlow does not find the layers in a list of a Keras layer; Keras does.
-    variables = {id(v): v for v in [*found, *module.weights]}.values()
+    variables = _variables(module)
     snapshot.variables = [_tf_variable(v) for v in variables]
     snapshot.trainable_variables = [_tf_variable(v) for v in variables if v.trainable]
     return snapshot
+
+
+def _variables(module: Any) -> list[Any]:
+    found = [variable for _, variable in checkpoint_files.named_variables(module)]
+    # TensorFlow does not find the layers in a list of a Keras layer; Keras does.
+    weights = module.weights if isinstance(module, keras.Layer) else []
+    return list({id(v): v for v in [*found, *weights]}.values())
 
 
 _SCALAR = tf.TensorSpec((), tf.int32)
@@ -213,8 +220,12 @@ def _as_tensors(output: Any) -> Any:
     return tensors
 
 
-def _check_finite(name: str, layer: keras.Layer) -> None:
-    bad = [weight.path for weight in layer.weights if not finite.is_finite(weight)]
+def _check_finite(name: str, layer: Any) -> None:
+    bad = [
+        getattr(weight, "path", weight.name)
+        for weight in _variables(layer)
+        if not finite.is_finite(weight)
+    ]
     if bad:
         raise whole_checkpoints.CheckpointError(
             "objects_to_save: no snapshot was saved, because these weights of "

@@ -97,6 +97,13 @@ def check_integer(
         raise ValueError(f"{name}: expected {expected}, got {value}; {remedy}.")
 
 
+def as_integer(value: Any) -> Any:
+    """Returns a float that is a whole number as an integer, and other values as is."""
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return int(value) if float(value).is_integer() else value
+    return value
+
+
 def check_sizes(optional: bool = False, **sizes: Any) -> None:
     """Checks that each argument is a positive integer, or None if `optional`."""
     remedy = "raise it, or leave it out" if optional else "raise it"

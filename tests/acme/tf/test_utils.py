@@ -84,3 +84,51 @@ def test_critics_take_two_specs_and_distributions_have_none():
     head = distributional.MultivariateNormalDiagHead(2)
     assert tf2_utils.create_variables(head, [tf.TensorSpec([4])]) is None
     assert len(head.variables) == 4
+
+
+class Linear(tf.Module):
+    """Makes its variable when it is first called, as Sonnet's modules do."""
+
+    w = None
+
+    def __call__(self, inputs):
+        if self.w is None:
+            self.w = tf.Variable(tf.ones([inputs.shape[-1], 2]))
+        return inputs @ self.w
+
+
+class Core(Linear):
+    def initial_state(self, batch_size):
+        return (tf.zeros([batch_size, 2]),)
+
+    def __call__(self, inputs, state):
+        state = (super().__call__(inputs) + state[0],)
+        return state[0], state
+
+
+def test_variables_of_modules_are_made():
+    linear, core, two = Linear(), Core(), tf.TensorSpec([2])
+    assert tf2_utils.create_variables(linear, [tf.TensorSpec([3])]) == two
+    assert linear.w.shape == [3, 2]
+    output_and_state = tf2_utils.create_variables(core, [tf.TensorSpec([3])])
+    assert output_and_state == (two, (two,))
+
+
+def test_a_layer_of_keras_in_a_module_that_would_ignore_it_is_refused():
+    module = Linear()
+    module.head = keras.layers.Dense(2, name="head")
+    with pytest.raises(ValueError, match=r"got Linear, .* 'head' .*write tfrl\.acme"):
+        tf2_utils.create_variables(module, [tf.TensorSpec([3])])
+
+
+def test_a_function_is_a_module_without_variables():
+    def joined(first, second):
+        return tf.concat([first, second], axis=-1), first
+
+    module = tf2_utils.to_sonnet_module(joined)
+    specs = [tf.TensorSpec([2]), tf.TensorSpec([3])]
+    assert tf2_utils.create_variables(module, specs) == (tf.TensorSpec([5]), specs[0])
+    assert module.variables == ()
+    linear, dense = Linear(), keras.layers.Dense(2)
+    assert tf2_utils.to_sonnet_module(linear) is linear
+    assert tf2_utils.to_sonnet_module(dense) is dense

@@ -166,8 +166,18 @@ def test_a_recurrent_network_sees_the_frames_before():
     # The first and the last frame are the first of an episode.
     np.testing.assert_allclose(whole[[0, 3]], single[[0, 3]], rtol=1e-5)
     assert abs(whole[1] - single[1]) > 1e-5
-    with pytest.raises(NotImplementedError, match="num_outer_dims=2"):
-        make(CHOICE, network)
+
+
+def test_a_recurrent_network_of_single_frames_starts_from_its_initial_state():
+    network = networks.QRnnNetwork(OBSERVATION, CHOICE, lstm_size=(3,), seed=1)
+    sequences = make(CHOICE, network, num_outer_dims=2)
+    with pytest.warns(UserWarning, match=r"learns no memory; give num_outer_dims=2"):
+        agent = make(CHOICE, network, num_outer_dims=1)
+    np.testing.assert_allclose(
+        agent.loss(frames(CHOICES)).loss,
+        sequences.loss(frames(CHOICES, (4, 1))).loss,
+        rtol=1e-5,
+    )
 
 
 def test_several_actions_without_distributions_need_a_loss():

@@ -666,16 +666,6 @@ def test_target_must_not_share_variables():
         make(q_network=q_network, target_q_network=shares)
 
 
-@pytest.mark.parametrize(
-    "reducing", [keras.losses.MeanSquaredError(), lambda x, y: tf.reduce_mean(x - y)]
-)
-def test_loss_function_must_not_reduce(reducing):
-    with pytest.raises(
-        ValueError, match=r"td_errors_loss_fn: expected .* got shape \("
-    ):
-        make(td_errors_loss_fn=reducing).loss(window(2))
-
-
 @pytest.mark.parametrize("shape", [[3, 1], [2], [3, 3]])
 def test_weights_of_another_shape_are_not_broadcast(shape):
     with pytest.raises(ValueError, match=r"weights: expected a scalar or a shape that"):

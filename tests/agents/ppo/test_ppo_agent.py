@@ -470,6 +470,18 @@ def test_a_schedule_narrows_the_range_with_the_updates():
     data = agent.preprocess_sequence(collect(agent, *ROWS)[0])
     assert agent.train(data).extra.clip_fraction == 0
     assert agent.loss(data).extra.clip_fraction == 1
+    # No update has clipped to a range of 0, so there is no share for a log.
+    assert np.isnan(agent.diagnose(data)["clip_fraction"])
+
+
+def test_a_log_counts_advantages_above_0_before_they_are_normalized():
+    agent = make(normalize_advantages=True, **MINIBATCHES)
+    data = agent.preprocess_sequence(collect(agent, *ROWS)[0])
+    for offset, share in ((-100.0, 0.0), (100.0, 1.0)):
+        moved = data.policy_info["advantage"] + offset
+        info = {**data.policy_info, "advantage": moved}
+        numbers = agent.diagnose(data._replace(policy_info=info))
+        assert numbers["positive_advantages"] == share
 
 
 # --- Normalizers.

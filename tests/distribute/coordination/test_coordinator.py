@@ -105,15 +105,18 @@ def test_notes_that_are_not_as_expected_are_left_out_and_their_worker_is_named(c
         make_note(task, address="nowhere"),
     ):
         say(client, note)
-    for array in (np.frombuffer(b"no JSON", np.uint8), np.zeros([2, 3])):
-        client.insert(array, {coordinators.NOTES: 1.0})
+    client.insert(np.frombuffer(b"no JSON", np.uint8), {coordinators.NOTES: 1.0})
+    with pytest.raises(
+        ValueError, match=r"to be a uint8 \[\?\] tensor but got a double"
+    ):
+        client.insert(np.zeros([2, 3]), {coordinators.NOTES: 1.0})
     say(client, older)  # It is named once.
     say(client, make_note(other))
     made.update(at_once=True)
     made.member.start(0).stop(0.0)
     assert made.worker(task) is None
     assert made.worker(other) is not None
-    assert len(caplog.records) == 14
+    assert len(caplog.records) == 13
     assert (
         "a worker ('actor/4' on 'b', process 1) is left out: it has the version None "
         f"of tfrl, expected {version.__version__!r}; install"

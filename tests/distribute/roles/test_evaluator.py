@@ -17,7 +17,7 @@ from tfrl.eval import evaluate, supervision
 
 @pytest.fixture
 def addresses():
-    server = replay_service.Server(evaluator.make_tables())
+    server = replay_service.Server(evaluator.make_tables(make_agent()))
     yield replay_servers.FixedServers((f"localhost:{server.port}",))
     server.stop()
 
@@ -137,31 +137,48 @@ def test_the_last_evaluation_is_waited_for_unless_the_run_is_stopped(
         learner.finish(50)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        [np.int64(5)],
-        *(
-            pytest.param(data, marks=pytest.mark.slow)
-            for data in (
-                [np.int64(5), np.zeros([2]), np.ones([3], np.int64), np.int64(0)],
-                [np.float64("nan"), np.zeros([2]), np.ones([2], np.int64), np.int64(0)],
-                [np.int64(5), np.float32(2.0), np.int64(1), np.int64(0)],
-            )
-        ),
-    ],
-)
-def test_a_result_that_no_evaluator_sends_is_left_out(addresses, data, caplog):
+def test_a_result_with_fewer_returns_than_lengths_is_left_out(addresses, caplog):
     first = CentralServer(addresses)
     learner = evaluator.Evaluations(make_agent(), first)
     learner.begin(5)
     lengths = np.array([3, 4])
-    good = [np.int64(5), np.array([1.0, 2.0]), lengths, np.int64(1)]
-    for result in (data, good):
+    for returns in ([1.0], [1.0, 2.0]):
+        result = [np.int64(5), np.array(returns, np.float32), lengths, np.int64(1)]
         first.client.insert(result, {evaluator.RESULTS: 1.0})
     [(result, _)] = learner.take()
     assert (result.mean, result.num_cut) == (1.5, 1)
-    assert "is left out: got the dtypes" in caplog.text
+    assert "is left out: got 1 returns and 2 lengths of episodes" in caplog.text
+
+
+WEIGHT, ITERATION, NUMBER = np.zeros([1], np.float32), np.int64(5), np.int64(0)
+
+
+@pytest.mark.parametrize(
+    ("table", "data", "message"),
+    [
+        (evaluator.POLICIES, [ITERATION], "has 1 columns but the table .* has 3"),
+        (
+            evaluator.POLICIES,
+            [ITERATION, WEIGHT.astype(np.float64), ITERATION],
+            r"expects column 1 to be a float \[1\] tensor but got a double",
+        ),
+        (
+            evaluator.RESULTS,
+            [ITERATION, np.float32(2.0), np.int64(1), NUMBER],
+            r"expects column 1 to be a float \[\?\] tensor but got a float \[\]",
+        ),
+    ],
+)
+def test_an_item_of_another_form_is_refused_by_the_server(
+    addresses, table, data, message
+):
+    first = CentralServer(addresses)
+    good = [np.int64(3), WEIGHT + 2.0, np.int64(30)]
+    first.client.insert(good, {evaluator.POLICIES: 1.0})
+    with pytest.raises(ValueError, match=message):
+        first.client.insert(data, {table: 1.0})
+    work_until(experiment := Experiment(), addresses, 1)
+    assert experiment.limits[0][0] == 3
 
 
 def test_an_evaluator_that_is_stopped_cuts_its_evaluation_short(addresses):

@@ -1,5 +1,7 @@
 """The tables of several servers, from the table of the whole."""
 
+import dataclasses
+
 import pytest
 
 from tests.distribute.small_impala import IMPALA
@@ -52,10 +54,13 @@ def test_a_size_that_cannot_be_divided_is_refused(max_size, num_shards, expected
         divided(whole, num_shards)
 
 
-def test_the_first_of_several_servers_has_all_other_tables():
-    names = [
-        [table.name for table in shard] for shard in run_tables.make_shards(IMPALA, 3)
-    ]
+def test_the_first_of_several_servers_has_all_other_tables_and_all_have_signatures():
+    experiment = dataclasses.replace(
+        IMPALA, make_table=lambda *_: make_table(20, rate_limiters.MinSize(1))
+    )
+    shards = run_tables.make_shards(experiment, 3)
+    assert all(table.info.signature is not None for shard in shards for table in shard)
+    names = [[table.name for table in shard] for shard in shards]
     assert names == [
         ["experience", "variables", "reports", "evaluations", "evaluation_results"],
         ["experience"],

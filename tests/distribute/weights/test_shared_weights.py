@@ -41,8 +41,11 @@ def test_weights_are_those_that_have_arrived_with_their_version(agent, monkeypat
     pulled = shared_weights.PulledWeights(agent, "client", 0.5)
     puller = Puller.made
     float_spec, int_spec = ((2,), np.float32), ((), np.int32)
-    specs = [float_spec, int_spec, ((), np.int64)]
-    assert puller.arguments == ("client", "variables", specs, 0.5)
+    client, table, leaves, period = puller.arguments
+    assert (client, table, period) == ("client", "variables", 0.5)
+    specs = [(leaf.shape, leaf.dtype) for leaf in leaves]
+    assert specs == [float_spec, int_spec, ((), np.int64)]
+    assert all(leaf.is_checked for leaf in leaves)
     pulled.update()  # There are none.
     assert pulled.version == 5
     arrays = [np.array([8.0, 9.0], np.float32), np.int32(4), np.int64(12)]

@@ -9,7 +9,11 @@ import pytest
 from tfrl import replay_service
 from tfrl.distribute.weights import weight_puller
 
-SPECS = [((2, 2), np.float32), ((), np.int64)]
+LEAVES = [
+    weight_puller.Leaf((2, 2), np.float32, "kernel"),
+    weight_puller.Leaf((), np.int64, "step"),
+]
+SPECS = [(leaf.shape, leaf.dtype) for leaf in LEAVES]
 SECONDS, PERIOD = 60.0, 0.005
 
 
@@ -38,8 +42,8 @@ def client():
 def make(client):
     made = []
 
-    def make(client=client):
-        made.append(weight_puller.Puller(client, "weights", SPECS, PERIOD))
+    def make(client=client, leaves=LEAVES):
+        made.append(weight_puller.Puller(client, "weights", leaves, PERIOD))
         return made[-1]
 
     yield make
@@ -82,6 +86,34 @@ def test_a_version_is_transferred_once_for_all_pullers_of_a_host(
     push(client, 40)
     wait_for([*pullers[1:], late], 40)
     assert transfers(client) == 4
+
+
+def test_weights_that_are_not_finite_are_left_out_with_one_warning(
+    client, make, caplog
+):
+    pullers = [make(), make()]
+    push(client, 10)
+    wait_for(pullers, 10)
+    for bad in (np.nan, np.inf):
+        before = transfers(client)
+        client.insert([np.full([2, 2], bad, np.float32), np.int64(11)], {"weights": 1})
+        deadline = time.monotonic() + SECONDS
+        while transfers(client) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    assert [puller.newest().arrays[1] for puller in pullers] == [10, 10]
+    push(client, 12)
+    wait_for(pullers, 12)
+    (record,) = caplog.records
+    assert "are left out: 1 of 2 arrays hold NaN or infinity, such as kernel" in (
+        record.getMessage()
+    )
+
+
+def test_a_weight_that_was_infinite_from_the_start_may_stay_so(client, make):
+    unchecked = [LEAVES[0]._replace(is_checked=False), LEAVES[1]]
+    client.insert([np.full([2, 2], np.inf, np.float32), np.int64(4)], {"weights": 1.0})
+    assert make(leaves=unchecked).newest().arrays[1] == 4
 
 
 def test_followers_wait_for_a_leader_that_does_not_listen_yet(

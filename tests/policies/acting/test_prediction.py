@@ -114,6 +114,36 @@ def test_a_policy_in_python_predicts_on_arrays():
             r"observation/place: got shape \(3,\), expected \(2,\); .* a batch of all",
         ),
         (
+            {"place": [0, np.nan], "level": 0},
+            None,
+            ValueError,
+            r"observation/place: got NaN at index \[1\], expected finite numbers",
+        ),
+        (
+            {"place": [[0, 0], [-np.inf, 0]], "level": [0, 0]},
+            None,
+            ValueError,
+            r"observation/place: got -inf at index \[1, 0\], expected finite",
+        ),
+        (
+            {"place": [0, 0], "level": np.nan},
+            None,
+            TypeError,
+            r"observation/level: got dtype float64, expected int32",
+        ),
+        (
+            {"place": [0, 0], "level": 2**40},
+            None,
+            TypeError,
+            r"observation/level: got dtype int64, expected int32",
+        ),
+        (
+            {"place": [[0], [0, 0]], "level": [0, 0]},
+            None,
+            ValueError,
+            "observation/place: got no array",
+        ),
+        (
             {"level": [1], "place": [0, 0]},
             None,
             ValueError,
@@ -136,3 +166,72 @@ def test_a_policy_in_python_predicts_on_arrays():
 def test_what_does_not_fit_is_named(observation, starts, error, message):
     with pytest.raises(error, match=message):
         Adding().predict(observation, episode_start=starts)
+
+
+def test_an_integer_may_be_given_as_a_float():
+    assert Adding().predict(observe(10.0))[0] == 10
+
+
+def test_an_action_can_be_changed_in_place(policy):
+    actions, _ = policy.predict(observe(10, 20))
+    actions += 1
+    assert actions.tolist() == [11, 21]
+    assert policy.predict(observe(10, 20))[0].tolist() == [10, 20]
+
+
+class Traced(Adding):
+    """Counts its traces."""
+
+    def __init__(self):
+        super().__init__()
+        self.traces = 0
+
+    def _is_pure_tensorflow(self):
+        return True
+
+    def _action(self, time_step, policy_state, seed):
+        self.traces += not tf.executing_eagerly()
+        return super()._action(time_step, policy_state, seed)
+
+
+@pytest.fixture
+def looked_up(monkeypatch):
+    """The calls that went through TensorFlow's own look-up of a trace."""
+    calls = []
+    kind = type(tf.function(lambda: None))
+    own = kind._call
+    monkeypatch.setattr(
+        kind, "_call", lambda self, *a, **k: calls.append(self) or own(self, *a, **k)
+    )
+    return calls
+
+
+def test_a_pure_policy_is_traced_for_all_sizes_of_batches():
+    policy = Traced()
+    for _ in range(3):
+        for levels in ((1,), (1, 2, 3), (1, 2), (1, 2, 3, 4)):
+            actions, state = policy.predict(observe(list(levels)))
+            actions, _ = policy.predict(observe(list(levels)), state)
+            assert actions.tolist() == [level + 1 for level in levels]
+    assert policy.traces == 2  # For one size, and for any size.
+
+
+@pytest.mark.parametrize("kind", ["live", "loaded", "action"])
+def test_arrays_find_the_trace_without_tensorflow(kind, saved, looked_up):
+    policy = policy_loader.load(saved) if kind == "loaded" else Traced()
+    time_step = ts.restart({"place": np.zeros([1, 2], "f"), "level": np.array([1])}, 1)
+    time_step.observation["level"] = np.array([1], np.int32)
+
+    _, state = policy.predict(observe(1))
+
+    def act():
+        if kind == "action":
+            return policy.action(time_step)
+        return policy.predict(observe(1), state)
+
+    for _ in range(12):
+        act()
+    looked_up.clear()
+    for _ in range(3):
+        act()
+    assert looked_up == []

@@ -16,6 +16,7 @@ from tfrl import testing
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
+from tfrl.reports import run_files
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
 from tfrl.train.runs import full_disk, progress, run, run_directory
@@ -398,6 +399,37 @@ def test_the_best_return_survives_a_restart(stopped):
     assert second.run().best_return == 10.0
     policy = tf.saved_model.load(str(stopped / "policy"))
     assert int(policy.get_train_step()) == 10
+
+
+class Forgetful(testing.CountingEnvironment):
+    """An environment that cannot save its state."""
+
+    def get_state(self):
+        raise NotImplementedError("Forgetful: no state.")
+
+
+@pytest.mark.filterwarnings("ignore:The checkpoints of this run leave out")
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_log_says_what_a_resumed_run_lacked_and_adds_up_seconds(tmp_path, is_whole):
+    environment = countdown()
+    if not is_whole:
+        environment.__class__ = Forgetful
+    settings = {"checkpoint_replay_buffer": is_whole}
+    first = interrupt_at(10, signal.SIGINT)
+    make_run(tmp_path, environment, evaluate=first, **settings)[0].run()
+    before = run_files.read_rows(tmp_path / "diagnostics.jsonl")
+    make_run(tmp_path, environment, **settings)[0].run()
+    after = run_files.read_rows(tmp_path / "diagnostics.jsonl")
+    assert after[: len(before)] == before
+    begins = [row for row in after if "versions" in row]
+    assert begins == [before[0], after[len(before)]]
+    assert "resumed_without" not in begins[0]
+    lacking = [] if is_whole else ["replay_buffer", "environment"]
+    assert begins[1]["resumed_without"] == lacking
+    for name in ("processor_seconds", "training_seconds"):
+        seconds = [row[name] for row in after]
+        assert seconds == sorted(seconds)
+    assert after[len(before)]["processor_seconds"] > before[-1]["processor_seconds"] > 0
 
 
 def damage(path):

@@ -182,6 +182,52 @@ def test_a_view_adds_columns_which_replace_the_numbers_of_the_loop(tmp_path):
     assert scalars(tmp_path)["replay/size"] == {0: 1234570.0}
 
 
+def test_the_first_row_has_the_change_of_the_weights_since_the_log_was_opened():
+    loop = make_loop(own=True)
+    log = run_log.RunLog(loop, None, [], {})
+    with log.opened():
+        before = np.concatenate([v.numpy().ravel() for v in _trained(loop)])
+        loop.run(4)
+        after = np.concatenate([v.numpy().ravel() for v in _trained(loop)])
+        log.write(None)
+    (row,) = log.history.rows
+    change = np.linalg.norm(after - before) / np.linalg.norm(after) / 4
+    assert row["weights_change"] == pytest.approx(change, rel=1e-4)
+
+
+def _trained(loop):
+    return loop.agent.weights_by_name()["weights"]
+
+
+def test_a_number_that_is_nan_is_not_measured(monkeypatch):
+    loop = make_loop()
+    numbers = {"defined": tf.constant(1.0), "undefined": tf.constant(np.nan)}
+    monkeypatch.setattr(loop.agent, "diagnose", lambda experience: numbers)
+    log = run_log.RunLog(loop, None, [], {})
+    with log.opened():
+        log.write(None)
+    (row,) = log.history.rows
+    assert row["defined"] == 1
+    assert "undefined" not in row
+
+
+def test_facts_about_the_environment_are_found_once_for_the_first_row():
+    found = []
+
+    def find_facts():
+        found.append(1)
+        return {"time_limit": 200}
+
+    log = run_log.RunLog(make_loop(), None, [], {}, find_facts=find_facts)
+    for _ in range(2):
+        with log.opened():
+            log.write(None)
+    first, second = log.history.rows
+    assert first["environment"] == {"time_limit": 200}
+    assert "environment" not in second
+    assert found == [1]
+
+
 @pytest.mark.slow
 def test_initial_steps_do_not_count_in_the_speed(tmp_path, monkeypatch):
     clock = iter(range(10**6))

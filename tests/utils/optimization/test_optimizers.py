@@ -330,6 +330,24 @@ def test_slots_of_v1_do_not_depend_on_the_names_of_layers(tmp_path):
         )
 
 
+def test_slots_of_v1_for_variables_of_tensorflow_are_saved_once(tmp_path):
+    def made():
+        variable = tf.Variable([1.0, 2.0])
+        return optimizers.OptimizerAdapter(
+            tf.compat.v1.train.AdamOptimizer(0.1), [variable, *keras_variables()]
+        )
+
+    saved, restored = made(), made()
+    saved.apply([tf.constant([3.0, 4.0]), *gradients(1)])
+    # Programs may also save the optimizer that they gave an agent.
+    checkpoint = tf.train.Checkpoint(agent=saved, optimizer=saved.optimizer)
+    path = checkpoint.save(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(agent=restored).restore(path).assert_consumed()
+    assert len(saved.variables()) == 2 * len(saved._variables) + 2
+    for a, b in zip(saved.variables(), restored.variables(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 # --- Clipping.
 
 

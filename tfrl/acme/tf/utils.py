@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tfrl import absent
+from tfrl.networks import layer_utils
 from tfrl.networks.utils import batch_concat as batch_concat
 from tfrl.savers import checkpointer, input_specs, snapshotter
 from tfrl.system import paths
 from tfrl.utils import common, nest_utils
-
-__getattr__, __path__ = absent.explained(__name__)
 
 
 def add_batch_dim(nest: Any) -> Any:
@@ -72,14 +70,18 @@ def create_variables(network: Any, input_spec: Any) -> Any:
     """Makes the variables of a network or Keras layer by applying it to zeros.
 
     Args:
-      network: A `Network` or a Keras layer.
+      network: A `Network`, a Keras layer, or a module of Sonnet.
       input_spec: The specs of the inputs without a batch dimension, of tensors, arrays
         or dm_env: a list with one nest of specs, or with two for a critic,
         `[observation_spec, action_spec]`; or a single nest that is not a list.
 
     Returns:
       The nest of specs of the outputs without a batch dimension. It holds None for an
-      output that is not a tensor, such as a distribution.
+      output that is not a tensor, such as a distribution. For a recurrent core of
+      Sonnet, the pair of this and of the specs of its state.
+
+    Raises:
+      ValueError: A Keras layer is in a module, which ignores the layer's variables.
     """
     specs = tf.nest.map_structure(
         lambda spec: tf.TensorSpec(spec.shape, spec.dtype),
@@ -93,16 +95,54 @@ def create_variables(network: Any, input_spec: Any) -> Any:
             lambda leaf: leaf if isinstance(leaf, tf.TensorSpec) else None, outputs
         )
     inputs = tuple(add_batch_dim(zeros_like(spec)) for spec in specs)
+    if isinstance(network, tf.Module):
+        _check_only_modules(network)
+        if hasattr(network, "initial_state"):
+            inputs = (*inputs, network.initial_state(1))
     outputs = network(*inputs)
-    if isinstance(network, keras.Layer):
+    if isinstance(network, keras.Layer | tf.Module):
         input_specs.remember(network, inputs)
     return tf.nest.map_structure(_unbatched_spec, outputs)
+
+
+def _check_only_modules(module: tf.Module) -> None:
+    layers = layer_utils.layers_in_module(module)
+    if layers:
+        raise ValueError(
+            f"network: got {type(module).__name__}, a module, with the Keras layer "
+            f"{layers[0].name!r} in it, whose variables the module's own `variables` "
+            "leave out, expected modules alone; write tfrl.acme.tf.networks.Sequential "
+            "(or DeepRNN) in place of Sonnet's, with the same list: it takes modules, "
+            "too, and returns its output and its state."
+        )
 
 
 def _unbatched_spec(output: Any) -> tf.TensorSpec | None:
     if not tf.is_tensor(output):
         return None
     return tf.TensorSpec(output.shape[1:], output.dtype)
+
+
+class TransformationWrapper(tf.Module):
+    """A function as a module, which has no variables."""
+
+    def __init__(
+        self, transformation: Callable[..., Any], name: str | None = None
+    ) -> None:
+        """Takes a function of nests of tensors, which returns a nest of tensors."""
+        super().__init__(name=name)
+        self._transformation = transformation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the result of the function."""
+        return self._transformation(*args, **kwargs)
+
+
+def to_sonnet_module(transformation: Callable[..., Any]) -> Any:
+    """Returns a function in a `TransformationWrapper`; modules and layers unchanged."""
+    if isinstance(transformation, keras.Layer | tf.Module):
+        return transformation
+    return TransformationWrapper(transformation)
 
 
 class Checkpointer:

@@ -94,8 +94,8 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
             `ActorDistributionNetwork`.
           optimizer: The optimizer; None for an agent that never trains.
           num_outer_dims: 1 for experience `[B, ...]`, 2 for sequences `[B, T, ...]`. A
-            recurrent network needs sequences, and starts each of them from its initial
-            state.
+            recurrent network starts each of them from its initial state, so that it
+            learns no memory from single frames.
           epsilon_greedy: The probability of a random action of `collect_policy`, if the
             network gives logits.
           loss_fn: A function that returns a loss for each frame, `[B]` or `[B, T]`;
@@ -114,7 +114,9 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
           ValueError: There are several actions, but neither a `loss_fn` nor
             distributions; `loss` is given with a `loss_fn`, or does not fit the
             network's output; or this output does not fit the actions.
-          NotImplementedError: The network is recurrent, and `num_outer_dims` is 1.
+
+        Warns:
+          UserWarning: The network is recurrent, and `num_outer_dims` is 1.
         """
         checks.check_time_step_spec(time_step_spec)
         checks.check_gradient_clipping(gradient_clipping)
@@ -134,11 +136,12 @@ class BehavioralCloningAgent(tf_agent.TFAgent):
         )
         network = network_lib.as_network(cloning_network, time_step_spec.observation)
         output = network.create_variables(time_step_spec.observation)
-        if num_outer_dims == 1:
-            checks.check_not_recurrent(
-                [network],
-                "BehavioralCloningAgent",
-                "give num_outer_dims=2, and train on sequences",
+        if num_outer_dims == 1 and tf.nest.flatten(network.state_spec):
+            checks.warn_user(
+                f"cloning_network {network.name!r}: with num_outer_dims=1 a recurrent "
+                "network is trained on single frames, each from its initial state, so "
+                "that it learns no memory; give num_outer_dims=2, and train on "
+                "sequences."
             )
         self._gives_distributions = not all(
             isinstance(leaf, tf.TensorSpec) for leaf in tf.nest.flatten(output)

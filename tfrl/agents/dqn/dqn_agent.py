@@ -26,6 +26,7 @@ from tfrl.agents import (
     normalization,
     options,
     target_networks,
+    td_losses,
     tf_agent,
     updates,
 )
@@ -380,10 +381,14 @@ class DqnAgent(tf_agent.TFAgent):
           training: Whether the Q-network is applied as in training.
         """
         transitions = self._transitions(experience, gamma, reward_scale_factor)
-        transitions = transitions._replace(
-            loss_fn=td_errors_loss_fn or self._td_errors_loss_fn
-        )
         valid = transitions.valid
+        transitions = transitions._replace(
+            loss_fn=functools.partial(
+                td_losses.per_transition,
+                td_errors_loss_fn or self._td_errors_loss_fn,
+                valid=valid,
+            )
+        )
         if self._munchausen is not None:
             bonus = masking.masked(self._munchausen_bonus(transitions), valid)
             transitions = transitions._replace(reward=transitions.reward + bonus)
@@ -428,7 +433,6 @@ class DqnAgent(tf_agent.TFAgent):
         )
         td_error = targets - predictions
         td_loss = transitions.loss_fn(targets, predictions)
-        checks.check_element_wise(td_loss, td_error)
         if self.debug_summaries:
             summaries.summarize_tensor_dict(
                 {

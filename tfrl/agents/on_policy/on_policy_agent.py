@@ -254,9 +254,10 @@ class OnPolicyAgent(RolloutAgent):
         """Returns the policy's mean entropy, and numbers of the critic.
 
         These are its explained variance, the mean size of its errors, `td_error`, and
-        `positive_advantages`, the share of the advantages above 0.
+        `positive_advantages`, the share of the advantages that are above 0 before they
+        are normalized.
         """
-        is_positive = tf.cast(data.advantages > 0, tf.float32)
+        is_positive = tf.cast(data.raw_advantages > 0, tf.float32)
         errors = tf.abs(data.returns - data.old_values)
         numbers = {
             "explained_variance": losses.explained_variance(

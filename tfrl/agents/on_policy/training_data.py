@@ -23,6 +23,7 @@ class TrainingData(NamedTuple):
       actions: The nest of actions, `[B, T, ...]`.
       returns: `[B, T]`.
       advantages: Normalized advantages, 0 where a step is not valid, `[B, T]`.
+      raw_advantages: The same before they were normalized.
       old_values: The values when the returns were computed, `[B, T]`.
       old_log_probs: The log-probabilities of the actions when they were taken, 0 where
         a step is not valid, `[B, T]`.
@@ -37,6 +38,7 @@ class TrainingData(NamedTuple):
     actions: Any
     returns: tf.Tensor
     advantages: tf.Tensor
+    raw_advantages: tf.Tensor
     old_values: tf.Tensor
     old_log_probs: tf.Tensor
     dist_params: Any
@@ -76,6 +78,7 @@ def of_frames(
         actions=frames.action,
         returns=masked(info["return"], valid),
         advantages=masked(advantages, valid),
+        raw_advantages=masked(info["advantage"], valid),
         old_values=masked(info["value_prediction"], valid),
         old_log_probs=masked(old_log_probs, valid),
         dist_params=info["dist_params"],

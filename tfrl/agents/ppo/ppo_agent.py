@@ -16,6 +16,7 @@ minus values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -440,6 +441,12 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
     ) -> dict[str, tf.Tensor]:
         numbers = super()._measure_policy(data, distribution)
         numbers |= self._measures_of_ratio(self._log_ratio(distribution, data), data)
+        clip_range = _current(self._importance_ratio_clipping)
+        if clip_range is not None:
+            # No update has clipped to a range that has fallen to 0 at the end.
+            numbers["clip_fraction"] = tf.where(
+                tf.cast(clip_range, tf.float32) > 0, numbers["clip_fraction"], math.nan
+            )
         if self._adaptive_kl_beta is not None:
             numbers["adaptive_kl_beta"] = self._adaptive_kl_beta.read_value()
         return numbers

@@ -115,9 +115,11 @@ class TuningStudy:
         self._num_evaluations = plan.num_evaluations
         self._distributions = search.distributions(plan.searched)
         self._folder, self._storage = str(folder.resolve()), storage
-        self._sampler = None
         if isinstance(sampler, str):
-            self._sampler = find_class("sampler", sampler)
+            from tfrl.algorithms.tuning import seeded_sampler
+
+            kind = find_class("sampler", sampler)
+            study.sampler = seeded_sampler.SeededSampler(kind, plan.seed)
         elif sampler is not None:
             study.sampler = sampler
         # Other processes may use the same study.
@@ -162,28 +164,27 @@ class TuningStudy:
             if self._storage is None:
                 self._fail(left, "its process ended")
             elif left.params.keys() <= self._distributions.keys():
-                self._seed_sampler(left.number)
                 study = self._storage.get_study_id_from_name(self.study.study_name)
                 find = self._storage.get_trial_id_from_study_id_trial_number
-                trial = optuna.Trial(self.study, find(study, left.number))
-                # If the process ended while it drew values, the others are drawn now.
-                for name, distribution in self._distributions.items():
-                    search.draw(trial, name, distribution)
-                return trial
+                return self._drawn(optuna.Trial(self.study, find(study, left.number)))
             else:
                 self._fail(left, "its process searched for other settings")
         number = len(self.study.get_trials(deepcopy=False))
         if number - len(self._trials("WAITING")) >= trials:
             return None
-        self._seed_sampler(number)
-        trial = self.study.ask(self._distributions)
+        trial = self.study.ask()
         trial.set_user_attr("folder", self._folder)
-        return trial
+        return self._drawn(trial)
 
-    def _seed_sampler(self, number: int) -> None:
-        """Makes a sampler whose draws depend on the seed and the trial's number."""
-        if self._sampler is not None:
-            self.study.sampler = self._sampler(seed=self._seed + number)
+    def _drawn(self, trial: optuna.Trial) -> optuna.Trial:
+        """Draws the values of a trial that it does not have yet."""
+        from tfrl.algorithms.tuning import seeded_sampler
+
+        if isinstance(self.study.sampler, seeded_sampler.SeededSampler):
+            seeded_sampler.draw_together(trial)
+        for name, distribution in self._distributions.items():
+            search.draw(trial, name, distribution)
+        return trial
 
     def _fail(
         self, trial: optuna.Trial | optuna.trial.FrozenTrial, reason: str

@@ -294,7 +294,8 @@ def from_array(array: np.ndarray) -> Any:
 
 
 def _make_tables() -> list[replay_service.Table]:
+    message = message_tables.bytes_spec()
     return [
-        message_tables.make_table(NOTES, _MOST_NOTES),
-        message_tables.make_table(BOARD, 1, max_times_sampled=0),
+        message_tables.make_table(NOTES, _MOST_NOTES, message),
+        message_tables.make_table(BOARD, 1, message, max_times_sampled=0),
     ]

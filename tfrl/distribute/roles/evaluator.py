@@ -15,7 +15,7 @@ from tfrl import replay_service
 from tfrl.agents import tf_agent
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.servers import message_tables, replay_servers
-from tfrl.distribute.weights import weight_puller
+from tfrl.distribute.weights import shared_weights, weight_puller
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.utils import variables as variables_lib
@@ -33,11 +33,19 @@ _PATIENCE = 60.0  # Seconds after which a line reports that the run is waiting.
 _MOST_UNTRAINED_STEPS = 1000
 
 
-def make_tables() -> list[replay_service.Table]:
-    """Makes the tables of the newest policy and of results. Each item is taken once."""
+def make_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
+    """Makes the tables of the agent's newest policy, and of results."""
+    iteration = number = tf.TensorSpec([], tf.int64)
+    policy = [iteration, *[tf.TensorSpec(v.shape, v.dtype) for v in _variables(agent)]]
+    result = [
+        iteration,
+        tf.TensorSpec([None], tf.float32),
+        tf.TensorSpec([None], tf.int64),
+        number,
+    ]
     return [
-        message_tables.make_table(POLICIES, 1, max_times_sampled=0),
-        message_tables.make_table(RESULTS, _MOST_RESULTS),
+        message_tables.make_table(POLICIES, 1, policy, max_times_sampled=0),
+        message_tables.make_table(RESULTS, _MOST_RESULTS, result),
     ]
 
 
@@ -66,10 +74,10 @@ def evaluate(
             "function that the evaluator calls; return one, or start no evaluator."
         )
     variables = _variables(agent)
-    # The first array is the iteration.
-    specs = [((), np.dtype(np.int64)), *[(v.shape, v.dtype) for v in _values(agent)]]
+    iteration_leaf = weight_puller.Leaf((), np.dtype(np.int64), "iteration")
+    leaves = [iteration_leaf, *shared_weights.leaves_of(variables)]
     central = replay_servers.CentralServer(servers)
-    puller = weight_puller.Puller(central.client, POLICIES, specs, _PERIOD)
+    puller = weight_puller.Puller(central.client, POLICIES, leaves, _PERIOD)
     done: weight_puller.Pulled | None = None
 
     def turn() -> None:
@@ -232,27 +240,28 @@ def _send(
     iteration: np.ndarray,
     result: evaluate_lib.EvaluationResult,
 ) -> None:
-    data = [iteration, result.returns, result.lengths, np.int64(result.num_cut)]
+    # An `evaluate` of a user may return numbers of other dtypes.
+    data = [
+        np.int64(iteration),
+        np.asarray(result.returns, np.float32),
+        np.asarray(result.lengths, np.int64),
+        np.int64(result.num_cut),
+    ]
     central.client.insert(data, {RESULTS: 1.0})
 
 
 def _as_result(data: Sequence[np.ndarray]) -> evaluate_lib.EvaluationResult | None:
     """Returns an evaluator's message as a result; warns if it is not valid."""
-    dtypes, shapes = [x.dtype for x in data], [x.shape for x in data]
-    num_episodes = shapes[1][:1] if len(shapes) > 1 else ()
-    if [dtype.kind for dtype in dtypes] == ["i", "f", "i", "i"] and (
-        shapes == [(), num_episodes, num_episodes, ()] and len(num_episodes) == 1
-    ):
-        iteration, returns, lengths, num_cut = data
+    iteration, returns, lengths, num_cut = data
+    if returns.shape == lengths.shape:
         return evaluate_lib.EvaluationResult(
             returns, lengths, int(num_cut), int(iteration)
         )
     _LOGGER.warning(
-        "The result of an evaluation is left out: got the dtypes %s and shapes %s, "
-        "expected an iteration, the returns and lengths of episodes, and how many were "
-        "cut.",
-        [dtype.name for dtype in dtypes],
-        shapes,
+        "The result of an evaluation is left out: got %d returns and %d lengths of "
+        "episodes, expected as many returns as lengths.",
+        len(returns),
+        len(lengths),
     )
     return None
 

@@ -31,7 +31,7 @@ _LARGEST = 2.0**53  # float64 has all whole numbers up to this one.
 def make_table() -> replay_service.Table:
     """Makes the table of reports. The learner takes each report once."""
     return message_tables.make_table(
-        DEFAULT_TABLE, _MOST, signature=tf.TensorSpec([4], tf.float64)
+        DEFAULT_TABLE, _MOST, tf.TensorSpec([4], tf.float64)
     )
 
 

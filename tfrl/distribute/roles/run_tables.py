@@ -35,13 +35,13 @@ def make_shards(
       ValueError: The experiment's table cannot be divided; see `divided`.
     """
     agent, num_environments = experiment.build_for_learner()
-    whole = experiment.make_table(
-        SEQUENCES,
-        tensor_spec.add_outer_dim(
-            weight_versions.stamped_spec(agent.collect_data_spec),
-            experiment.sequence_length,
-        ),
+    signature = tensor_spec.add_outer_dim(
+        weight_versions.stamped_spec(agent.collect_data_spec),
+        experiment.sequence_length,
     )
+    whole = experiment.make_table(SEQUENCES, signature)
+    if whole.info.signature is None:
+        whole = whole.replace(signature=signature)
     part = divided(
         whole,
         num_shards,
@@ -105,5 +105,5 @@ def _central_tables(agent: tf_agent.TFAgent) -> list[replay_service.Table]:
     return [
         shared_weights.make_table(agent),
         reports.make_table(),
-        *evaluator.make_tables(),
+        *evaluator.make_tables(agent),
     ]

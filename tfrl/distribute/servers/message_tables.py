@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from tfrl import replay_service
+from tfrl.specs import array_spec
 
 _LEAST_BYTES = 1024
 
 
 def make_table(
-    name: str, max_size: int, max_times_sampled: int = 1, signature: Any = None
+    name: str, max_size: int, signature: Any, max_times_sampled: int = 1
 ) -> replay_service.Table:
     """Makes a table that returns its messages in order.
 
@@ -20,9 +21,9 @@ def make_table(
       name: The name of the table.
       max_size: The largest number of waiting messages; a new message then replaces the
         oldest.
+      signature: The nest of specs of a message. The server refuses any other.
       max_times_sampled: The number of reads after which a message is removed; 0 keeps
         it.
-      signature: The nest of specs of a message; None takes any.
     """
     return replay_service.Table(
         name,
@@ -33,6 +34,11 @@ def make_table(
         rate_limiter=replay_service.rate_limiters.MinSize(1),
         signature=signature,
     )
+
+
+def bytes_spec() -> array_spec.ArraySpec:
+    """Returns the spec of the messages that `padded` makes."""
+    return array_spec.ArraySpec((None,), np.uint8)
 
 
 def padded(data: bytes, fill: bytes) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ from tfrl import replay_service, train
 from tfrl.agents import tf_agent
 from tfrl.distribute.servers import replay_servers
 from tfrl.distribute.weights import reverb_variable_container, weight_puller
+from tfrl.savers import finite
 from tfrl.utils import variables as variables_lib
 
 VARIABLES = reverb_variable_container.DEFAULT_TABLE
@@ -28,6 +30,19 @@ def weights_spec(agent: tf_agent.TFAgent) -> dict[str, Any]:
     return tf.nest.map_structure(
         lambda v: tf.TensorSpec(v.shape, v.dtype), shared_variables(agent)
     )
+
+
+def leaves_of(variables: Sequence[tf.Variable]) -> list[weight_puller.Leaf]:
+    """Returns what a `weight_puller.Puller` must know of variables.
+
+    Variables that are not finite now, such as an infinite bound, may stay so.
+    """
+    return [
+        weight_puller.Leaf(
+            tuple(v.shape), v.dtype.as_numpy_dtype, v.name, bool(finite.is_finite(v))
+        )
+        for v in variables
+    ]
 
 
 def make_table(agent: tf_agent.TFAgent) -> replay_service.Table:
@@ -97,8 +112,8 @@ class PulledWeights:
         """
         shared = tf.nest.flatten(shared_variables(agent))
         self._variables = [variables_lib.as_tf_variable(each) for each in shared]
-        specs = [(tuple(v.shape), v.dtype.as_numpy_dtype) for v in self._variables]
-        self._puller = weight_puller.Puller(client, VARIABLES, specs, period)
+        leaves = leaves_of(self._variables)
+        self._puller = weight_puller.Puller(client, VARIABLES, leaves, period)
         self._assigned: weight_puller.Pulled | None = None
         self._version = int(agent.train_step_counter)
 

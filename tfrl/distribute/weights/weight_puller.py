@@ -3,11 +3,16 @@
 On Linux, one of the processes of a host looks for newer values and transfers them, and
 the others get the values from this process; see `host_relay`. A process that is alone
 on its host has no extra cost.
+
+Values that are not finite are left out, with a warning, since a policy with such
+weights takes no sensible actions. The process that transfers values checks them, in 15
+ms for 100 MB.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import mmap
 import socket
@@ -24,6 +29,7 @@ from tfrl import replay_service
 if sys.platform == "linux":
     from tfrl.distribute.weights import host_relay
 
+_LOGGER = logging.getLogger("tfrl.distribute")
 # A pause lasts at least this many times as long as the look and transfer before it, so
 # that large values leave processor and network free for others.
 _PAUSE_FACTOR = 4.0
@@ -33,6 +39,22 @@ _PATIENCE = 5.0
 # A process that can neither lead nor follow tries again every `_RETRY` seconds, for
 # `_HANDOVER` seconds: another process may be about to listen, or to free the name.
 _HANDOVER, _RETRY = 0.5, 0.005
+
+
+class Leaf(NamedTuple):
+    """An array of the values.
+
+    Attributes:
+      shape: The shape.
+      dtype: The dtype.
+      name: The name, for warnings.
+      is_checked: Whether all its numbers must be finite.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    name: str
+    is_checked: bool = True
 
 
 class Pulled(NamedTuple):
@@ -54,7 +76,7 @@ class Puller:
         self,
         client: replay_service.Client,
         table: str,
-        specs: Sequence[tuple[tuple[int, ...], np.dtype]],
+        leaves: Sequence[Leaf],
         period: float,
     ) -> None:
         """Starts the thread.
@@ -62,19 +84,20 @@ class Puller:
         Args:
           client: A client of the server.
           table: The name of a table of size 1.
-          specs: The shapes and dtypes of the leaves of its nest.
+          leaves: The leaves of its nest.
           period: The least number of seconds between two requests for newer values.
         """
         self._client = client
         self._table = table
-        self._specs = [(shape, np.dtype(dtype)) for shape, dtype in specs]
+        self._leaves = [leaf._replace(dtype=np.dtype(leaf.dtype)) for leaf in leaves]
         self._size = sum(
-            math.prod(shape) * dtype.itemsize for shape, dtype in self._specs
+            math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in self._leaves
         )
         self._period = period
         # Processes of a user that have the same server belong to the same run.
         self._name = f"{client.server_address} {table}"
         self._newest: Pulled | None = None
+        self._refused: int | None = None  # The number of values that were left out.
         self._error: Exception | None = None
         self._is_closed = False
         self._start()
@@ -169,12 +192,40 @@ class Puller:
         """Transfers the newest values if they are new; returns whether they were."""
         info = self._client.server_info()[self._table]
         number = info.rate_limiter_info.insert_stats.completed
-        is_new = bool(info.current_size) and not self._has(number)
+        is_new = bool(info.current_size) and number != self._refused
+        is_new = is_new and not self._has(number)
         if is_new:
             [sample] = self._client.sample(self._table, 1, emit_timesteps=False)
-            self._newest = Pulled(number, [steps[0] for steps in sample.data])
+            arrays = [steps[0] for steps in sample.data]
+            is_new = self._are_finite(arrays)
+            if is_new:
+                self._newest, self._refused = Pulled(number, arrays), None
+            else:
+                self._refused = number
         self._has_looked.set()
         return is_new
+
+    def _are_finite(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Returns whether values can be used; warns of the first ones that cannot."""
+        bad = [
+            leaf.name
+            for leaf, array in zip(self._leaves, arrays, strict=True)
+            if leaf.is_checked and not np.isfinite(array).all()
+        ]
+        if bad and self._refused is None:
+            _LOGGER.warning(
+                "Weights from the table %r of %s are left out: %d of %d arrays hold "
+                "NaN or infinity, such as %s, expected finite numbers. This process "
+                "keeps its earlier weights until finite ones arrive. If the learner "
+                "has diverged, lower its learning rate; if not, something else writes "
+                "into this table.",
+                self._table,
+                self._client.server_address,
+                len(bad),
+                len(arrays),
+                bad[0],
+            )
+        return not bad
 
     def _has(self, number: int) -> bool:
         return self._newest is not None and self._newest.number == number
@@ -186,9 +237,9 @@ class Puller:
         if self._has(number):  # Pulled by this process, just before.
             return True
         arrays, offset = [], 0
-        for shape, dtype in self._specs:
-            flat = np.frombuffer(data, dtype, math.prod(shape), offset)
-            arrays.append(flat.reshape(shape))
+        for leaf in self._leaves:
+            flat = np.frombuffer(data, leaf.dtype, math.prod(leaf.shape), offset)
+            arrays.append(flat.reshape(leaf.shape))
             offset += flat.nbytes
         self._newest = Pulled(number, arrays)
         return True

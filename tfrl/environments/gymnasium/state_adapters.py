@@ -3,14 +3,15 @@
 Gymnasium has no interface for that, so each class needs an adapter: a function that
 returns the state of an environment, and one that sets it. There are adapters for
 Gymnasium's classic control, toy text and MuJoCo environments, for the games of ale-py,
-for most of Gymnasium's wrappers and for `SyncVectorEnv`. `register` adds others. A
-class needs no adapter if it has the methods `get_state` and `set_state` itself; these
-then cover all environments that it wraps, too.
+for MiniGrid and BabyAI, for most of Gymnasium's and MiniGrid's wrappers and for
+`SyncVectorEnv`. `register` adds others. A class needs no adapter if it has the methods
+`get_state` and `set_state` itself; these then cover all environments that it wraps,
+too.
 
-An adapter belongs to one class, not to its subclasses, which may hold more state. The
-state of a wrapped environment consists of its own state and the state of each wrapper.
-If one of their classes is unknown, no state is saved, and a resumed run begins a new
-episode.
+An adapter belongs to one class, not to its subclasses, which may hold more state; only
+the adapter of `MiniGridEnv` saves whatever a subclass holds. The state of a wrapped
+environment consists of its own state and the state of each wrapper. If one of their
+classes is unknown, no state is saved, and a resumed run begins a new episode.
 
 >>> import gymnasium
 >>> from tfrl.environments import suite_gym
@@ -39,6 +40,7 @@ import numpy as np
 from tfrl.environments.gymnasium import (
     atari_state,
     attribute_state,
+    minigrid_state,
     mujoco_state,
     vector_state,
 )
@@ -161,6 +163,9 @@ def _adapter_of(layer: Any) -> _Adapter:
             lambda env: env.get_state(), lambda env, state: env.set_state(state)
         )
     kind = type(layer)
+    for base in map(_name_of, kind.__mro__):
+        if base in minigrid_state.OF_SUBCLASSES:
+            return _Adapter(*minigrid_state.OF_SUBCLASSES[base])
     what = "environment" if layer is layer.unwrapped else "wrapper"
     raise NotImplementedError(
         f"{kind.__qualname__}.get_state: got the {what} {_name_of(kind)} without the "
@@ -216,12 +221,16 @@ state_savers.add_state_savers([_AdapterSaver()])
 # used.
 _registered: dict[str, _Adapter] = {}
 _BUILT_IN: dict[str, _Adapter] = {
-    **dict.fromkeys(attribute_state.STATELESS, _Adapter(_no_state, _set_no_state)),
+    **dict.fromkeys(
+        (*attribute_state.STATELESS, *minigrid_state.STATELESS),
+        _Adapter(_no_state, _set_no_state),
+    ),
     **{
         name: _Adapter(*functions)
         for functions_of in (
             attribute_state.ADAPTERS,
             atari_state.ADAPTERS,
+            minigrid_state.ADAPTERS,
             mujoco_state.ADAPTERS,
             vector_state.adapters(get_state, set_state),
         )

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import internals
+from tfrl.utils import keras_versions
 
 
 class SeedStream:
@@ -133,6 +134,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
       TypeError: If `layer` is not a Keras layer, or its constructor's arguments are not
         known.
     """
+    keras_versions.check(layer, "layer")
     if not isinstance(layer, keras.layers.Layer):
         raise TypeError(
             f"layer: got {layer!r} of type {type(layer).__name__}, expected a "

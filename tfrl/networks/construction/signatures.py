@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+from tfrl.networks.construction import deep_copies
 from tfrl.utils import tracking
 
 
@@ -18,10 +19,29 @@ class Recorded(tracking.Untracked):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Creates the layer and records its arguments."""
+        _show_signature(cls)
         layer = super().__new__(cls, *args, **kwargs)
         # Untracked, since layers among the arguments are not part of every layer.
         layer._set_untracked("_arguments", _bind(cls, args, kwargs))
         return layer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Returns a layer of the same arguments, whose weights are new and equal."""
+        del memo  # `copy.deepcopy` itself looks up and adds the layer.
+        copied: Self = deep_copies.deep_copy(self)
+        return copied
+
+
+def _show_signature(cls: type) -> None:
+    """Writes the signature of a decorated constructor where Keras reads it.
+
+    A wrapper made by `functools.wraps`, such as that of `gin.configurable`, takes any
+    arguments. Keras asks both for the wrapper's own arguments and for the signature of
+    what it wraps, and fails where they differ.
+    """
+    init: Any = cls.__init__  # type: ignore[misc]
+    if hasattr(init, "__wrapped__") and not hasattr(init, "__signature__"):
+        init.__signature__ = inspect.signature(init)
 
 
 def check_init(cls: type) -> None:

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfrl.networks import utils
 from tfrl.networks.construction import recorded_layer
 from tfrl.networks.layers import dense, initializers
 from tfrl.utils import number_checks
@@ -140,7 +141,7 @@ class MultivariateNormalDiagHead(recorded_layer.RecordedLayer):
         biases = initializers.copies(b_init, 2)
         self._mean_layer, self._scale_layer = (
             keras.layers.Dense(
-                dense.units(num_dimensions),
+                utils.units(num_dimensions),
                 kernel_initializer=kernel,
                 bias_initializer=bias,
                 name=name,

@@ -126,7 +126,7 @@ def _last(
 ) -> keras.layers.Layer:
     """Returns a layer with small initial weights."""
     return keras.layers.Dense(
-        units,
+        utils.units(units),
         activation=activation,
         kernel_initializer=keras.initializers.RandomUniform(-0.03, 0.03, seed=seed),
         bias_initializer=keras.initializers.Constant(-0.2),

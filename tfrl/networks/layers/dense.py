@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tfrl.networks import utils
@@ -35,18 +34,13 @@ def layers(
     last = len(layer_sizes) - 1
     return [
         keras.layers.Dense(
-            units(size),
+            utils.units(size),
             activation=activation if i < last or activate_final else None,
             kernel_initializer=kernel,
             dtype=dtype,
         )
         for i, (size, kernel) in enumerate(zip(layer_sizes, kernels, strict=True))
     ]
-
-
-def units(size: Any) -> Any:
-    """Returns a number of units as a Python integer, because Keras refuses NumPy's."""
-    return int(size) if isinstance(size, np.integer) else size
 
 
 def apply(dense_layers: Sequence[keras.layers.Layer], inputs: tf.Tensor) -> tf.Tensor:

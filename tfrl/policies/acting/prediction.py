@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -9,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from tfrl.specs import matching, tensor_spec
+from tfrl.policies.acting import observations, traced_action
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -25,40 +27,84 @@ class Acting(Protocol):
         """Returns the initial state of `batch_size` episodes."""
 
 
-def predict(
-    policy: Acting,
-    time_step_spec: ts.TimeStep,
-    observation: types.NestedArray,
-    state: types.NestedArray | None,
-    episode_start: Any,
-    convert: Callable[[Any], Any] = tf.convert_to_tensor,
-) -> tuple[types.NestedArray, types.NestedArray]:
-    """Returns actions and the next state; see `TFPolicy.predict`.
+# Returns the pair (action, next state) for a policy, observations `[B, ...]`, a state,
+# and whether episodes begin, bool `[B]`.
+Act = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+
+
+class Predictor:
+    """The method `predict` of one policy; see `TFPolicy.predict`.
+
+    All that the specs determine is prepared once, because programs call `predict` for
+    each step of an environment.
+    """
+
+    def __init__(self, time_step_spec: ts.TimeStep, act: Act) -> None:
+        """Prepares the checks; see `of_tensors` and `of_arrays`."""
+        self._observations = observations.Observations(time_step_spec.observation)
+        self._act = act
+        self._has_state: bool | None = None
+
+    def __call__(
+        self,
+        policy: Acting,
+        observation: types.NestedArray,
+        state: types.NestedArray | None,
+        episode_start: Any,
+    ) -> tuple[types.NestedArray, types.NestedArray]:
+        """Returns actions and the next state; see `TFPolicy.predict`.
+
+        Args:
+          policy: The policy, which takes batches; always the same one.
+          observation: See `TFPolicy.predict`.
+          state: See `TFPolicy.predict`.
+          episode_start: See `TFPolicy.predict`.
+        """
+        arrays, is_batch = self._observations.as_batch(observation)
+        size = len(tree.flatten(arrays)[0])
+        starts = _starts(
+            state is None if episode_start is None else episode_start, size
+        )
+        state = self._state(policy, state, size, is_batch)
+        action, state = self._act(policy, arrays, state, starts)
+        as_output = _as_array if is_batch else _first_array
+        return _map(as_output, action), _map(as_output, state)
+
+    def _state(
+        self, policy: Acting, state: Any, batch_size: int, is_batch: bool
+    ) -> types.NestedArray:
+        """Returns the policy's state `[B, ...]`, the initial one for None."""
+        if self._has_state is None or (self._has_state and state is None):
+            initial = policy.get_initial_state(batch_size)
+            self._has_state = bool(tree.flatten(initial))
+            if state is None:
+                return initial
+        if not self._has_state:
+            return ()
+        arrays = tree.map_structure(_as_array, state)
+        return arrays if is_batch else observations.batched(arrays)
+
+
+def of_tensors(time_step_spec: ts.TimeStep, *, at_once: bool = False) -> Predictor:
+    """Returns the predictor of a policy on tensors, live or saved.
+
+    If the policy may be traced, the predictor has a trace of its own. Its only inputs
+    are the observation, the state and the beginnings of episodes, because each input
+    adds to the time of a call.
 
     Args:
-      policy: The policy, which takes batches.
-      time_step_spec: The specs of its time steps.
-      observation: See `TFPolicy.predict`.
-      state: See `TFPolicy.predict`.
-      episode_start: See `TFPolicy.predict`.
-      convert: Converts an array or a tensor to an input of the policy.
+      time_step_spec: The specs of the policy's time steps.
+      at_once: See `TracedAction`.
     """
-    spec = tensor_spec.from_spec(time_step_spec)
-    arrays = _conform(observation, spec.observation)
-    leaf, leaf_spec = tree.flatten(arrays)[0], tree.flatten(spec.observation)[0]
-    is_batched = leaf.ndim > leaf_spec.shape.rank
-    if not is_batched:
-        arrays = _batched(arrays)
-    batch_size = len(tree.flatten(arrays)[0])
-    first = state is None if episode_start is None else episode_start
-    if state is None:
-        state = policy.get_initial_state(batch_size)
-    elif not is_batched:
-        state = _batched(state)
-    time_step = _time_step(spec, arrays, tf.constant(_starts(first, batch_size)))
-    step = policy.action(*tf.nest.map_structure(convert, (time_step, state)))
-    outputs = tree.map_structure(np.asarray, (step.action, step.state))
-    return outputs if is_batched else tree.map_structure(lambda x: x[0], outputs)
+    act = functools.partial(_act_on_tensors, tensor_spec.from_spec(time_step_spec))
+    trace = traced_action.TracedAction(act, "predict", at_once=at_once)
+    return Predictor(time_step_spec, trace.call)
+
+
+def of_arrays(time_step_spec: ts.TimeStep) -> Predictor:
+    """Returns the predictor of a policy on arrays."""
+    act = functools.partial(_act_on_arrays, tensor_spec.from_spec(time_step_spec))
+    return Predictor(time_step_spec, act)
 
 
 def predict_tensors(
@@ -72,7 +118,7 @@ def predict_tensors(
 
     Args:
       policy: The policy.
-      time_step_spec: The specs of its time steps.
+      time_step_spec: The specs of the policy's time steps.
       observation: Tensors `[B, ...]`.
       state: The state, `[B, ...]`.
       episode_start: Whether an episode begins, bool `[B]`.
@@ -80,6 +126,22 @@ def predict_tensors(
     step: policy_step.PolicyStep = policy.action(
         _time_step(time_step_spec, observation, episode_start), state
     )
+    return step.action, step.state
+
+
+def _act_on_tensors(
+    spec: ts.TimeStep, policy: Acting, observation: Any, state: Any, starts: Any
+) -> tuple[Any, Any]:
+    inputs = tf.nest.map_structure(tf.convert_to_tensor, (observation, state, starts))
+    return predict_tensors(policy, spec, *inputs)
+
+
+def _act_on_arrays(
+    spec: ts.TimeStep, policy: Acting, observation: Any, state: Any, starts: Any
+) -> tuple[Any, Any]:
+    time_step = _time_step(spec, observation, tf.convert_to_tensor(starts))
+    inputs = tree.map_structure(np.asarray, (time_step, state))
+    step = policy.action(*inputs)
     return step.action, step.state
 
 
@@ -99,49 +161,37 @@ def _time_step(
     )
 
 
-def _batched(nest: Any) -> Any:
-    return tree.map_structure(lambda array: np.asarray(array)[np.newaxis], nest)
-
-
-def _starts(episode_start: Any, batch_size: int) -> np.ndarray:
-    """Returns whether an episode begins, bool `[B]`."""
+def _starts(episode_start: Any, batch_size: int) -> Any:
+    """Returns whether an episode begins, bool `[B]`, an array or a tensor."""
+    if episode_start is True or episode_start is False:
+        return _same_starts(episode_start, batch_size)
     starts = np.asarray(episode_start)
     if starts.dtype != np.bool_ or starts.shape not in ((), (1,), (batch_size,)):
         raise ValueError(
             f"episode_start: got {starts.dtype} {list(starts.shape)}, expected a bool, "
             f"or bools [{batch_size}], one for each observation."
         )
-    return np.broadcast_to(starts, [batch_size])
+    return np.full(batch_size, starts)
 
 
-def _conform(observation: Any, spec: Any) -> Any:
-    """Returns the observations as arrays of the specs' dtypes.
+@functools.lru_cache(maxsize=8)
+def _same_starts(start: bool, batch_size: int) -> tf.Tensor:
+    return tf.constant(start, shape=[batch_size])
 
-    Raises:
-      TypeError: A value cannot be cast to the dtype of its spec.
-      ValueError: The structure, or a shape, differs from the specs.
-    """
-    try:
-        leaves = tree.flatten_up_to(spec, observation, check_types=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"observation: its structure differs from the spec {spec}: {error}"
-        ) from None
-    arrays: list[np.ndarray] = []
-    outer: tuple[None, ...] = ()
-    for (path, leaf_spec), leaf in zip(
-        tree.flatten_with_path(spec), leaves, strict=True
-    ):
-        array = matching.cast(np.asarray(leaf), leaf_spec)
-        if not arrays and array.ndim > leaf_spec.shape.rank:
-            outer = (None,)
-        matching.check(
-            matching.join("observation", *path),
-            array,
-            leaf_spec,
-            outer,
-            remedy="convert it, and give a batch of all observations or of none",
-            dtype_error=TypeError,
-        )
-        arrays.append(array)
-    return tree.unflatten_as(spec, arrays)
+
+def _map(function: Callable[[Any], Any], nest: Any) -> Any:
+    """Maps a nest of tensors or arrays, in less time if it is one tensor or empty."""
+    if isinstance(nest, tf.Tensor):
+        return function(nest)
+    return (
+        () if type(nest) is tuple and not nest else tree.map_structure(function, nest)
+    )
+
+
+def _as_array(output: Any) -> np.ndarray:
+    # `numpy` copies, where `np.asarray` returns an array that cannot be changed.
+    return output.numpy() if isinstance(output, tf.Tensor) else np.asarray(output)
+
+
+def _first_array(output: Any) -> Any:
+    return _as_array(output)[0]

@@ -159,6 +159,10 @@ class CollectingLoop(training_loop.TrainingLoop):
             "position": self._position,
         }
 
+    def has_position(self) -> bool:
+        """Whether there is a time step to continue from, and not a reset to do."""
+        return self._position.is_set
+
     def info(self, loss: float = float("nan")) -> IterationInfo:
         """Returns the current counters and average return, with the given loss."""
         return (
@@ -209,9 +213,6 @@ class CollectingLoop(training_loop.TrainingLoop):
             observers_lib.reraise(self._observers),
         ):
             yield
-
-    def _has_position(self) -> bool:
-        return self._position.is_set
 
     def _take_position(self) -> tuple[Any, ...]:
         return self._position.take()

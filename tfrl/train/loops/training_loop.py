@@ -118,6 +118,13 @@ class TrainingLoop(tf.Module, abc.ABC):
             items["replay_buffer"] = self._replay_buffer
         return items
 
+    def has_position(self) -> bool:
+        """Whether there is a position to continue from.
+
+        A restored loop has none if its environment could not save its state.
+        """
+        return True
+
     def run(self, num_iterations: int) -> IterationInfo:
         """Does `num_iterations` iterations, in compiled calls of about half a second.
 
@@ -173,7 +180,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         """
         device = tf.device(self._placement.collecting_device)
         with loop_checks.short_assertions(), self._own_errors(), device:
-            if not (self._is_started and self._has_position()):
+            if not (self._is_started and self.has_position()):
                 self._is_started = self._start()
                 if not self._is_started:
                     return 0, loss_sum
@@ -297,10 +304,6 @@ class TrainingLoop(tf.Module, abc.ABC):
 
     def _announce(self, size: int) -> None:
         """Sends the number of the next iterations to processes that train together."""
-
-    def _has_position(self) -> bool:
-        """Whether there is a position to continue from."""
-        return True
 
     def _take_position(self) -> tuple[Any, ...]:
         """Returns the position and forgets it, in case the call fails."""

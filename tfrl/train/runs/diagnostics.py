@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import tensorflow as tf
 
@@ -28,45 +30,57 @@ class Diagnostics:
         """
         self._loop = loop
         self._names: dict[bool, list[str]] = {}
-        self._graph = tf.function(
+        self._numbers = tf.function(
             trace_counts.of_one_object(self._measured), autograph=False
+        )
+        self._weights = tf.function(
+            trace_counts.of_one_object(self._joined_weights), autograph=False
         )
         self._before: dict[str, np.ndarray] = {}
         self._updates_before = 0
 
+    def begin(self) -> None:
+        """Notes the weights, from which the first measurement tells their change."""
+        self._before = {name: x.numpy() for name, x in self._weights().items()}
+        self._updates_before = self._num_updates()
+
     def measure(self) -> dict[str, float]:
-        """Returns the numbers by name; before there is experience, fewer numbers."""
+        """Returns the numbers by name.
+
+        There are fewer before there is experience. A number that is NaN is not defined
+        now, and is left out.
+        """
         has_batch = self._loop.can_draw_for_log()
-        values, weights = self._graph(has_batch)
-        numbers = dict(
-            zip(self._names[has_batch], values.numpy().tolist(), strict=True)
-        )
-        num_updates = int(tf.convert_to_tensor(self._loop.agent.train_step_counter))
-        since = num_updates - self._updates_before
-        for name, tensor in weights.items():
-            now = tensor.numpy()
+        values = self._numbers(has_batch).numpy().tolist()
+        named = zip(self._names[has_batch], values, strict=True)
+        numbers = {name: x for name, x in named if not math.isnan(x)}
+        before, updates_before = self._before, self._updates_before
+        self.begin()
+        since = self._updates_before - updates_before
+        for name, now in self._before.items():
             numbers[f"{name}_norm"] = norm = float(np.linalg.norm(now))
-            before = self._before.get(name)
-            if before is not None and since > 0 and norm > 0:
-                moved = float(np.linalg.norm(now - before))
+            if name in before and since > 0 and norm > 0:
+                moved = float(np.linalg.norm(now - before[name]))
                 numbers[f"{name}_change"] = moved / norm / since
-            self._before[name] = now
-        self._updates_before = num_updates
         return numbers
 
-    def _measured(self, has_batch: bool) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Returns the agent's numbers, `[N]`, and its weights, each `[M]`."""
+    def _num_updates(self) -> int:
+        return int(tf.convert_to_tensor(self._loop.agent.train_step_counter))
+
+    def _measured(self, has_batch: bool) -> tf.Tensor:
+        """Returns the agent's numbers, `[N]`."""
         agent = self._loop.agent
         values = agent.diagnose(self._loop.draw_for_log() if has_batch else None)
         self._names[has_batch] = list(values)
         numbers = [tf.cast(value, tf.float64) for value in values.values()]
-        return (
-            tf.stack(numbers) if numbers else tf.zeros([0], tf.float64),
-            {
-                name: tf.concat(
-                    [tf.reshape(tf.cast(v, tf.float32), [-1]) for v in weights], 0
-                )
-                for name, weights in agent.weights_by_name().items()
-                if weights
-            },
-        )
+        return tf.stack(numbers) if numbers else tf.zeros([0], tf.float64)
+
+    def _joined_weights(self) -> dict[str, tf.Tensor]:
+        """Returns the weights of each group, each `[M]`."""
+        return {
+            name: tf.concat(
+                [tf.reshape(tf.cast(v, tf.float32), [-1]) for v in weights], 0
+            )
+            for name, weights in self._loop.agent.weights_by_name().items()
+            if weights
+        }

@@ -96,6 +96,7 @@ class Run:
         shows_progress: bool = True,
         report: Callable[[pathlib.Path], Sequence[str]] | None = None,
         continue_stopped: bool = False,
+        find_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
@@ -153,6 +154,8 @@ class Run:
           report: Called with the folder when training has ended; writes a report there,
             and returns the lines to show. None writes none.
           continue_stopped: Whether a run that a callback has stopped continues.
+          find_facts: Returns facts about the environment, for the first row of
+            diagnostics.jsonl; called once. None leaves them out.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -182,7 +185,9 @@ class Run:
         self._length = run_length.RunLength(num_iterations, num_environment_steps)
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
-        self._log = run_log.RunLog(loop, directory, loggers, metrics or {}, view)
+        self._log = run_log.RunLog(
+            loop, directory, loggers, metrics or {}, view, find_facts
+        )
         self._words = tuple if view is None else view.words
         self._loop = loop
         self._directory = directory
@@ -210,6 +215,8 @@ class Run:
             buffer = loop.checkpoint_items().get("replay_buffer")
             size = 0 if buffer is None else _bytes_of(buffer)
             checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
+        saved = loop.checkpoint_items(checkpoint_replay_buffer)
+        self._not_saved = sorted(loop.checkpoint_items().keys() - saved.keys())
         with contextlib.ExitStack() as after_error:
             after_error.callback(directory.unlock)
             directory.lock()
@@ -220,7 +227,7 @@ class Run:
                 best_return=self._best_return,
                 seconds=self._log.seconds,
                 loss=self._log.loss,
-                **loop.checkpoint_items(checkpoint_replay_buffer),
+                **saved,
             )
             after_error.pop_all()
 
@@ -341,7 +348,8 @@ class Run:
         self._directory.forget_after(-1 if resumed_at is None else resumed_at)
         signals = interrupts.requested(interrupts.SIGNALS, running_steps.describe)
         slow = slow_steps.named(bar.announce)
-        with self._log.opened(), slow, signals as is_requested:
+        opened = self._log.opened(self._resumed_without(resumed_at))
+        with opened, slow, signals as is_requested:
 
             def interrupted() -> bool:
                 return is_requested() or self._is_interrupted()
@@ -374,6 +382,17 @@ class Run:
         if not all(path.exists() for path in self._expected_policies()):
             self._mend_policies()
         self._write_outputs(films=not interrupted())
+
+    def _resumed_without(self, resumed_at: int | None) -> list[str] | None:
+        """Returns what the checkpoint of a resumed run lacks; None for a new run.
+
+        Where something is missing, the run differs from one that was not interrupted.
+        """
+        if resumed_at is None:
+            return None
+        has_stepped = self._loop.info().environment_steps > 0
+        begins_episode = has_stepped and not self._loop.has_position()
+        return self._not_saved + ["environment"] * begins_episode
 
     def _end_untrained(
         self, bar: progress.Progress, info: training_loop.IterationInfo

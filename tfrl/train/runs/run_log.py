@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,7 @@ class RunLog:
         loggers: Sequence[base.Logger],
         metrics: Mapping[str, Callable[[], types.Float]],
         view: run_view.RunView | None = None,
+        find_facts: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """Checks the loggers; `opened` opens the files.
 
@@ -70,6 +72,8 @@ class RunLog:
           loggers: The user's loggers.
           metrics: The user's further numbers.
           view: Measures the further columns of metrics.csv.
+          find_facts: Returns facts about the environment, which the history's first row
+            holds; called once.
 
         Raises:
           TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
@@ -101,12 +105,15 @@ class RunLog:
         self._loggers = tuple(loggers)
         self._metrics = dict(metrics)
         self._view = view
+        self._find_facts = find_facts
         self._diagnostics = diagnostics.Diagnostics(loop)
         self.history = history.History(
             None if directory is None else directory.diagnostics
         )
         # The seconds of each of _PARTS.
         self._spent = dict.fromkeys(_PARTS, 0.0)
+        # The processor time of this process that `processor_seconds` leaves out.
+        self._other_processor_seconds = 0.0
         self._known_steps = 0
         self._known_python_seconds = 0.0
         # Steps of the environment and seconds of training since the last row.
@@ -117,16 +124,26 @@ class RunLog:
         self._others: list[base.Logger] = list(loggers)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Opens metrics.csv and TensorBoard's files in this context."""
+    def opened(self, resumed_without: Sequence[str] | None = None) -> Iterator[None]:
+        """Opens metrics.csv and TensorBoard's files in this context.
+
+        Args:
+          resumed_without: For a run that resumes, what its checkpoint did not hold of
+            the state of the run; None if the run begins.
+        """
         info = self._loop.info()
         self._known_steps = info.environment_steps
         self._known_python_seconds = self._loop.python_seconds()
         self._interval = (0, 0.0)
         self.history.forget_after(info.iteration)
         last = self.history.rows[-1] if self.history.rows else {}
-        self._news = {"versions": versions.found()}
+        self._news = {"versions": versions.found(), **self._facts()}
+        if resumed_without is not None:
+            self._news["resumed_without"] = list(resumed_without)
+        self._diagnostics.begin()
         self._spent = {name: run_files.number(last, name) for name in _PARTS}
+        earlier = run_files.number(last, "processor_seconds")
+        self._other_processor_seconds = time.process_time() - earlier
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.history.opened())
             if self._directory is not None:
@@ -137,6 +154,13 @@ class RunLog:
                 self._written = [table]
                 self._others = [_Tagged(tensorboard), *self._loggers]
             yield
+
+    def _facts(self) -> dict[str, Any]:
+        """Returns the entry `environment` of the first row, unless a row has it."""
+        is_known = any("environment" in row for row in self.history.rows)
+        if self._find_facts is None or is_known:
+            return {}
+        return {"environment": dict(self._find_facts())}
 
     def close_loggers(self) -> None:
         """Closes the user's loggers."""
@@ -191,7 +215,14 @@ class RunLog:
         for logger in self._others:
             logger.write(values)
         self.history.add(
-            {**values, **self._spent, **_of_episodes(result), **self._news}
+            {
+                **values,
+                **self._spent,
+                "processor_seconds": time.process_time()
+                - self._other_processor_seconds,
+                **_of_episodes(result),
+                **self._news,
+            }
         )
         self._news = {}
         return values

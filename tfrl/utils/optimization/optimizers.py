@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from tfrl.compilation import internals, replicas, variable_substitution
-from tfrl.utils import number_checks
+from tfrl.utils import keras_versions, number_checks
 from tfrl.utils import variables as variables_lib
 
 # Settings of Keras' optimizers that are wrong, or fail, in a replica.
@@ -82,15 +82,21 @@ class OptimizerAdapter(tf.Module):
             )
         elif isinstance(optimizer, tf.compat.v1.train.Optimizer):
             self.optimizer = optimizer
-            # Slots are made now, outside any trace; as a list they are tracked, which
-            # the optimizer's own bookkeeping does not do for Keras variables.
-            self.slots = _create_v1_slots(optimizer, self._variables)
+            # Slots are made now, outside any trace. As a list those of Keras variables
+            # are tracked; TensorFlow tracks those of a `tf.Variable` itself, and
+            # refuses to save them twice.
+            trained = variables_lib.as_tf_variables(self._variables)
+            internals.create_v1_slots(optimizer, trained)
+            self.slots = _v1_slots(
+                optimizer,
+                [v for v in self._variables if not isinstance(v, tf.Variable)],
+            )
             self._apply = self._apply_v1
         elif optimizer is None:
             self.optimizer = None
-            self.slots = []
             self._apply = _refuse
         else:
+            keras_versions.check(optimizer, "optimizer")
             raise TypeError(
                 "optimizer: expected a Keras 3 optimizer (keras.optimizers.Adam(1e-3)) "
                 f"or a tf.compat.v1.train optimizer, got {type(optimizer).__name__}."
@@ -98,10 +104,12 @@ class OptimizerAdapter(tf.Module):
 
     def variables(self) -> list[tf.Variable]:
         """Returns the optimizer's own variables: slots and counters."""
+        if self.optimizer is None:
+            return []
         if isinstance(self.optimizer, keras.optimizers.Optimizer):
             own = self.optimizer.variables
         else:
-            own = self.slots
+            own = _v1_variables(self.optimizer, self._variables)
         return variables_lib.as_tf_variables(own)
 
     def learning_rate(self) -> tf.Tensor | None:
@@ -327,23 +335,29 @@ def _bind_keras_optimizer(
     return optimizer
 
 
-def _create_v1_slots(
-    optimizer: tf.compat.v1.train.Optimizer, variables: list[Any]
+def _v1_variables(
+    optimizer: tf.compat.v1.train.Optimizer, trained: Sequence[Any]
 ) -> list[tf.Variable]:
-    """Returns all variables of `optimizer`, in the order on which checkpoints rely.
+    """Returns all variables of `optimizer`, in an order that does not change.
 
     The optimizer's own list is sorted by name, and the names depend on how many layers
     a program has made before.
     """
-    trained = variables_lib.as_tf_variables(variables)
-    internals.create_v1_slots(optimizer, trained)
-    slots = [
+    slots = _v1_slots(optimizer, trained)
+    known = {id(slot) for slot in slots}
+    return [*slots, *(v for v in optimizer.variables() if id(v) not in known)]
+
+
+def _v1_slots(
+    optimizer: tf.compat.v1.train.Optimizer, trained: Sequence[Any]
+) -> list[tf.Variable]:
+    """Returns the slots of variables, in the order on which checkpoints rely."""
+    trained = variables_lib.as_tf_variables(trained)
+    return [
         optimizer.get_slot(variable, name)
         for name in optimizer.get_slot_names()
         for variable in trained
     ]
-    known = {id(slot) for slot in slots}
-    return [*slots, *(v for v in optimizer.variables() if id(v) not in known)]
 
 
 def _is_plain_adam(

@@ -7,6 +7,7 @@ from tests.acme.adders import episodes
 from tfrl import specs
 from tfrl.acme.adders import reverb as adders
 from tfrl.acme.adders.reverb import EndBehavior
+from tfrl.acme.adders.reverb import structured as structured_adder
 from tfrl.replay_service import structured
 
 SCALAR = specs.ArraySpec((), np.float32)
@@ -73,8 +74,9 @@ def test_the_transitions_are_those_of_a_transition_adder(
     assert len(items) == len(expected)
     for item, other in zip(items, expected, strict=True):
         observations, *rest = item
-        transition = adders.n_step_from_trajectory(
-            adders.Trajectory({"x": observations}, *rest), 0.5
+        transition = structured_adder.n_step_from_trajectory(
+            trajectory=adders.Trajectory({"x": observations}, *rest),
+            agent_discount=0.5,
         )
         flat = [transition.observation["x"], transition.action, transition.reward]
         flat += [transition.discount, transition.next_observation["x"]]
@@ -116,13 +118,14 @@ def test_a_table_gets_the_signature_of_its_configs():
 
 
 def test_a_pattern_can_leave_out_fields(client, drain):
-    def without_extras(reference, num_rows):
+    def without_extras(num_rows, reference):
         return {"x": reference.observation["x"][-num_rows:]}
 
     configs = adders.create_sequence_config(
         STEP_SPEC, 2, 2, table="second", sequence_pattern=without_extras
     )
     adder = adders.StructuredAdder(client, None, configs, STEP_SPEC)
+    assert adder.configs == tuple(configs)
     assert not written(adder, drain, [3])
     assert [item[0].tolist() for item in drain("second")] == [[0, 1], [2, 3]]
 

@@ -69,12 +69,60 @@ def test_a_loss_that_is_always_zero_is_refused():
         losses.NonUniformQuantileRegression(0.0)
 
 
-def test_other_shapes_are_refused():
-    with pytest.raises(ValueError, match="tau"):
-        losses.NonUniformQuantileRegression(1.0)(
-            losses.QuantileDistribution(PREDICTIONS, PREDICTIONS),
-            REWARD,
-            DISCOUNT,
-            losses.QuantileDistribution(NEXT, LOGITS),
-            TAU[:, :2],
-        )
+def loss_with(**arguments):
+    """The loss with some arguments of another shape."""
+    given = {
+        "q_tm1": PREDICTIONS,
+        "r_t": REWARD,
+        "pcont_t": DISCOUNT,
+        "values": NEXT,
+        "logits": LOGITS,
+        "tau": TAU,
+        **arguments,
+    }
+    values, logits = given.pop("values"), given.pop("logits")
+    given["q_tm1"] = losses.QuantileDistribution(given["q_tm1"], given["q_tm1"])
+    following = losses.QuantileDistribution(values, logits)
+    return losses.NonUniformQuantileRegression(1.0)(q_t=following, **given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tau": TAU[:, :2]}, r"tau: got shape \(2, 2\), expected \(2, 3\)"),
+        ({"tau": TAU[:1]}, r"tau: got shape \(1, 3\), expected \(2, 3\)"),
+        ({"tau": TAU[0]}, r"tau: got shape \(3,\), expected \(2, 3\)"),
+        ({"r_t": REWARD[:1]}, r"r_t: got shape \(1,\), expected \(2,\)"),
+        ({"r_t": REWARD[:1, None]}, r"r_t: got shape \(1,\), expected \(2,\)"),
+        ({"r_t": REWARD[None]}, r"r_t: got shape \(1, 2\), expected \(2,\)"),
+        ({"pcont_t": DISCOUNT[:1]}, r"pcont_t: got shape \(1,\), expected \(2,\)"),
+        ({"pcont_t": 0.9}, r"pcont_t: got shape \(\), expected \(2,\)"),
+        ({"logits": LOGITS[:1]}, r"q_t\.logits: got shape \(1, 4\), .* \(2, 4\)"),
+        ({"logits": LOGITS[0]}, r"q_t\.logits: got shape \(4,\), .* \(2, 4\)"),
+        (
+            {"values": NEXT[:1], "logits": LOGITS[:1]},
+            r"q_t\.values\[:, 0\]: got shape \(1,\), expected \(2,\)",
+        ),
+        (
+            {"q_tm1": PREDICTIONS[:1], "tau": TAU[:1]},
+            r"q_t\.values\[:, 0\]: got shape \(2,\), expected \(1,\)",
+        ),
+        ({"q_tm1": PREDICTIONS[0], "tau": TAU[0]}, r"q_tm1\.values: got rank 1"),
+    ],
+)
+def test_nothing_is_broadcast(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        loss_with(**arguments)
+
+
+def test_rewards_and_discounts_may_be_columns():
+    columns = loss_with(r_t=REWARD[:, None], pcont_t=DISCOUNT[:, None])
+    np.testing.assert_array_equal(columns, loss_with())
+
+
+def test_sizes_that_only_the_graph_knows_are_not_broadcast_either():
+    spec = [tf.TensorSpec([None], tf.float32), tf.TensorSpec([None, 4], tf.float32)]
+    loss = tf.function(lambda r, values: loss_with(r_t=r, values=values), spec)
+    np.testing.assert_allclose(loss(REWARD, NEXT), loss_with(), rtol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="1 values"):
+        loss(REWARD[:1], NEXT)

@@ -32,7 +32,9 @@ def test_it_begins_a_critic():
 
 
 def test_a_deep_rnn_of_an_lstm_keeps_its_state():
-    network = networks.DeepRNN([networks.LSTM(4), keras.layers.Dense(2)], seed=0)
+    network = networks.DeepRNN(
+        [networks.LSTM(hidden_size=4), keras.layers.Dense(2)], seed=0
+    )
     inputs = tf.ones([1, 3])
     first, state = network(inputs)
     second, _ = network(inputs, network_state=state)

@@ -16,7 +16,6 @@ from .base import Step as Step
 from .base import Trajectory as Trajectory
 from .episode import EpisodeAdder as EpisodeAdder
 from .episode import PaddedEpisodeAdder as PaddedEpisodeAdder
-from .experience import n_step_from_trajectory as n_step_from_trajectory
 from .experience import to_experience as to_experience
 from .sequence import EndBehavior as EndBehavior
 from .sequence import SequenceAdder as SequenceAdder
@@ -26,4 +25,5 @@ from .structured import (
 )
 from .structured import create_sequence_config as create_sequence_config
 from .structured import create_step_spec as create_step_spec
+from .structured import n_step_from_trajectory as n_step_from_trajectory
 from .transition import NStepTransitionAdder as NStepTransitionAdder

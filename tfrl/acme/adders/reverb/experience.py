@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.acme import types
-from tfrl.acme.adders.reverb import n_step, steps
+from tfrl.acme.adders.reverb import steps
 from tfrl.losses import returns
 from tfrl.trajectories import policy_step, trajectory
 from tfrl.trajectories import time_step as ts
@@ -65,69 +65,6 @@ def to_experience(items: Any) -> trajectory.Transition | trajectory.Trajectory:
     if fields == types.Transition._fields:
         return _to_transition(items)
     return _to_trajectory(items)
-
-
-def n_step_from_trajectory(item: steps.Trajectory, discount: float) -> types.Transition:
-    """Returns the transition of an item of `create_n_step_transition_config`.
-
-    Items have different lengths, so map this function over the items before batching.
-
-    Args:
-      item: One item, with both observations `[2, ...]`, the first action and extras
-        `[1, ...]`, and `k` rewards and discounts `[k, ...]`. If the rewards or the
-        discounts are a nest, so are the transition's. The shapes of a reward and its
-        discount are broadcast.
-      discount: The agent's discount.
-
-    Returns:
-      The transition without time dimension, as an `NStepTransitionAdder` writes it.
-
-    Raises:
-      ValueError: Rewards and discounts are nests of different structures.
-    """
-    structure, parts = n_step.broadcast_structures(item.reward, item.discount)
-    rewards, all_discounts = map(tf.nest.flatten, parts)
-    results = [
-        _return_and_discount(reward, discounts, discount)
-        for reward, discounts in zip(rewards, all_discounts, strict=True)
-    ]
-    reward, discounts = (
-        tf.nest.pack_sequence_as(structure, leaves)
-        for leaves in zip(*results, strict=True)
-    )
-    return types.Transition(
-        observation=tf.nest.map_structure(lambda x: x[0], item.observation),
-        action=tf.nest.map_structure(lambda x: x[0], item.action),
-        reward=reward,
-        discount=discounts,
-        next_observation=tf.nest.map_structure(lambda x: x[-1], item.observation),
-        extras=tf.nest.map_structure(lambda x: x[0], item.extras),
-    )
-
-
-def _return_and_discount(
-    reward: Any, discounts: Any, gamma: float
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the return and the discount of `k` rewards and discounts `[k, ...]`."""
-    reward, discounts = map(tf.convert_to_tensor, (reward, discounts))
-    rank = max(reward.shape.rank, discounts.shape.rank)
-    reward, aligned = (_with_rank(x, rank) for x in (reward, discounts))
-    dtype = n_step.return_dtype(
-        reward.dtype.as_numpy_dtype, discounts.dtype.as_numpy_dtype
-    )
-    gamma = tf.cast(gamma, discounts.dtype)
-    worth = tf.math.cumprod(gamma * aligned, axis=0, exclusive=True)
-    powers = tf.fill(tf.shape(discounts)[:1] - 1, gamma)
-    return (
-        tf.reduce_sum(tf.cast(worth, dtype) * tf.cast(reward, dtype), axis=0),
-        tf.reduce_prod(powers) * tf.reduce_prod(discounts, axis=0),
-    )
-
-
-def _with_rank(step_data: tf.Tensor, rank: int) -> tf.Tensor:
-    """Adds dimensions of one after the first, so that shapes of steps broadcast."""
-    missing = rank - step_data.shape.rank
-    return step_data[(slice(None), *[tf.newaxis] * missing)]
 
 
 def _to_transition(items: Any) -> trajectory.Transition:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import tree
 from typing_extensions import override
 
-from tfrl import absent
+from tfrl.acme import types
 from tfrl.acme.adders.reverb import base, priorities, steps
+from tfrl.acme.adders.reverb import n_step as n_step_returns
 from tfrl.acme.adders.reverb.sequence import EndBehavior as EndBehavior
 from tfrl.acme.adders.reverb.sequence import rows_to_next_sequence
 from tfrl.acme.adders.reverb.steps import Step as Step
@@ -18,12 +19,12 @@ from tfrl.replay_service import structured_writer as sw
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from tfrl.replay_service import Client
     from tfrl.specs import EnvironmentSpec
 
-__getattr__, __path__ = absent.explained(__name__)
-
-SequencePattern = Callable[[Any, int], sw.Pattern]
+SequencePattern = Callable[[int, Any], sw.Pattern]
 
 
 class StructuredAdder(base.ReverbAdder):
@@ -76,6 +77,11 @@ class StructuredAdder(base.ReverbAdder):
         )
         self._configs = tuple(configs)
         self._empty_row = tree.map_structure(lambda _: None, step_spec)
+
+    @property
+    def configs(self) -> tuple[sw.Config, ...]:
+        """The configs that describe the items."""
+        return self._configs
 
     def reset(self, timeout_ms: int | None = None) -> None:
         """Drops the rest of a running episode; see `ReverbAdder`."""
@@ -143,12 +149,12 @@ def create_step_spec(
     return steps.step_spec(environment_spec, extras_spec)
 
 
-def last_rows(reference_step: Any, num_rows: int) -> sw.Pattern:
+def last_rows(num_rows: int, reference_step: Any) -> sw.Pattern:
     """Returns the pattern of the last rows, with all fields.
 
     Args:
-      reference_step: The result of `structured_writer.create_reference_step`.
       num_rows: The number of rows.
+      reference_step: The result of `structured_writer.create_reference_step`.
     """
     return tree.map_structure(lambda leaf: leaf[-num_rows:], reference_step)
 
@@ -169,8 +175,8 @@ def create_sequence_config(
       period: The number of rows from one sequence to the next.
       table: The name of the table.
       end_of_episode_behavior: `WRITE` or `TRUNCATE`; see `EndBehavior`.
-      sequence_pattern: Returns the pattern of a sequence, given a reference step and a
-        number of rows. By default all fields of all rows.
+      sequence_pattern: Returns the pattern of a sequence, given the number of its rows
+        and a reference step. By default all fields of all rows.
 
     Raises:
       NotImplementedError: If sequences are to be padded, or to continue in the next
@@ -188,7 +194,7 @@ def create_sequence_config(
     index = sw.Condition.step_index
 
     def config(num_rows: int, *conditions: Any) -> sw.Config:
-        pattern = sequence_pattern(reference, num_rows)
+        pattern = sequence_pattern(num_rows, reference)
         return sw.create_config(pattern, table, conditions)
 
     def remainder(rows: int) -> Any:
@@ -261,3 +267,70 @@ def create_n_step_transition_config(
         for n in range(n_step - 1, 0, -1)
     ]
     return [*starts, config(n_step), *ends]
+
+
+def n_step_from_trajectory(
+    trajectory: steps.Trajectory, agent_discount: float
+) -> types.Transition:
+    """Returns the transition of an item of `create_n_step_transition_config`.
+
+    Items have different lengths, so map this function over the items before batching.
+
+    Args:
+      trajectory: One item, with both observations `[2, ...]`, the first action and
+        extras `[1, ...]`, and `k` rewards and discounts `[k, ...]`. If the rewards or
+        the discounts are a nest, so are the transition's. The shapes of a reward and
+        its discount are broadcast.
+      agent_discount: The agent's discount.
+
+    Returns:
+      The transition without time dimension, as an `NStepTransitionAdder` writes it.
+
+    Raises:
+      ValueError: Rewards and discounts are nests of different structures.
+    """
+    structure, parts = n_step_returns.broadcast_structures(
+        trajectory.reward, trajectory.discount
+    )
+    results = [
+        _return_and_discount(reward, discounts, agent_discount)
+        for reward, discounts in zip(*map(tree.flatten, parts), strict=True)
+    ]
+    reward, discount = (
+        tree.unflatten_as(structure, leaves) for leaves in zip(*results, strict=True)
+    )
+    return types.Transition(
+        observation=tree.map_structure(lambda x: x[0], trajectory.observation),
+        action=tree.map_structure(lambda x: x[0], trajectory.action),
+        reward=reward,
+        discount=discount,
+        next_observation=tree.map_structure(lambda x: x[-1], trajectory.observation),
+        extras=tree.map_structure(lambda x: x[0], trajectory.extras),
+    )
+
+
+def _return_and_discount(
+    reward: Any, discounts: Any, gamma: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the return and the discount of `k` rewards and discounts `[k, ...]`."""
+    import tensorflow as tf
+
+    reward, discounts = map(tf.convert_to_tensor, (reward, discounts))
+    rank = max(reward.shape.rank, discounts.shape.rank)
+    reward, aligned = (_with_rank(x, rank) for x in (reward, discounts))
+    dtype = n_step_returns.return_dtype(
+        reward.dtype.as_numpy_dtype, discounts.dtype.as_numpy_dtype
+    )
+    gamma = tf.cast(gamma, discounts.dtype)
+    worth = tf.math.cumprod(gamma * aligned, axis=0, exclusive=True)
+    powers = tf.fill(tf.shape(discounts)[:1] - 1, gamma)
+    return (
+        tf.reduce_sum(tf.cast(worth, dtype) * tf.cast(reward, dtype), axis=0),
+        tf.reduce_prod(powers) * tf.reduce_prod(discounts, axis=0),
+    )
+
+
+def _with_rank(step_data: tf.Tensor, rank: int) -> tf.Tensor:
+    """Adds dimensions of one after the first, so that shapes of steps broadcast."""
+    missing = rank - step_data.shape.rank
+    return step_data[(slice(None), *[None] * missing)]

@@ -61,29 +61,54 @@ class NonUniformQuantileRegression:
 
         Args:
           q_tm1: The predicted quantiles, `[B, N]`; their logits are ignored.
-          r_t: Rewards, `[B]`.
-          pcont_t: Discounts, `[B]`.
-          q_t: The quantiles of the values of the next states, `[B, M]`; no gradient
-            flows into them.
+          r_t: Rewards, `[B]` or `[B, 1]`.
+          pcont_t: Discounts, `[B]` or `[B, 1]`.
+          q_t: The quantiles of the values of the next states, and their logits, `[B,
+            M]`; no gradient flows into them.
           tau: The probabilities of the predicted quantiles, `[B, N]`.
 
         Raises:
-          ValueError: If the shapes differ.
+          ValueError: A tensor has another shape; nothing is broadcast.
         """
-        predictions, next_values, tau = map(
-            tf.convert_to_tensor, (q_tm1.values, q_t.values, tau)
+        predictions, next_values, logits, tau = map(
+            tf.convert_to_tensor, (q_tm1.values, q_t.values, q_t.logits, tau)
         )
-        check_ranks((2,), predictions=predictions, next_values=next_values)
-        check_same_shape(predictions=predictions, tau=tau)
-        ones = tf.ones_like(next_values)
-        targets = td.td_target(
-            tf.reshape(r_t, [-1, 1]) * ones,
-            tf.reshape(pcont_t, [-1, 1]) * ones,
-            next_values,
+        _check_shapes(predictions, tau, next_values, logits)
+        rewards, discounts = (
+            _column(name, value, next_values) * tf.ones_like(next_values)
+            for name, value in (("r_t", r_t), ("pcont_t", pcont_t))
         )
+        targets = td.td_target(rewards, discounts, next_values)
         errors = targets[:, tf.newaxis, :] - predictions[:, :, tf.newaxis]
         is_below = tf.cast(errors < 0, tau.dtype)
         slopes = tf.stop_gradient(tf.abs(tau[:, :, tf.newaxis] - is_below))
-        weights = tf.stop_gradient(tf.nn.softmax(q_t.logits))[:, tf.newaxis, :]
+        weights = tf.stop_gradient(tf.nn.softmax(logits))[:, tf.newaxis, :]
         losses = slopes * elementwise.huber_loss(errors, self._huber_param)
         return tf.reduce_sum(losses * weights, axis=[1, 2])
+
+
+def _check_shapes(
+    predictions: tf.Tensor, tau: tf.Tensor, next_values: tf.Tensor, logits: tf.Tensor
+) -> None:
+    check_ranks((2,), **{"q_tm1.values": predictions, "q_t.values": next_values})
+    check_same_shape(**{"q_tm1.values": predictions, "tau": tau})
+    check_same_shape(**{"q_t.values": next_values, "q_t.logits": logits})
+    check_same_shape(
+        **{
+            "q_tm1.values[:, 0]": predictions.shape[:1],
+            "q_t.values[:, 0]": next_values.shape[:1],
+        }
+    )
+
+
+def _column(name: str, numbers: tf.Tensor, next_values: tf.Tensor) -> tf.Tensor:
+    """Returns a number for each row of `next_values`, `[B, 1]`.
+
+    Raises:
+      ValueError: `numbers` is neither `[B]` nor `[B, 1]`.
+    """
+    numbers = tf.convert_to_tensor(numbers)
+    shape = numbers.shape[:1] if numbers.shape[1:] == [1] else numbers.shape
+    check_same_shape(**{"q_t.values[:, 0]": next_values.shape[:1], name: shape})
+    # A size that is only known when a graph runs is compared by the reshape.
+    return tf.reshape(numbers, [tf.shape(next_values)[0], 1])

@@ -14,7 +14,11 @@ from tfrl.networks.sequential import Sequential as Sequential
 __getattr__, __path__ = absent.explained(__name__)
 
 DeepRNN = Sequential
-LSTM = keras.layers.LSTMCell
+
+
+def LSTM(hidden_size: int, **kwargs: Any) -> keras.layers.LSTMCell:
+    """Returns a Keras cell; `hidden_size` is Sonnet's name of its `units`."""
+    return keras.layers.LSTMCell(hidden_size, **kwargs)
 
 
 @keras.saving.register_keras_serializable("tfrl")

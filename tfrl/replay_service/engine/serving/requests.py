@@ -18,6 +18,7 @@ import numpy as np
 from typing_extensions import override
 
 from tfrl.replay_service import errors
+from tfrl.replay_service.engine.tables import sum_tree
 from tfrl.replay_service.transport import wire
 
 _MOST_SHOWN = 200  # Characters of a name in an error message.
@@ -192,10 +193,12 @@ def shown(name: Any) -> str:
 def priorities_error(table: str, priorities: np.ndarray) -> ValueError | None:
     """Returns an error for the priorities `[n]` of items, or None if they are valid."""
     # Both comparisons are false for NaN.
-    if not len(priorities) or (priorities.min() >= 0 and priorities.max() < np.inf):
+    largest = sum_tree.LARGEST_WEIGHT
+    if not len(priorities) or (priorities.min() >= 0 and priorities.max() <= largest):
         return None
-    (bad,) = np.nonzero(~((priorities >= 0) & (priorities < np.inf)))
+    (bad,) = np.nonzero(~((priorities >= 0) & (priorities <= largest)))
     return ValueError(
         f"Priority {priorities[bad[0]]} for table '{table}', expected a finite number "
-        "that is not negative; check the losses that priorities are made of."
+        f"from 0 to {largest:.0e}, so that sums of priorities are finite; check the "
+        "losses that priorities are made of."
     )

@@ -83,17 +83,19 @@ def checked(priorities: np.ndarray, selectors: Iterable[Selector]) -> np.ndarray
     """Returns priorities as `[N]` float64, checked against all selectors.
 
     Raises:
-      ValueError: If a priority is negative, not finite, or too large for a selector.
+      ValueError: If a priority is negative, not finite, or too large for a finite sum,
+        or too large for a selector.
     """
     priorities = np.asarray(priorities, np.float64)
     if priorities.size == 0:
         return priorities
     # With a NaN, minimum and maximum are NaN and both comparisons are false.
-    if not (priorities.min() >= 0.0 and priorities.max() < np.inf):
-        good = (priorities >= 0.0) & (priorities < np.inf)
+    largest = sum_tree.LARGEST_WEIGHT
+    if not (priorities.min() >= 0.0 and priorities.max() <= largest):
+        good = (priorities >= 0.0) & (priorities <= largest)
         raise ValueError(
             f"priorities: got {priorities[good.argmin()]}, expected finite numbers "
-            "that are not negative; clip or replace it before it is sent."
+            f"from 0 to {largest:.0e}; clip or replace it before it is sent."
         )
     for selector in selectors:
         selector.check(priorities)

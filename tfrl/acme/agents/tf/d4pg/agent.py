@@ -11,6 +11,7 @@ from tfrl import absent
 from tfrl.acme.agents.tf import replay_agent
 from tfrl.agents import options
 from tfrl.agents.d4pg import d4pg_agent
+from tfrl.networks import network
 from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class D4PG(replay_agent.ReplayAgent):
             type(self), settings, [replay_agent.ReplayOptions]
         )
         number_checks.check_number("sigma", sigma, 0, remedy="0.3 is usual")
+        critic_network = network.as_network(critic_network)
 
         def make_agent(time_step_spec: Any, action_spec: Any, seed: int) -> Any:
             return d4pg_agent.D4pgAgent(

@@ -10,6 +10,7 @@ import keras
 from tfrl.acme.agents.tf import replay_agent
 from tfrl.agents import options
 from tfrl.agents.mpo import mpo_agent
+from tfrl.networks import network
 
 if TYPE_CHECKING:
     from tfrl import losses
@@ -80,6 +81,7 @@ class MPO(replay_agent.ReplayAgent):
                 "target_policy_update_period, since the agent copies all of its "
                 "networks together; give both the same number."
             )
+        critic_network = network.as_network(critic_network)
 
         def make_agent(time_step_spec: Any, action_spec: Any, seed: int) -> Any:
             return self._agent_class(

@@ -1,0 +1,79 @@
+"""Whether the episodes of an environment are known to end after some steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dm_env
+import gymnasium
+
+from tfrl import environments
+from tfrl.algorithms import grids, velocities
+
+
+def is_named(name: str) -> bool:
+    """Whether the environment of a name truncates its episodes."""
+    name, _ = velocities.split(name)
+    suites = (
+        environments.suite_atari.is_game,
+        environments.suite_dm_control.is_task,
+        environments.native.bit_flipping.is_task,
+        grids.is_grid,  # Their classes have limits, and their specs do not.
+    )
+    if any(is_one(name) for is_one in suites):
+        return True
+    return environments.suite_gym.find_spec(name).max_episode_steps is not None
+
+
+def find(environment: Any) -> int | None:
+    """Returns the number of steps after which an environment truncates its episodes.
+
+    Args:
+      environment: A `TFEnvironment`, or anything that is inside of one.
+
+    Returns:
+      The limit of the outermost wrapper that has one; None if there is none to be
+      found, as in an environment whose own code ends its episodes.
+    """
+    while environment is not None:
+        limit = _own(environment)
+        if limit is not None and math.isfinite(limit):
+            return int(limit)
+        environment = _inside(environment)
+    return None
+
+
+def _own(environment: Any) -> float | None:
+    """Returns the limit that an environment or a wrapper itself sets, or None."""
+    if isinstance(environment, environments.native.NativeEnvironment):
+        return environment.dynamics.max_episode_steps
+    if isinstance(environment, environments.wrappers.TimeLimit):
+        return environment.duration
+    if isinstance(environment, gymnasium.wrappers.TimeLimit):
+        return environment._max_episode_steps
+    if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
+        return getattr(environment.spec, "max_episode_steps", None)
+    if isinstance(environment, dm_env.Environment):
+        return getattr(environment, "_step_limit", None)  # dm_control's; may be inf.
+    return None
+
+
+def _inside(environment: Any) -> Any:
+    """Returns what a wrapper wraps, or the first member of a batch, or None."""
+    for kind, name in (
+        (environments.TFPyEnvironment, "pyenv"),
+        (environments.VectorPyEnvironment, "gym"),
+        (environments.GymnasiumWrapper, "gym"),
+        (environments.DmEnvWrapper, "dm_env"),
+        (gymnasium.Wrapper, "env"),
+    ):
+        if isinstance(environment, kind):
+            return getattr(environment, name)
+    if isinstance(environment, environments.wrappers.PyEnvironmentBaseWrapper):
+        return environment.wrapped_env()
+    if isinstance(
+        environment, environments.BatchedPyEnvironment | gymnasium.vector.SyncVectorEnv
+    ):
+        return environment.envs[0]
+    return None

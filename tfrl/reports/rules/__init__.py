@@ -1,0 +1,1 @@
+"""The rules of `tfrl.reports.health`, in modules by what they look at."""

@@ -9,6 +9,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from tfrl.algorithms import registry, run_folders
 from tfrl.eval import comparison
 from tfrl.reports import run_files
@@ -98,6 +100,13 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
         return None
     names = "environment_steps", "train_steps", "training_seconds", metric
     numbers = run_files.numbers(path / "metrics.csv", rows, names)
+    if not np.isfinite(numbers).all():
+        wrong = names[int(np.argmin(np.isfinite(numbers).all(axis=0)))]
+        raise run_files.RunDirectoryError(
+            f"{path / 'metrics.csv'}: got a number in the column {wrong} that is not "
+            "finite, expected finite ones; leave the run out, or evaluate its policy "
+            "with an environment that bounds the returns."
+        )
     steps, updates, seconds, scores = numbers.T
     # A run that learns from recordings steps no environment.
     curve = comparison.Curve(

@@ -37,8 +37,8 @@ def main() -> None:
     warnings.showwarning = errors.show_warning
     kinds = run_folders.kinds()
     try:
-        first = evidence.Evidence.of_folder(folders[0], kinds)
-        findings = report.write(folders, path, _defaults(first), kinds)
+        runs = [evidence.Evidence.of_folder(folder, kinds) for folder in folders]
+        findings = report.write(folders, path, _defaults(runs[0]), runs)
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -54,7 +54,7 @@ def write(
     folders: Sequence[str | os.PathLike],
     path: str | os.PathLike,
     defaults: Mapping[str, Any] | None = None,
-    kinds: Mapping[str, tuple[type, ...]] | None = None,
+    evidence: Sequence[Evidence] | None = None,
 ) -> list[health.Finding]:
     """Writes a report of runs, and returns the findings about them.
 
@@ -62,13 +62,16 @@ def write(
       folders: The folders of the runs; the figures show them together.
       path: The HTML file to write.
       defaults: The default of each setting; the report marks settings that differ.
-      kinds: The types of some settings; see `run_files.read_config`.
+      evidence: What the folders hold; None reads it.
 
     Raises:
       FileNotFoundError: A folder holds no run, or a run has measured nothing.
       RunDirectoryError: A file of a run cannot be read.
     """
-    runs = [(pathlib.Path(f).name, Evidence.of_folder(f, kinds)) for f in folders]
+    labels = [pathlib.Path(folder).name for folder in folders]
+    if evidence is None:
+        evidence = [Evidence.of_folder(folder) for folder in folders]
+    runs = list(zip(labels, evidence, strict=True))
     findings = [(label, health.check(run)) for label, run in runs]
     together = health.check_seeds([run for _, run in runs])
     title = _title(runs)

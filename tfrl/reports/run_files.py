@@ -34,6 +34,14 @@ _SECONDS = (
 # The episodes of an evaluation, which have one length.
 _EPISODES = ("evaluation_returns", "evaluation_lengths", "evaluation_terminated")
 _NOT_FINITE = ("nan", "inf", "-inf")
+# The facts of an environment that have these types; the others are true or false.
+_NUMERIC_FACTS = (
+    "observation_correlation",
+    "own_bounds_reached",
+    "reward_threshold",
+    "time_limit",
+)
+_WORDS = ("dead_actions", "evaluation_differs")
 
 
 class RunDirectoryError(ValueError):
@@ -121,7 +129,10 @@ def read_rows(path: pathlib.Path) -> list[dict[str, Any]]:
             continue
         wrong = list(_wrong_values(row))
         faults += [f"line {i}: {name}: got {_short(row[name])}" for name in wrong]
-        rows.append({name: x for name, x in row.items() if name not in wrong})
+        row = {name: x for name, x in row.items() if name not in wrong}
+        if returns := row.get("evaluation_returns"):
+            row["evaluation_returns"] = list(map(_as_number, returns))
+        rows.append(row)
     _warn(path, faults)
     return rows
 
@@ -238,21 +249,25 @@ def _row(line: bytes) -> dict[str, Any]:
     row = _parsed(line)
     if not isinstance(row, dict) or not is_count(row.get("iteration")):
         raise ValueError("it holds no row with an iteration")
+    wrong = [name for name in _COUNTS if name in row and not is_count(row[name])]
+    if wrong or ("train_steps" in row) != ("environment_steps" in row):
+        got = (
+            f"{wrong[0]}: got {_short(row[wrong[0]])}" if wrong else "it lacks a count"
+        )
+        raise ValueError(got)
     return row
 
 
 def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the values of a row that are not what they should be."""
-    are_episodes = _are_episodes([row[name] for name in _EPISODES if name in row])
+    are_episodes = _are_episodes({x: row[x] for x in _EPISODES if x in row})
     for name, value in row.items():
         if name in _EPISODES:
             is_right = are_episodes
-        elif name in _COUNTS:
-            is_right = is_count(value)
         elif name in _SECONDS:
             is_right = is_number(value)
-        elif name == "versions":
-            is_right = isinstance(value, dict)
+        elif name in ("versions", "environment"):
+            is_right = isinstance(value, dict) and _are_facts(value)
         elif isinstance(value, str):
             is_right = value in _NOT_FINITE
         else:
@@ -261,14 +276,44 @@ def _wrong_values(row: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _are_episodes(columns: Sequence[Any]) -> bool:
-    """Whether these are lists of numbers, of one length."""
-    return all(
-        isinstance(column, list)
-        and len(column) == len(columns[0])
-        and all(isinstance(x, bool) or is_number(x) or x in _NOT_FINITE for x in column)
-        for column in columns
+def _are_episodes(columns: Mapping[str, Any]) -> bool:
+    """Whether these are the episodes of an evaluation: lists of one length."""
+    if "evaluation_terminated" in columns and "evaluation_lengths" not in columns:
+        return False
+    right = {
+        "evaluation_returns": lambda x: is_number(x) or x in _NOT_FINITE,
+        "evaluation_lengths": lambda x: is_number(x) and is_count(int(x)),
+        "evaluation_terminated": lambda x: isinstance(x, bool),
+    }
+    return (
+        all(isinstance(column, list) for column in columns.values())
+        and len({len(column) for column in columns.values()}) <= 1
+        and all(right[name](x) for name, column in columns.items() for x in column)
     )
+
+
+def _are_facts(facts: Mapping[str, Any]) -> bool:
+    """Whether the facts of an environment have their types; None is no fact."""
+    known = {name: x for name, x in facts.items() if x is not None}
+    numbers = [known[name] for name in _NUMERIC_FACTS if name in known]
+    lists = [known[name] for name in _WORDS if name in known]
+    span = known.get("reward_range", [0, 0])
+    return (
+        all(map(_is_real, numbers))
+        and all(isinstance(x, list) for x in lists)
+        and all(isinstance(word, str) for x in lists for word in x)
+        and isinstance(span, list)
+        and len(span) == 2
+        and all(map(_is_real, span))
+    )
+
+
+def _is_real(value: Any) -> bool:
+    return is_number(value) or isinstance(value, float)
+
+
+def _as_number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value
 
 
 def is_count(value: Any) -> bool:

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -38,10 +39,20 @@ def test_a_finished_run_is_recognised_until_an_output_is_changed(finished):
         assert finished.finished_iteration() == 20
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", '{"iteration": 20}'])
+@pytest.mark.parametrize(
+    "text", [None, "{", "[]", '{"iteration": 20}', "[" * 100_000, "null", "3"]
+)
 def test_a_run_without_a_whole_mark_is_not_known_to_be_finished(finished, text):
     mark = finished.path / finished_runs.NAME
     mark.unlink() if text is None else mark.write_text(text)
+    assert finished.finished_iteration() is None
+
+
+@pytest.mark.parametrize("iteration", ["twenty", None, [20], 1e999, True])
+def test_a_mark_whose_iteration_is_no_number_is_not_whole(finished, iteration):
+    mark = finished.path / finished_runs.NAME
+    record = {**json.loads(mark.read_text()), "iteration": iteration}
+    mark.write_text(json.dumps(record))
     assert finished.finished_iteration() is None
 
 

@@ -123,11 +123,10 @@ def replay(evidence: Evidence) -> Problem | None:
                 "a smaller {batch_size}",
             ),
         )
-    last = evidence.rows[-1]
-    steps = last.get("environment_steps") or 0
+    steps = evidence.last("environment_steps")
     if not steps:
         return None
-    drawn = last["train_steps"] * batch / steps
+    drawn = evidence.last("train_steps") * batch / steps
     if drawn <= 2e4:
         return None
     return Problem(

@@ -35,18 +35,17 @@ mean over the seeds (Agarwal et al., "Deep reinforcement learning at the edge of
 statistical precipice", 2021); `worst` and the dots of the pictures show the seeds that
 it hides.
 
-The references are chosen by a rule from [the published
-figures](#published-figures) that stand in `benchmarks/published.csv`. `reference` is
-the best published figure of the same algorithm, on any version of the environment,
+A rule chooses the references from [the published figures](#published-figures).
+`reference` is the best figure of the same algorithm, on any version of the environment,
 with at most as many steps as the row, give or take a tenth. It names a version other
 than the row's. `comparison` says whether the whole interval lies above the reference
 (ahead) or below it (behind) by more than 1 % of it; otherwise it is level, which may
 also mean that the seeds are too few to tell. There is no verdict below three seeds, and
-none where the reference is not a mean of final greedy
-returns: Tianshou publishes means of each run's best evaluation, which are higher, and
-CleanRL and OpenAI's baselines the returns of exploring actions at the end of training,
-which are lower than greedy ones. `settings' source` is what the source of the row's
-settings publishes for its own, with the number of steps where that is larger.
+none where the reference is not a mean of final greedy returns: Tianshou publishes means
+of each run's best evaluation, which are higher, and CleanRL and OpenAI's baselines the
+returns of exploring actions at the end of training, which are lower than greedy ones.
+`settings' source` is what the source of the row's settings publishes for its own, with
+the number of steps where that is larger.
 
 Seconds are the processor time of one run with one thread, including its start and
 evaluations; in older rows they are the time of its iterations, while the processor also
@@ -289,7 +288,7 @@ def write(
         steps = float(own[0]["steps"])
         reference = published.reference(entry.figures, steps)
         verdicts.append(score_verdicts.verdict(found, reference))
-        lines.setdefault(family_of(entry), []).append(line(entry, own, found))
+        lines.setdefault(family_of(entry), []).append(line(entry, own, curves))
         environment = own[0]["environment"]
         commands.append(f"- {entry.agent} on {environment}: `{command(entry)}`")
         known = [curves[k] for k in map(score_curves.key_of, own) if k in curves]
@@ -431,9 +430,18 @@ def picture_of(entry: Entry, environment: str, docs: pathlib.Path = DOCS) -> str
 
 
 def line(
-    entry: Entry, rows: Sequence[Mapping[str, str]], found: score_verdicts.Outcome
+    entry: Entry,
+    rows: Sequence[Mapping[str, str]],
+    curves: Mapping[score_curves.Key, score_curves.Curve],
 ) -> str:
-    """Returns the line of an entry's runs in the table."""
+    """Returns the line of an entry's runs in the table.
+
+    Args:
+      entry: The entry.
+      rows: The rows of its runs.
+      curves: The evaluations of runs.
+    """
+    found = score_verdicts.outcome(rows, curves)
     steps, environment = int(rows[0]["steps"]), rows[0]["environment"]
     reference = published.reference(entry.figures, steps)
     own = published.of_settings(entry.figures, entry.settings_source(), steps)

@@ -16,7 +16,6 @@ from tfrl.eval import statistics
 
 _FEWEST_SEEDS = 3  # Of a verdict.
 _MARGIN = 0.01  # Of the reference: what is within counts as level.
-WORDS = ("ahead", "level", "behind")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +90,8 @@ def verdict(found: Outcome, reference: published.Figure | None) -> str:
 def count(verdicts: Iterable[str]) -> str:
     """Returns a sentence with the numbers of rows with each verdict."""
     numbers = Counter(each.partition(":")[0] for each in verdicts)
-    known = ", ".join(f"{numbers[word]} {word}" for word in WORDS)
     return (
-        f"Of {numbers.total()} rows, {known}; {numbers['none']} have a reference that "
-        f"gives no verdict, and {numbers['']} have none."
+        f"Of {numbers.total()} rows, {numbers['ahead']} are ahead, {numbers['level']} "
+        f"level and {numbers['behind']} behind; {numbers['none']} have a reference "
+        f"that gives no verdict, and {numbers['']} have none."
     )

@@ -143,13 +143,14 @@ def _presets(arguments: str) -> Iterator[str]:
 
 def _scores(arguments: str) -> Iterator[str]:
     """Yields the rows of agents in the score table, and a picture of each agent."""
-    from benchmarks import score_table
+    from benchmarks import score_curves, score_table
 
     pictures: dict[str, str] = {}
+    curves = score_curves.read()
     yield from score_table.head()
     for entry, rows in _measured():
         if entry.agent in arguments.split(", "):
-            yield score_table.line(entry, rows)
+            yield score_table.line(entry, rows, curves)
             environment = rows[0]["environment"]
             picture = score_table.picture_of(entry, environment)
             title = f"{entry.agent} on {environment}"

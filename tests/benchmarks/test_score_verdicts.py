@@ -89,6 +89,6 @@ def test_best_evaluations_and_exploring_returns_give_no_verdict():
 def test_the_page_counts_the_verdicts():
     verdicts = ["ahead", "level", "level", "none: 1 seed", "", "behind", ""]
     assert score_verdicts.count(verdicts) == (
-        "Of 7 rows, 1 ahead, 2 level, 1 behind; 1 have a reference that gives no "
-        "verdict, and 2 have none."
+        "Of 7 rows, 1 are ahead, 2 level and 1 behind; 1 have a reference that gives "
+        "no verdict, and 2 have none."
     )

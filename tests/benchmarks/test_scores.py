@@ -263,7 +263,7 @@ def test_the_page_has_the_mean_its_interval_and_the_interquartile_mean(tmp_path)
     assert cells[4:7] == [expected, "-110.0", "-160.0"]
     assert cells[7:10] == ["-157 (rl-zoo3, one run)", "level", ""]
     assert cells[10:] == ["60", "1234567, abcdefg", "A processor"]
-    assert "Of 1 rows, 0 ahead, 1 level, 0 behind" in text
+    assert "Of 1 rows, 0 are ahead, 1 level and 0 behind" in text
 
 
 def test_a_curve_is_a_runs_evaluations_and_comes_back_from_the_file(tmp_path):

@@ -371,7 +371,8 @@ def _rows(
             f"{task}: left out, without an evaluation of a trained policy until "
             f"{limit:,.0f} steps: {', '.join(absent)}."
         )
-    if lost := [x.name for x in curves if np.isnan(x.scores[x.at(limit)[0]])]:
+    counted = [run for runs in kept.values() for run in runs]
+    if lost := [x.name for x in counted if np.isnan(x.scores[x.at(limit)[0]])]:
         notes.append(f"{task}: NaN, which counts as the lowest: {', '.join(lost)}.")
     return rows, notes
 

@@ -125,7 +125,7 @@ def improvement(*scores: npt.ArrayLike) -> Improvement:
     The probabilities that can be found are steps apart, and half a step is added for
     continuity. So the interval has a width also where each run of X is better than all
     runs of Y, and holds one half wherever the exact test of a single task finds no
-    difference.
+    difference. Where many scores are equal it is wider than need be.
 
     Args:
       *scores: In turn the scores of X and Y on each task, `[num_runs, 1]`.

@@ -69,3 +69,10 @@ def test_a_run_that_diverged_has_no_policy_to_save(tmp_path):
     )
     with pytest.raises(ValueError, match=r"run: got 1, which diverged.*learning rate"):
         result.save_policy(1, tmp_path / "policy")
+
+
+def test_a_seed_whose_return_is_nan_is_the_lowest_of_the_curve(first, tmp_path):
+    lost = write_metrics(tmp_path / "lost.csv", "10,39,2,7.5", "12,47,nan,nan")
+    curves = sweep_result.SweepCurves.read([first, lost], [4, 5], {})
+    curves.plot(tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -201,9 +201,10 @@ def predict(
       way: "class" is its `predict`, "action" its greedy policy's `action` of arrays,
         "loaded" the `predict` of its policy, saved and loaded.
     """
-    made = getattr(tfrl, algorithm)(
-        environment, fc_layer_params=(units, units), jit_compile=False, seed=0
-    )
+    kind: Any = getattr(tfrl, algorithm)
+    names = {"fc_layer_params", "actor_fc_layer_params"} & set(kind.Settings.texts())
+    layers = dict.fromkeys(names, (units, units))
+    made = kind(environment, **layers, jit_compile=False, seed=0)
     shape = made.environment.observation_spec().shape
     batch = np.zeros((observations, *shape), np.float32)
     given = batch if observations > 1 else batch[0]

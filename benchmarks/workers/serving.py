@@ -38,6 +38,17 @@ class Task(NamedTuple):
     prepare: Callable[[], object] = lambda: None
 
 
+def calling(call: Callable[[], object]) -> Task:
+    """Makes a task that calls a function again and again."""
+
+    def run(count: int) -> dict[str, int]:
+        for _ in range(count):
+            call()
+        return {"calls": count}
+
+    return Task(run)
+
+
 def serve(
     makers: Mapping[str, Callable[..., Task]],
     packages: Sequence[str],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 from typing import Any
 
 import keras
+import numpy as np
 
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
+import tfrl
 from benchmarks.workers import (
     pendulum_settings,
     ppo_settings,
@@ -19,12 +22,13 @@ from benchmarks.workers import (
 from tfrl import agents, networks, train
 from tfrl.algorithms import registry, worlds
 from tfrl.drivers import dynamic_step_driver
-from tfrl.policies import random_tf_policy
+from tfrl.policies import policy_loader, policy_saver, random_tf_policy
 from tfrl.replay_buffers import (
     tf_prioritized_replay_buffer,
     tf_uniform_replay_buffer,
 )
 from tfrl.train.sweeps import members
+from tfrl.trajectories import time_step
 from tfrl.utils import common
 
 _Buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer
@@ -184,6 +188,37 @@ def _config(name: str) -> Any:
     return registry.config_for(name)
 
 
+def predict(
+    algorithm: str, environment: str, units: int, observations: int, way: str
+) -> serving.Task:
+    """Makes calls for the action of an algorithm with two layers.
+
+    Args:
+      algorithm: The name of its class.
+      environment: The environment's name.
+      units: The number of units of each layer.
+      observations: The number of observations of a call; 1 is not given as a batch.
+      way: "class" is its `predict`, "action" its greedy policy's `action` of arrays,
+        "loaded" the `predict` of its policy, saved and loaded.
+    """
+    kind: Any = getattr(tfrl, algorithm)
+    names = {"fc_layer_params", "actor_fc_layer_params"} & set(kind.Settings.texts())
+    layers = dict.fromkeys(names, (units, units))
+    made = kind(environment, **layers, jit_compile=False, seed=0)
+    shape = made.environment.observation_spec().shape
+    batch = np.zeros((observations, *shape), np.float32)
+    given = batch if observations > 1 else batch[0]
+    if way == "class":
+        return serving.calling(lambda: made.predict(given))
+    if way == "action":
+        step = time_step.restart(batch, observations)
+        return serving.calling(lambda: made.policy.action(step))
+    with tempfile.TemporaryDirectory() as folder:
+        policy_saver.PolicySaver(made.policy).save(folder)
+        loaded = policy_loader.load(folder)
+    return serving.calling(lambda: loaded.predict(given))
+
+
 def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:
     if native:
         from tfrl.environments import native as native_environments
@@ -288,6 +323,7 @@ if __name__ == "__main__":
             "ppo_sweep": ppo_sweep,
             "pqn": pqn,
             "buffer": buffer,
+            "predict": predict,
         },
         ["tensorflow", "keras", "gymnasium", "numpy"],
         {"oneDNN": os.environ["TF_ENABLE_ONEDNN_OPTS"]},

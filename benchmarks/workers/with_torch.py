@@ -89,6 +89,22 @@ def stable_baselines3_ppo(envs: int, steps: int) -> serving.Task:
     return serving.Task(run)
 
 
+def predict(
+    algorithm: str, environment: str, units: int, observations: int
+) -> serving.Task:
+    """Makes calls of `predict` of an algorithm with two layers."""
+    model = getattr(stable_baselines3, algorithm)(
+        "MlpPolicy",
+        environment,
+        policy_kwargs={"net_arch": [units, units]},
+        device="cpu",
+    )
+    shape = model.observation_space.shape
+    batch = np.zeros((observations, *shape), np.float32)
+    given = batch if observations > 1 else batch[0]
+    return serving.calling(lambda: model.predict(given, deterministic=True))
+
+
 def cleanrl_ppo(envs: int, steps: int) -> serving.Task:
     """Makes the loop of CleanRL's ppo.py."""
     loop = _CleanRlPpo(envs, steps)
@@ -384,6 +400,7 @@ if __name__ == "__main__":
             "stable_baselines3_ppo": stable_baselines3_ppo,
             "cleanrl_ppo": cleanrl_ppo,
             "cleanrl_pqn": cleanrl_pqn,
+            "predict": predict,
         },
         ["stable-baselines3", "torch", "gymnasium", "numpy"],
         {"threads": torch.get_num_threads()},

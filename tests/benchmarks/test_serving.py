@@ -3,6 +3,8 @@ import pathlib
 import subprocess
 import sys
 
+from benchmarks.workers import serving
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 WORKER = """
 from benchmarks.workers import serving
@@ -71,3 +73,9 @@ serving.serve({"task": lambda: task}, [])
     assert first["counts"] == {"prepared": 1}
     assert second["counts"] == {"prepared": 2}
     assert second["seconds"] < 0.2
+
+
+def test_a_call_is_repeated_and_counted():
+    calls = []
+    assert serving.calling(lambda: calls.append(1)).run(3) == {"calls": 3}
+    assert len(calls) == 3

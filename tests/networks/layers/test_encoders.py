@@ -240,12 +240,20 @@ def test_a_line_says_what_is_done():
     )
     for space, expected in (
         (pixels(4, 84, 84), "[4, 84, 84]: image, channels first, convolutions (32, 8"),
+        (
+            pixels(9, 9, 1, dtype=np.float32),
+            "[9, 9, 1]: image, unscaled floats from 0 to 255, convolutions (16, 3, 1)",
+        ),
         (spaces.MultiDiscrete([3, 4]), "[2]: one-hot, 7 numbers"),
         (spaces.MultiBinary(4), "[4]: as numbers"),
         (pixels(4, 4, 3), "[4, 4, 3]: scaled to [0, 1], flattened, 48 numbers"),
         (spaces.Box(-1, 1, (2, 3), np.float32), "[2, 3]: flattened, 6 numbers"),
     ):
         assert encoders.describe(spec_of(space)).startswith(f"observation {expected}")
+    unbounded = spec_of(spaces.Box(-np.inf, np.inf, (9, 9, 1), np.float32))
+    assert encoders.describe(unbounded, [(8, 3, 1)]) == (
+        "observation [9, 9, 1]: image, unscaled floats, convolutions (8, 3, 1)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ def _treatment(
     if path in convolved:
         order = ", channels first" if _is_channels_first(spec.shape.as_list()) else ""
         listed = ", ".join(str(tuple(layer)) for layer in convolved[path])
-        return f"image{order}, convolutions {listed}"
+        return f"image{order}{_unscaled(spec)}, convolutions {listed}"
     layer = preprocessing.make_layer(path, spec)
     if isinstance(layer, preprocessing.OneHot):
         size = layer.compute_output_shape((None, *spec.shape))[1]
@@ -303,3 +303,12 @@ def _treatment(
     if spec.dtype == tf.uint8 and spec.shape.rank > 1:
         return f"scaled to [0, 1], flattened, {spec.shape.num_elements()} numbers"
     return "as numbers"
+
+
+def _unscaled(spec: tf.TensorSpec) -> str:
+    """Says of an image of floats that they are not scaled, and their range if known."""
+    if not spec.dtype.is_floating:
+        return ""
+    if not actions.has_finite_range(spec):
+        return ", unscaled floats"
+    return f", unscaled floats from {spec.minimum.min():g} to {spec.maximum.max():g}"

@@ -414,8 +414,8 @@ class World:
     def facts(self) -> dict[str, Any]:
         """Returns facts about the environment; see `environment_facts.find`.
 
-        Copies are made for this. There are none of an environment that a program made,
-        nor of one in TensorFlow: nothing is known about these.
+        They are found on copies. An environment that a program made cannot be copied,
+        and one in TensorFlow is no Python environment: there are no facts about these.
         """
         from tfrl.eval import environment_facts
 

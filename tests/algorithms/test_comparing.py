@@ -135,6 +135,30 @@ def test_what_is_no_run_is_an_error(write, tmp_path):
         tfrl.compare(folder)
 
 
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_number_that_is_not_finite_is_named_with_its_file(write, value):
+    path = write("run", 1) / "metrics.csv"
+    path.write_text(path.read_text().replace(",1.0\n", f",{value}\n"))
+    expected = rf"^{path}: got a number in the column evaluation_return that is not"
+    with pytest.raises(ValueError, match=expected):
+        tfrl.compare(path.parent)
+
+
+def test_dollars_in_names_are_no_mathematics(write, tmp_path):
+    for seed in range(2):
+        write(f"$_{seed}", seed, r"$\frac{$", env="$x_$", seed=seed)
+        write(f"b_{seed}", seed, "b$b", env="$x_$", seed=seed)
+    tfrl.compare(tmp_path / "*").write(tmp_path / "out")
+    assert (tmp_path / "out" / "compare.png").exists()
+
+
+def test_fields_of_wrong_types_are_named_with_their_file(write, tmp_path):
+    write("good", 1, gamma=0.9)
+    folder = write("bad", 2, gamma="high")
+    with pytest.warns(RuntimeWarning, match=rf"^{folder / 'config.json'}: gamma: got"):
+        tfrl.compare(tmp_path)
+
+
 def run_command(*words, expected=0):
     command = [sys.executable, "-m", "tfrl", "compare", *map(str, words)]
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)

@@ -99,7 +99,7 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
     if not rows:
         return None
     names = "environment_steps", "train_steps", "training_seconds", metric
-    numbers = run_files.numbers(path / "metrics.csv", rows, names)
+    numbers = run_files.numbers(path / "metrics.csv", rows, names, empty="0")
     if not np.isfinite(numbers).all():
         wrong = names[int(np.argmin(np.isfinite(numbers).all(axis=0)))]
         raise run_files.RunDirectoryError(

@@ -34,7 +34,8 @@ _SECONDS = (
 # The episodes of an evaluation, which have one length.
 _EPISODES = ("evaluation_returns", "evaluation_lengths", "evaluation_terminated")
 _NOT_FINITE = ("nan", "inf", "-inf")
-# The facts of an environment that have these types; the others are true or false.
+# The facts of `eval.environment_facts.find` that are numbers, and that are words; the
+# others are true or false.
 _NUMERIC_FACTS = (
     "observation_correlation",
     "own_bounds_reached",
@@ -176,20 +177,24 @@ def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def numbers(
-    path: pathlib.Path, rows: Sequence[Mapping[str, str]], names: Sequence[str]
+    path: pathlib.Path,
+    rows: Sequence[Mapping[str, str]],
+    names: Sequence[str],
+    empty: str = "",
 ) -> np.ndarray:
-    """Returns columns of metrics.csv as float64 `[N, len(names)]`; 0 for no cell.
+    """Returns columns of metrics.csv as float64 `[N, len(names)]`.
 
     Args:
       path: The file, for the error.
       rows: The rows `[N]`, as `read_metrics` returns them.
       names: The columns.
+      empty: What an empty cell stands for.
 
     Raises:
       RunDirectoryError: A cell is no number.
     """
     try:
-        found = [[float(row.get(name) or 0) for name in names] for row in rows]
+        found = [[float(row.get(name) or empty) for name in names] for row in rows]
     except ValueError as error:
         raise RunDirectoryError(
             f"{path}: cannot be read ({error}), expected numbers in the columns "

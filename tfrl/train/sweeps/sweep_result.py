@@ -208,7 +208,9 @@ def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     names = ("iteration", "environment_steps", "evaluation_return", "loss")
     rows = run_files.read_metrics(path)
     evaluated = [
-        row for row in rows if row.get("evaluation_return") and row["iteration"] != "0"
+        row
+        for row in rows
+        if row.get("evaluation_return") and row.get("iteration") != "0"
     ]
     return list(run_files.numbers(path, evaluated, names).T)
 

@@ -1,0 +1,45 @@
+"""The configurations of runs in folders, as commands read them."""
+
+import json
+import warnings
+
+import pytest
+
+import tfrl
+from tfrl import train
+from tfrl.algorithms import presets, registry, run_folders
+
+
+def write(folder, config):
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
+    for name in registry.CLASSES:
+        for row in [*presets.of_kinds(name).values(), None]:
+            config = registry.config_of_row(row) if row else registry.config_for(name)
+            fields = config.to_dict()
+            folder = write(tmp_path, fields)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert run_folders.read(folder) == json.loads(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gamma": "high"}, "gamma: expected a number"),
+        ({"agent": ["dqn"]}, "agent: got ''"),
+        ({"batch_size": None}, "batch_size: expected an integer"),
+    ],
+)
+def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
+    tmp_path, changes, message
+):
+    config = registry.config_for("dqn").to_dict()
+    folder = write(tmp_path / "run", {**config, **changes})
+    with pytest.raises(train.RunDirectoryError) as error:
+        tfrl.load(folder)
+    assert str(error.value).startswith(f"{folder / 'config.json'}: {message}")

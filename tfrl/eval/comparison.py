@@ -358,8 +358,7 @@ def _rows(
     }
     rows = [_row(name, runs, limit, low, high) for name, runs in kept.items() if runs]
     notes = []
-    longer = sum(curve.steps[-1] > (1 + _BESIDE) * limit for curve in curves)
-    if longer or any(np.ptp(np.append(row.ends, limit)) for row in rows):
+    if longer := sum(curve.steps[-1] > (1 + _BESIDE) * limit for curve in curves):
         used = ", ".join(f"{row.group} at {_range(row.ends)}" for row in rows)
         notes.append(
             f"{task}: compared at {limit:,.0f} steps, the end of {shortest.name}; "

@@ -409,7 +409,7 @@ def _with_lowest(scores: npt.ArrayLike) -> np.ndarray:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def _quantiles(values: npt.ArrayLike, shares: Sequence[float]) -> np.ndarray:
+def _quantiles(values: np.ndarray, shares: Sequence[float]) -> np.ndarray:
     """Returns the quantiles over the first axis; between infinity and another, -inf."""
     with np.errstate(invalid="ignore"):
         found = np.quantile(values, shares, axis=0)

@@ -270,8 +270,8 @@ class Comparison:
                 panels[3].set_title(plots.literal(title), fontsize=10)
             panels[0].set_title(plots.literal(section.title), loc="left")
         marks = [patches.Patch(color=color) for color in color_of.values()]
-        shown = [plots.literal(name) for name in names]
-        picture.legend(marks, shown, loc="outside upper center", ncols=3, frameon=False)
+        texts = [plots.literal(name) for name in names]
+        picture.legend(marks, texts, loc="outside upper center", ncols=3, frameon=False)
         return picture
 
 

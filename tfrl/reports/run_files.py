@@ -93,11 +93,12 @@ def read_config(
         )
     if kinds is None:
         return config
-    own = dict.fromkeys(_TEXTS, (str, type(None)))
-    own |= dict.fromkeys(_LENGTHS, (int, type(None)))
+    expected: dict[str, tuple[type, ...]] = dict(kinds)
+    expected |= {name: (str, type(None)) for name in _TEXTS}
+    expected |= {name: (int, type(None)) for name in _LENGTHS}
     wrong = [
         name
-        for name, types in (kinds | own).items()
+        for name, types in expected.items()
         if name in config and not _is_one_of(config[name], types)
     ]
     _warn(path, [f"{name}: got {_short(config[name])}" for name in wrong])
@@ -149,7 +150,7 @@ def is_row(line: bytes) -> bool:
 def number(row: Mapping[str, Any], name: str) -> float:
     """Returns a number of a row; 0 if it was not measured there, or is not finite."""
     value = row.get(name)
-    return value if is_number(value) else 0.0
+    return value if value is not None and is_number(value) else 0.0
 
 
 def is_number(value: Any) -> bool:

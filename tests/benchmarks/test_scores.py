@@ -212,7 +212,7 @@ def test_the_page_says_which_settings_were_chosen_on_the_seeds_of_the_row():
 
 def test_what_is_to_be_verified_needs_rows():
     with pytest.raises(ValueError, match="expected an entry, or ENTRY/SEED, with rows"):
-        scores.verify("sac_sac/77", [], 1)
+        scores.verify("sac_sac/77", [], {}, 1)
 
 
 def curve(*returns):

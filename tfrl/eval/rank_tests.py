@@ -152,7 +152,8 @@ def improvement(*scores: npt.ArrayLike) -> Improvement:
                 (middle, outside) if is_within(middle) else (inside, middle)
             )
         ends.append(inside)
-    return Improvement(value, *ends, p_value(*scores))
+    lower, upper = ends
+    return Improvement(value, lower, upper, p_value(*scores))
 
 
 def _variance(p: float, pairs: list[tuple[int, int]]) -> float:

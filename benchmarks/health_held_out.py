@@ -351,7 +351,7 @@ HEALTHY = {
     "held_pendulum_tqc": _case("", "TQC on Pendulum", "TQC", PENDULUM, 6_000),
 }
 
-# Drawn and trained after four rules had been changed because of the runs above.
+# Drawn and trained after three rules had been changed because of the runs above.
 _second = functools.partial(Case, rows=40, seed=11)
 
 SECOND_BROKEN = {

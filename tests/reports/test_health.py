@@ -233,6 +233,31 @@ def test_an_environment_for_evaluation_that_is_the_same_is_not_suspected():
     assert "greedy=False" in finding.remedy
 
 
+def test_targets_that_are_copied_less_often_than_there_are_rows_do_follow():
+    assert check(target_weights_change=[0, 0, 0, 5e-4] * 3) == []
+
+
+def test_atoms_are_named_where_every_episode_has_the_same_return():
+    same = stuck({}, evaluation_terminated=[False] * 3)
+    atoms = {"settings": {"min_q_value": 50.0, "max_q_value": 60.0}}
+    rewards = [
+        x for x in health.check(evidence(**same, **atoms)) if x.rule == "rewards"
+    ]
+    assert "atoms" in rewards[0].text
+
+
+@pytest.mark.parametrize(("weight", "found"), [(0.5, []), (0.0, ["critic"])])
+def test_returns_that_cannot_be_foreseen_are_no_fault_of_a_trained_critic(
+    weight, found
+):
+    rows = healthy_rows()
+    for row in rows:
+        returns = [row["evaluation_return"]] * 3
+        row |= {"explained_variance": 0.0, "evaluation_returns": returns}
+    settings = {**_SETTINGS, "value_loss_weight": weight}
+    assert [x.rule for x in health.check(Evidence(rows, settings))] == found
+
+
 def test_soft_values_may_hold_the_entropy_of_later_steps():
     # 0.5 * 4 / (1 - 0.99) = 200 explain the difference of 150.
     soft = {"alpha": 0.5, "entropy": 4.0, "entropy_target": 4.0}

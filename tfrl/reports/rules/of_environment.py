@@ -169,9 +169,9 @@ def rewards(evidence: Evidence) -> Problem | None:
     return (
         _flipped(evidence)
         or _tiny_or_huge(evidence)
+        or _atoms(evidence)
         or _constant(evidence)
         or _wrong_sign(evidence)
-        or _atoms(evidence)
     )
 
 

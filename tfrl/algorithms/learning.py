@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
-from tfrl.eval import evaluate as evaluate_lib
-from tfrl.eval import supervision
 from tfrl.reports import run_files
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
@@ -30,6 +28,7 @@ from tfrl.train.runs import progress as progress_lib
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
+    from tfrl.eval import evaluate as evaluate_lib
 
 
 def in_folder(
@@ -255,6 +254,9 @@ def _evaluated(
     made: Mapping[str, Any], iteration: int
 ) -> evaluate_lib.EvaluationResult:
     """Evaluates with the limit that a `train.Run` of these settings has."""
+    # Not at the top: the command's help does not wait for TensorFlow.
+    from tfrl.eval import supervision
+
     limit = supervision.Supervision(
         made["max_eval_steps"], "max_eval_steps", lambda *_: None
     )

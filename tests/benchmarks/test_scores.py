@@ -180,7 +180,7 @@ def test_such_a_row_is_not_trained_again_in_vain(monkeypatch, capsys):
     rows = [row_of(scores.Run(SAC, 0), -150, resumed="without environment")]
     trained = []
     monkeypatch.setattr(scores, "train", lambda runs, *_: trained.extend(runs))
-    assert scores.verify("SAC", rows, 1) == 1
+    assert scores.verify("SAC", rows, {}, 1) == 1
     assert not trained
     assert "SAC on Pendulum-v1, seed 0: cannot be verified" in capsys.readouterr().out
 

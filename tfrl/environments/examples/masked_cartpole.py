@@ -37,6 +37,6 @@ class MaskedCartPoleEnv(gymnasium.ObservationWrapper):
 for _version, _steps in (("v0", 200), ("v1", 500)):
     gymnasium.register(
         f"MaskedCartPole-{_version}",
-        MaskedCartPoleEnv,
+        f"{__name__}:MaskedCartPoleEnv",
         max_episode_steps=_steps,
     )

@@ -98,7 +98,7 @@ def test_the_page_on_the_examples_names_every_script():
 def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
     missing = re.compile(
         r"(?<![\w./-])(?:docs|examples|configs|benchmarks|tests)/"
-        r"|\bexamples\.[a-z]|\b(?!(?:compare|report)\b)\w+\.md\b|\b(?:README|BUILD)\b"
+        r"|(?<![\w.])examples\.[a-z]|\b(?!(?:compare|report)\b)\w+\.md\b|\b(?:README|BUILD)\b"
     )
     for cited in ("see docs/agents.md", "run python -m examples.train_dqn", "README"):
         assert missing.search(cited)

@@ -1,7 +1,7 @@
 """Names in TF-Agents' modules that are gone, and what to write instead.
 
-The rows are those of `docs/from_tf_agents.md`, "Names that are gone". A finder adds the
-explanations to the modules and classes when these are imported.
+The rows are those of the guide's page for users of TF-Agents, "Names that are gone". A
+finder adds the explanations to the modules and classes when these are imported.
 """
 
 from __future__ import annotations

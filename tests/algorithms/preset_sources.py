@@ -10,6 +10,9 @@ the number below or above the exact one.
 Two rules hold for all presets. Schedules begin with the first iteration, after the
 initial random steps, and take as many steps as in the source, whose own schedules count
 the initial steps, too. How often a run is evaluated, logged and saved is tfrl's choice.
+Hidden layers are rectified where the values name no activation, since that is what
+CleanRL's, Dopamine's and the papers' networks have, and the default of
+Stable-Baselines3's policies for off-policy algorithms.
 
 `differs` names each setting that is not the source's, with the reason, and `others`
 says what no setting expresses.
@@ -97,7 +100,7 @@ class Comparison:
         found = self.to_settings(values)
         if values:
             raise ValueError(f"These values became no setting: {sorted(values)}.")
-        return found
+        return {"activation": "relu", **found}
 
 
 def _rates(rate: float | str) -> tuple[float, float]:

@@ -370,9 +370,18 @@ def test_sizes_that_are_not_known_pass_and_the_graph_asserts_nothing(name):
 
 
 def test_columns_of_values_are_not_broadcast_by_acmes_gradient():
-    actions = tf.ones([3, 2])
+    actions = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def loss(keepdims):
+        with tf.GradientTape() as tape:
+            tape.watch(actions)
+            values = tf.reduce_sum(actions**2, axis=1, keepdims=keepdims)
+        return losses.dpg(values, actions, tape)
+
+    assert loss(keepdims=True).shape == [3]
+    assert loss(keepdims=True).numpy().tolist() == loss(keepdims=False).numpy().tolist()
     with tf.GradientTape() as tape:
         tape.watch(actions)
-        column = tf.reduce_sum(actions, axis=1, keepdims=True)
+        wide = actions**2
     with pytest.raises(ValueError, match=r"q_max: got rank 2"):
-        losses.dpg(column, actions, tape)
+        losses.dpg(wide, actions, tape)

@@ -11,7 +11,7 @@ from typing import Any
 import tree
 
 from tfrl import environments, train
-from tfrl.algorithms import grids, spaces, time_limits, velocities
+from tfrl.algorithms import grids, spaces, velocities
 from tfrl.algorithms import settings as settings_lib
 
 
@@ -304,6 +304,20 @@ def refuse_games(name: str) -> None:
         )
 
 
+def is_limited(name: str) -> bool:
+    """Whether the environment of a name truncates its episodes."""
+    name, _ = velocities.split(name)
+    suites = (
+        environments.suite_atari.is_game,
+        environments.suite_dm_control.is_task,
+        environments.native.bit_flipping.is_task,
+        grids.is_grid,  # Their classes have limits, and their specs do not.
+    )
+    if any(is_one(name) for is_one in suites):
+        return True
+    return environments.suite_gym.find_spec(name).max_episode_steps is not None
+
+
 class World:
     """Where an algorithm trains, and where its policy is evaluated and filmed.
 
@@ -398,8 +412,8 @@ class World:
     def has_time_limit(self, environment: environments.TFEnvironment) -> bool:
         """Whether an environment of `make_evaluation` truncates its episodes."""
         if isinstance(self._evaluation, str):
-            return time_limits.is_named(self._evaluation)
-        return time_limits.find(environment) is not None
+            return is_limited(self._evaluation)
+        return environments.time_limits.find(environment) is not None
 
     def make_film(self) -> environments.TFEnvironment | None:
         """Makes an environment to film; None if it cannot be rendered as pictures."""

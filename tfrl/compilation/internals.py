@@ -179,7 +179,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_list_all_concrete_functions": lambda: _function(),
     "_call_flat": lambda: _function().get_concrete_function(),
     "convert_to_eager_tensor": lambda: _CONSTANTS,
-    "context": lambda: _CONTEXT,
+    "context_safe": lambda: _CONTEXT,
     "_py_funcs": lambda: _PY_FUNCTIONS,
     "EagerFunc": lambda: _PY_FUNCTIONS,
     "StructuredValue": lambda: _PROTOS,
@@ -419,9 +419,10 @@ def eager_tensor(array: np.ndarray) -> tf.Tensor:
 def _eager_converter() -> Callable[[np.ndarray], tf.Tensor]:
     try:
         convert = look_up(_CONSTANTS, "convert_to_eager_tensor")
-        context = look_up(_CONTEXT, "context")
+        context = look_up(_CONTEXT, "context_safe")
     except _MISSING:
         return tf.constant
+    tf.constant(0)  # Before it, there is no context.
     return lambda array: convert(array, context())
 
 

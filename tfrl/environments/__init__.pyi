@@ -26,6 +26,7 @@ from . import test_envs as test_envs
 from . import tf_environment as tf_environment
 from . import tf_py_environment as tf_py_environment
 from . import tf_wrappers as tf_wrappers
+from . import time_limits as time_limits
 from . import trajectory_replay as trajectory_replay
 from . import utils as utils
 from . import wrappers as wrappers

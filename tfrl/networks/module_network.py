@@ -27,7 +27,7 @@ class ModuleNetwork(network.Network):
 
     A core has `initial_state(batch_size)`, takes inputs and a state, and returns
     outputs and the next state. It is applied to each step of `[B, T, ...]`, and its
-    state begins anew before the steps whose `step_type` is FIRST.
+    state is the initial one before the steps whose `step_type` is FIRST.
 
     Keras layers in the module count, and after `create_variables` the module itself
     finds their variables, too; see `layer_utils.adopt_layers`.

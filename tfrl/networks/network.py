@@ -433,7 +433,7 @@ def as_network(layer: Any, input_spec: Any = None) -> Network:
     What is wrapped is not copied, so the Network shares its weights.
 
     Raises:
-      TypeError: If `layer` is none of these.
+      TypeError: If `layer` is something else.
     """
     from tfrl.networks import module_network, sequential
 

@@ -198,8 +198,8 @@ def numbers(
         found = [[float(row.get(name) or empty) for name in names] for row in rows]
     except ValueError as error:
         raise RunDirectoryError(
-            f"{path}: cannot be read ({error}), expected numbers in the columns "
-            f"{', '.join(names)}; restore it from a copy."
+            f"{path}: cannot be read ({error}), expected the metrics of a run, with "
+            f"numbers in the columns {', '.join(names)}; restore it from a copy."
         ) from None
     return np.array(found, np.float64).reshape(-1, len(names))
 

@@ -430,6 +430,7 @@ def test_diagnose():
     # The others are tested by themselves.
     assert values.keys() == {
         "actions_at_bound",
+        "actions_reach",
         "explained_variance",
         "observation_size",
         "reward_size",

@@ -1,1 +1,6 @@
-"""The rules of `tfrl.reports.health`, in modules by what they look at."""
+"""The rules of `tfrl.reports.health`, in modules by what they look at.
+
+>>> from tfrl.reports import evidence, health
+>>> health.check(evidence.Evidence(rows=[], settings={}))
+[]
+"""

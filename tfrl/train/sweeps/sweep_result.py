@@ -207,6 +207,11 @@ def _evaluations(path: pathlib.Path) -> list[np.ndarray]:
     """Returns a metrics.csv's iterations, steps, returns and losses, each `[E]`."""
     names = ("iteration", "environment_steps", "evaluation_return", "loss")
     rows = run_files.read_metrics(path)
+    if not rows or not rows[0].keys() >= set(names):
+        raise run_files.RunDirectoryError(
+            f"{path}: got no rows with the columns {', '.join(names)}, expected the "
+            "metrics of a run; restore it from a copy."
+        )
     evaluated = [
         row
         for row in rows

@@ -9,21 +9,6 @@ import dm_env
 import gymnasium
 
 from tfrl import environments
-from tfrl.algorithms import grids, velocities
-
-
-def is_named(name: str) -> bool:
-    """Whether the environment of a name truncates its episodes."""
-    name, _ = velocities.split(name)
-    suites = (
-        environments.suite_atari.is_game,
-        environments.suite_dm_control.is_task,
-        environments.native.bit_flipping.is_task,
-        grids.is_grid,  # Their classes have limits, and their specs do not.
-    )
-    if any(is_one(name) for is_one in suites):
-        return True
-    return environments.suite_gym.find_spec(name).max_episode_steps is not None
 
 
 def find(environment: Any) -> int | None:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import tfrl
-from tfrl import environments, train
-from tfrl.algorithms import run_settings, time_limits
+from tfrl import train
+from tfrl.algorithms import run_settings, worlds
 from tfrl.environments import extras
 
 
@@ -28,54 +28,16 @@ def limited(steps=70):
     return gymnasium.wrappers.TimeLimit(Endless(), steps)
 
 
-@pytest.mark.parametrize(
-    ("make", "limit"),
-    [
-        (lambda: environments.suite_gym.wrap_env(limited()), 70),
-        (lambda: environments.suite_gym.wrap_env(Endless()), None),
-        (
-            lambda: environments.wrappers.ActionRepeat(
-                environments.wrappers.TimeLimit(
-                    environments.suite_gym.wrap_env(Endless()), 30
-                ),
-                2,
-            ),
-            30,
-        ),
-        (
-            lambda: environments.VectorPyEnvironment(
-                gymnasium.vector.SyncVectorEnv([limited] * 2)
-            ),
-            70,
-        ),
-        (lambda: environments.suite_gym.load("MountainCar-v0"), 200),
-    ],
-)
-def test_the_limit_of_an_environment_is_found_through_its_wrappers(make, limit):
-    environment = make()
-    assert time_limits.find(environment) == limit
-    assert time_limits.find(environments.TFPyEnvironment(environment)) == limit
-    if not environment.batched:
-        batch = environments.BatchedPyEnvironment([environment])
-        assert time_limits.find(batch) == limit
-
-
-def test_environments_in_tensorflow_have_the_limit_of_their_dynamics():
-    load = environments.native.load
-    assert time_limits.find(load("CartPole-v1")) == 500
-    assert time_limits.find(load("CartPole-v1", max_episode_steps=0)) is None
-
-
 def test_names_say_whether_there_is_a_limit():
-    assert time_limits.is_named("MountainCar-v0")
-    assert time_limits.is_named("CartPoleNoVel-v1")
-    assert time_limits.is_named("BitFlipping5-v0")
-    assert not time_limits.is_named("CliffWalking-v1")
+    assert worlds.is_limited("MountainCar-v0")
+    assert worlds.is_limited("CartPoleNoVel-v1")
+    assert worlds.is_limited("BitFlipping5-v0")
+    assert not worlds.is_limited("CliffWalking-v1")
 
 
 @pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")
 def test_grids_end_their_episodes_themselves():
-    assert time_limits.is_named("MiniGrid-Empty-5x5-v0")
+    assert worlds.is_limited("MiniGrid-Empty-5x5-v0")
 
 
 def settings_of(environment):

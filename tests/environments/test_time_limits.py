@@ -1,0 +1,64 @@
+"""The time limits of environments, which wrappers, specs or dynamics hold."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tfrl import environments
+from tfrl.environments import time_limits
+
+
+class Endless(gymnasium.Env):
+    """Its episodes do not end."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+
+def limited(steps=70):
+    return gymnasium.wrappers.TimeLimit(Endless(), steps)
+
+
+@pytest.mark.parametrize(
+    ("make", "limit"),
+    [
+        (lambda: environments.suite_gym.wrap_env(limited()), 70),
+        (lambda: environments.suite_gym.wrap_env(Endless()), None),
+        (
+            lambda: environments.wrappers.ActionRepeat(
+                environments.wrappers.TimeLimit(
+                    environments.suite_gym.wrap_env(Endless()), 30
+                ),
+                2,
+            ),
+            30,
+        ),
+        (
+            lambda: environments.VectorPyEnvironment(
+                gymnasium.vector.SyncVectorEnv([limited] * 2)
+            ),
+            70,
+        ),
+        (lambda: environments.suite_gym.load("MountainCar-v0"), 200),
+    ],
+)
+def test_the_limit_of_an_environment_is_found_through_its_wrappers(make, limit):
+    environment = make()
+    assert time_limits.find(environment) == limit
+    assert time_limits.find(environments.TFPyEnvironment(environment)) == limit
+    if not environment.batched:
+        batch = environments.BatchedPyEnvironment([environment])
+        assert time_limits.find(batch) == limit
+
+
+def test_environments_in_tensorflow_have_the_limit_of_their_dynamics():
+    load = environments.native.load
+    assert time_limits.find(load("CartPole-v1")) == 500
+    assert time_limits.find(load("CartPole-v1", max_episode_steps=0)) is None

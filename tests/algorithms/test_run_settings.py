@@ -1,31 +1,12 @@
 """Evaluations end where nothing else ends the episodes."""
 
-import gymnasium
-import numpy as np
 import pytest
 
 import tfrl
+from tests.environments.endless import Endless, limited
 from tfrl import train
 from tfrl.algorithms import run_settings, worlds
 from tfrl.environments import extras
-
-
-class Endless(gymnasium.Env):
-    """Its episodes do not end."""
-
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(2, np.float32), 1.0, False, False, {}
-
-
-def limited(steps=70):
-    return gymnasium.wrappers.TimeLimit(Endless(), steps)
 
 
 def test_names_say_whether_there_is_a_limit():

@@ -1,29 +1,11 @@
 """The time limits of environments, which wrappers, specs or dynamics hold."""
 
 import gymnasium
-import numpy as np
 import pytest
 
+from tests.environments.endless import Endless, limited
 from tfrl import environments
 from tfrl.environments import time_limits
-
-
-class Endless(gymnasium.Env):
-    """Its episodes do not end."""
-
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(2, np.float32), 1.0, False, False, {}
-
-
-def limited(steps=70):
-    return gymnasium.wrappers.TimeLimit(Endless(), steps)
 
 
 @pytest.mark.parametrize(

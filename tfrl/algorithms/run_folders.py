@@ -44,7 +44,6 @@ def open_folder(
         begun = run_files.read_config(config)
         defaults = {
             **defaults,
-            "agent": fields.get("algorithm"),
             "own_parts": fields["own_parts"],
         }
         fields = {
@@ -116,7 +115,7 @@ def kinds() -> dict[str, tuple[type, ...]]:
     """Returns the types that the settings of all algorithms have in a JSON file."""
     found: dict[str, set[type]] = {}
     for algorithm in registry.CLASSES:
-        for name, value in registry.find(algorithm).Settings.default_values().items():
+        for name, value in registry.find(algorithm).defaults().items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             types = {int, float} if is_number else {type(json.loads(json.dumps(value)))}
             found.setdefault(name, set()).update(types)

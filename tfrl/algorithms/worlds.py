@@ -329,7 +329,7 @@ class World:
     def __init__(
         self,
         environment: Any,
-        settings: settings_lib.Settings,
+        settings: settings_lib.Recipe,
         fit: ActionFit,
         evaluation_environment: Any = None,
         name: str = "",
@@ -353,7 +353,7 @@ class World:
         self._training = environment
         self._settings = settings
         self.fit = fit
-        self._own = own_settings(settings.to_dict())
+        self._own = own_settings(settings.settings)
         if evaluation_environment is None:
             evaluation_environment = environment
             registered = getattr(getattr(environment, "spec", None), "id", None)

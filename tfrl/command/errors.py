@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 import sys
 import traceback
@@ -15,9 +14,9 @@ import tfrl
 # The flags whose values come to the loops and environments by another name.
 _ORIGINS = {
     "environment_name": "--env",
-    "max_length": "--config.replay_capacity",
-    "num_frames": "--config.frame_stack",
-    "max_sequence_length": "--config.replay_capacity",
+    "max_length": "--replay_capacity",
+    "num_frames": "--frame_stack",
+    "max_sequence_length": "--replay_capacity",
 }
 
 
@@ -69,17 +68,18 @@ def describe(error: Exception) -> str:
     return " ".join([text, *origins])
 
 
-def text_of_wrong_value(told: str) -> str:
+def text_of_wrong_value(told: str, given: flags.FlagValues) -> str:
     """Returns the error about a flag's value, worded like the other messages.
 
     Args:
       told: The library's message, `flag --NAME=VALUE: ...`.
+      given: The flags.
     """
     found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
-    if found is None or found[1] not in flags.FLAGS:
+    if found is None or found[1] not in given:
         return told
     name, value = found.groups()
-    flag = flags.FLAGS[name]
+    flag = given[name]
     words = getattr(flag.parser, "enum_values", None)
     expected = "true or false" if flag.boolean else flag.parser.syntactic_help
     expected = f"one of {', '.join(words)}" if words else expected
@@ -126,9 +126,3 @@ def is_for_the_user(error: Exception) -> bool:
             tf.errors.ResourceExhaustedError,
         ),
     )
-
-
-def is_about_config(error: BaseException) -> bool:
-    """Whether the library of configurations raised an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return "ml_collections" in pathlib.Path(frames[-1].filename).parts

@@ -24,7 +24,8 @@ import sys
 from collections.abc import Callable
 
 from tfrl.algorithms import registry
-from tfrl.command import interrupts, threads
+from tfrl.command import interrupts
+from tfrl.system import threads
 
 
 def main() -> None:
@@ -78,62 +79,41 @@ def _algorithm() -> str:
 
 def _train() -> None:
     name = _algorithm()
-    from tfrl.command import cli, runs
+    from tfrl.command import train
 
-    config = runs.define_config(f"{name}+")
-    cli.start(
-        lambda: runs.run(cli.read_config(config), tuple(registry.CLASSES)),
-        _text_of_train(name),
-    )
+    train.main(name)
 
 
 def _sweep() -> None:
     name = _algorithm()
-    from tfrl.command import cli, sweep
+    from tfrl.command import sweep
 
-    swept = sweep.take_values(sys.argv)
-    config = sweep.define_flags(name)
-    cli.start(lambda: sweep.main(config, swept), sweep.__doc__)
-
-
-def _compare() -> None:
-    from tfrl.command import cli, compare
-
-    compare.define_flags()
-    cli.start(compare.main, compare.__doc__, takes_words=True)
-
-
-def _text_of_train(name: str) -> str:
-    kind = registry.find(name)
-    return (
-        f"{kind.__doc__}\n\n"
-        f"    tfrl train {name}\n"
-        f"    tfrl train {name} --env={kind.environment_name} --seed=3\n\n"
-        "To resume a run that was interrupted or killed, run the same command again. "
-        "Watch\nit with `tensorboard --logdir=logs`."
-    )
+    sweep.main(name)
 
 
 def _tune() -> None:
     name = _algorithm()
-    from tfrl.command import cli, tune
+    from tfrl.command import tune
 
-    config = tune.define_config(name)
-    cli.start(lambda: tune.main(cli.read_config(config)), tune.text(name))
+    tune.main(name)
+
+
+def _compare() -> None:
+    from tfrl.command import compare
+
+    compare.main()
 
 
 def _play() -> None:
-    from tfrl.command import cli, play
+    from tfrl.command import play
 
-    play.define_flags()
-    cli.start(play.main, play.__doc__)
+    play.main()
 
 
 def _evaluate() -> None:
-    from tfrl.command import cli, evaluate
+    from tfrl.command import evaluate
 
-    evaluate.define_flags()
-    cli.start(evaluate.main, evaluate.__doc__)
+    evaluate.main()
 
 
 def _report() -> None:
@@ -143,10 +123,9 @@ def _report() -> None:
 
 
 def _record() -> None:
-    from tfrl.command import cli, record
+    from tfrl.command import record
 
-    record.define_flags()
-    cli.start(record.main, record.__doc__)
+    record.main()
 
 
 def _list() -> None:

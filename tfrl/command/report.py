@@ -52,5 +52,5 @@ def _defaults(run: evidence.Evidence) -> dict[str, object]:
     name = registry.name_of(run.settings)
     if name not in registry.CLASSES:
         return {}
-    defaults: dict[str, object] = registry.find(name).Settings.default_values()
+    defaults: dict[str, object] = registry.find(name).defaults()
     return defaults

@@ -9,15 +9,18 @@ from absl import flags
 
 from tfrl.algorithms import registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
-from tfrl.command import cli
+from tfrl.command import parsing
 
 
-def define_flags() -> None:
-    """Defines the flags that name a saved policy."""
-    cli.define_flags()
-    flags.DEFINE_string(
-        "policy", None, "Folder of the saved policy; LOGDIR/policy by default."
+def define_flags() -> flags.FlagValues:
+    """Returns the flags that name a saved policy, and those of a command that plays."""
+    given = parsing.new(
+        env="Gymnasium environment, such as CartPole-v1.",
+        logdir="Folder of the run.",
+        policy="Folder of the saved policy; LOGDIR/policy by default.",
     )
+    flags.DEFINE_integer("seed", None, "Seed of the episodes.", flag_values=given)
+    return given
 
 
 def load(path: pathlib.Path) -> Any:
@@ -52,23 +55,23 @@ class Saved(NamedTuple):
     environment: dict[str, Any]
 
 
-def find() -> Saved:
+def find(given: flags.FlagValues) -> Saved:
     """Returns the policy that the flags name."""
-    if not flags.FLAGS.policy and not flags.FLAGS.logdir:
+    if not given.policy and not given.logdir:
         raise ValueError(
             "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
             "or --policy=FOLDER and --env=NAME."
         )
-    path = pathlib.Path(flags.FLAGS.policy or f"{flags.FLAGS.logdir}/policy")
+    path = pathlib.Path(given.policy or f"{given.logdir}/policy")
     if not (path / "saved_model.pb").exists():
         raise ValueError(
             f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
             "training writes one to LOGDIR/policy after its first evaluation."
         )
     # Without --logdir, the run's folder is the folder that holds the policy, if any.
-    run = pathlib.Path(flags.FLAGS.logdir or path.parent)
+    run = pathlib.Path(given.logdir or path.parent)
     settings = run_folders.read(run) if (run / "config.json").exists() else {}
-    name = flags.FLAGS.env or settings.get("env")
+    name = given.env or settings.get("env")
     if name is None:
         raise ValueError(
             "--env: expected the environment's name, got none, and there is no "
@@ -76,9 +79,9 @@ def find() -> Saved:
         )
     worlds.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
-    if settings.get("agent") in registry.CLASSES:
+    if registry.name_of(settings) in registry.CLASSES:
         with run_folders.naming(run):
             own["fit"] = registry.algorithm_of(settings).world.fit
-    seed = 123_456 if flags.FLAGS.seed is None else flags.FLAGS.seed
+    seed = 123_456 if given.seed is None else given.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
     return Saved(path, name, seed, own)

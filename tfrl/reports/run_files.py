@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from tfrl.loggers import csv as csv_logger
+from tfrl.reports import old_configs
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
 _DEEPEST = 50
 _LARGEST = 1e100  # A larger number has no meaning, and figures cannot show it.
 _LARGEST_COUNT = 2**63
-_TEXTS = ("agent", "algorithm", "env")
+_TEXTS = ("algorithm", "env")
 _LENGTHS = ("num_iterations", "num_environment_steps", "schedule_iterations")
 _COUNTS = ("iteration", "environment_steps", "train_steps", "episodes")
 _SECONDS = (
@@ -91,6 +92,7 @@ def read_config(
             f"{path}: got a {type(config).__name__}, expected a JSON object with the "
             f"fields of the run's configuration; {remedy}."
         )
+    config = old_configs.renewed(config)
     if kinds is None:
         return config
     expected: dict[str, tuple[type, ...]] = dict(kinds)

@@ -1,16 +1,16 @@
 """Trains runs in separate processes, as many at a time as there are processors.
 
-Each is a command with a folder: an ordinary run, which resumes by itself, so the
-program can be killed and started again. Its output is in output.txt there.
+Each has a folder and is an ordinary run, which resumes by itself, so the program can be
+killed and started again. Its recipe is in recipe.json there, its output in output.txt.
 """
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfrl.algorithms import registry
 from tfrl.system import interrupts, jobs
 
 num_processors = jobs.num_processors
@@ -21,14 +21,13 @@ class ChildRun(NamedTuple):
 
     Attributes:
       folder: Its folder.
-      arguments: The words of its command after the module, without its folder, such as
-        `["train", "dqn", "--seed=3"]`.
-      module: The module of its command.
+      config: Its configuration; see `registry.algorithm_of`.
+      options: Arguments of `single.train`.
     """
 
     folder: pathlib.Path
-    arguments: Sequence[str]
-    module: str = "tfrl"
+    config: Mapping[str, Any]
+    options: Mapping[str, Any]
 
     @property
     def output(self) -> pathlib.Path:
@@ -36,23 +35,12 @@ class ChildRun(NamedTuple):
         return self.folder / "output.txt"
 
     def job(self) -> jobs.Job:
-        """Returns its command."""
-        words = [*self.arguments, f"--logdir={self.folder.absolute()}"]
-        return jobs.Job(self.module, words, self.output)
-
-
-def command(config: Mapping[str, Any]) -> list[str]:
-    """Returns the words after `tfrl` that train the run of a configuration.
-
-    Args:
-      config: The fields of `registry.make_config`, and perhaps others with a flag.
-    """
-    settings = registry.find(config["agent"]).Settings.texts()
-    words = ["train", config["agent"], f"--env={config['env']}"]
-    for name, value in config.items():
-        if name not in ("agent", "env"):
-            words.append(f"--{'config.' * (name in settings)}{name}={value}")
-    return words
+        """Writes its recipe, and returns its command."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        recipe = self.folder.absolute() / "recipe.json"
+        content = {"config": dict(self.config), "options": dict(self.options)}
+        recipe.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        return jobs.Job("tfrl.experiments.child", [str(recipe)], self.output)
 
 
 def train_all(

@@ -13,17 +13,19 @@ import pathlib
 import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import train
-from tfrl.algorithms import child_runs, one_program, registry, worlds
+from tfrl.algorithms import registry
 from tfrl.algorithms.settings import COUNT, integer
-from tfrl.algorithms.tuning import plan as plan_lib
-from tfrl.algorithms.tuning import processes as processes_lib
-from tfrl.algorithms.tuning import report
-from tfrl.algorithms.tuning import search as search_lib
-from tfrl.algorithms.tuning import slots as slots_lib
-from tfrl.algorithms.tuning import study as study_lib
+from tfrl.experiments import children, one_program
+from tfrl.experiments.tuning import plan as plan_lib
+from tfrl.experiments.tuning import processes as processes_lib
+from tfrl.experiments.tuning import report
+from tfrl.experiments.tuning import search as search_lib
+from tfrl.experiments.tuning import slots as slots_lib
+from tfrl.experiments.tuning import study as study_lib
 
 if TYPE_CHECKING:
     import optuna
@@ -48,7 +50,7 @@ class TuningResult:
 
     study: optuna.Study
     row: dict[str, Any]
-    settings: Any
+    settings: dict[str, Any]
     values: dict[str, Any]
     returns: dict[int, dict[int, float]]
 
@@ -73,7 +75,7 @@ def tune(
     overwrite: bool = False,
     environment_name: str = "",
     preset: str = "",
-    settings: Any = None,
+    settings: Mapping[str, Any] | None = None,
     progress: bool = True,
     **values: Any,
 ) -> TuningResult:
@@ -131,22 +133,24 @@ def tune(
       TypeError: Processes cannot make the environment.
       KeyboardInterrupt: Ctrl-C was pressed; the same call continues.
     """
-    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    kind: Any = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     if environment is None:
         environment = kind.environment_name
-    name = environment if isinstance(environment, str) else environment_name
-    if settings is None:
-        probe = worlds.Probe(environment)
-        settings = kind._settings_for(probe, name, preset, values)
-        environment = probe.environment
+    # Dynamics are no environment yet.
+    is_name = isinstance(environment, str)
+    recipe = kind(
+        environment if is_name else lambda: environment,
+        environment_name=environment_name,
+        preset=preset,
+        settings=settings,
+        **values,
+    )
     growing = {"trials": trials, "best": best, "seeds": seeds}
     numbers = {"trials": trials, "num_evaluations": num_evaluations, "slots": slots}
     for each, number in {**numbers, "seeds": seeds}.items():
         COUNT(each, number, remedy="raise it")
     integer(0)("best", best, remedy="raise it")
-    plan = plan_lib.Plan(
-        kind, name, settings, num_environment_steps, num_evaluations, search
-    )
+    plan = plan_lib.Plan(recipe, num_environment_steps, num_evaluations, search)
     with contextlib.ExitStack() as stack:
         if logdir is None:
             logdir = stack.enter_context(tempfile.TemporaryDirectory())
@@ -170,16 +174,16 @@ def tune(
             sampler = sampler or "TPESampler"
         say = _say if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
-        why = one_program.obstacle(kind, settings, environment, plan.searched)
+        why = one_program.obstacle(recipe, environment, plan.searched)
         if not why:
             number = min(slots, trials)
             runner: Any = slots_lib.Slots(plan, environment, number)
             how = "in one program, compiled once"
         else:
-            number = processes or child_runs.num_processors()
+            number = processes or children.num_processors()
             runner = processes_lib.Processes(plan, environment, folder / "runs", number)
             how = f"in processes, since {why}"
-        length = plan.settings_of({}).num_iterations
+        length = plan.config_of({})["num_iterations"]
         say(f"{trials} trials of {length:,} iterations: {number} at a time {how}.")
         studied.search(runner.run, trials)
         returns = studied.repeat(runner.run, best, seeds)
@@ -207,14 +211,15 @@ def _result(
         default=study.best_trial.number,
     )
     values = search_lib.values(plan.searched, study.trials[number].params)
-    iterations = plan.settings_of(values).num_iterations
-    settings = dataclasses.replace(plan.settings, **values, num_iterations=iterations)
+    iterations = plan.config_of(values)["num_iterations"]
+    settings = {**plan.recipe.settings, **values, "num_iterations": iterations}
     source = f"trial {number} of {len(study.trials)} by tfrl tune, mean return "
     if returns:
         source += f"{mean(number):.1f} over {len(returns[number])} seeds"
     else:
         source += f"{study.best_value:.1f}"
-    changed = {k: v for k, v in settings.changed().items() if k != "seed"}
+    defaults = {**plan.recipe.defaults(), "seed": settings["seed"]}
+    changed = {k: v for k, v in settings.items() if v != defaults[k]}
     return TuningResult(study, plan.row(changed, source), settings, values, returns)
 
 

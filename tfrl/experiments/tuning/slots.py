@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program, worlds
+from tfrl.experiments import one_program
 
 if TYPE_CHECKING:
-    from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
+    from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
 
 
 class Slots:
@@ -30,9 +30,8 @@ class Slots:
           number: The number of slots.
         """
         self._plan, self._number = plan, number
-        self._settings = plan.settings_of({})
-        bins = getattr(self._settings, "num_action_bins", 0)
-        self._dynamics = worlds.find_dynamics(environment, bins)
+        self._config = plan.config_of({})
+        self._dynamics = one_program.find_dynamics(plan.recipe, environment)
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:
@@ -55,7 +54,7 @@ class Slots:
             if not running:
                 return
             members = self._with(new)
-            losses, _, returns = members.advance(self._settings.eval_interval)
+            losses, _, returns = members.advance(self._config["eval_interval"])
             for slot, run in sorted(running.items()):
                 evaluations[slot] += 1
                 value = float(returns[slot] if np.isfinite(losses[slot]) else np.nan)
@@ -76,13 +75,11 @@ class Slots:
             self._make_loop,
             [run.seed for run in runs],
             {name: [run.values[name] for run in runs] for name in runs[0].values},
-            self._settings.num_eval_episodes,
+            self._config["num_eval_episodes"],
         )
         self._members.start()
         return self._members
 
     def _make_loop(self, seed: int, **values: float) -> Any:
-        settings = self._plan.settings_of(values, seed)
-        return one_program.make_loop(
-            self._plan.kind, settings, values, self._dynamics, self._plan.name
-        )
+        config = self._plan.config_of(values, seed)
+        return one_program.make_loop(config, values, self._dynamics)

@@ -21,11 +21,11 @@ Given = str | Iterable[str] | Mapping[str, Any] | None
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
+def fields(kind: type[settings_lib.Recipe], given: Given) -> dict[str, Any]:
     """Returns the range of each field to search, in the order of their names.
 
     Args:
-      kind: The class of an algorithm's settings.
+      kind: The algorithm.
       given: The names of fields, or a mapping of names to ranges. A range is one from
         `settings`, words, a distribution of Optuna, or None for the field's own range.
         Without names, None takes the live fields that have a range (all fields with a
@@ -37,7 +37,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     """
     own = kind.search_ranges()
     if given is None:
-        given = own.keys() & kind.live() or own
+        given = own.keys() & kind.live_settings() or own
     elif given == "all":
         given = own
     if not isinstance(given, Mapping):
@@ -45,14 +45,14 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
         given = dict.fromkeys(names)
     found = {}
     for name in sorted(given):
-        if name not in kind.texts():
+        if name not in kind.setting_fields():
             raise ValueError(
                 f"search: got {name!r}, expected settings of the algorithm; those with "
                 f"a default range are {', '.join(sorted(own))}."
             )
         each = found[name] = _range(kind, name, given[name])
         ends = each if isinstance(each, tuple) else getattr(each, "choices", None)
-        check = kind.__dataclass_fields__[name].metadata["check"]  # type: ignore
+        check = kind.setting_fields()[name].metadata["check"]
         for value in (ends or (each.low, each.high)) if check else ():
             check(name, value, remedy=f"give a range within it for {name}")
     if not found:
@@ -60,7 +60,7 @@ def fields(kind: type[settings_lib.Settings], given: Given) -> dict[str, Any]:
     return found
 
 
-def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
+def _range(kind: type[settings_lib.Recipe], name: str, given: Any) -> Any:
     if given is None or given == "":
         own = kind.search_ranges()
         if name not in own:
@@ -70,7 +70,7 @@ def _range(kind: type[settings_lib.Settings], name: str, given: Any) -> Any:
             )
         return own[name]
     if isinstance(given, str):
-        is_whole = isinstance(kind.default_values()[name], int)
+        is_whole = isinstance(kind.defaults()[name], int)
         return _parse(name, given, is_whole=is_whole)
     return tuple(given) if isinstance(given, list) else given
 

@@ -6,17 +6,16 @@ curve is read from its metrics.csv.
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tfrl.algorithms import child_runs
-from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
+from tfrl.experiments import children as children_lib
+from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
 from tfrl.reports import run_files
 
-_FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
+_OPTIONS = {"films": False, "evaluates_untrained": False, "shows_progress": False}
 
 
 class Processes:
@@ -48,32 +47,22 @@ class Processes:
         """Trains runs until there is no next one; see `Slots.run`."""
         curves: list[_Curve] = []
         # The processes share the processors.
-        share = max(1, child_runs.num_processors() // self._number)
+        share = max(1, children_lib.num_processors() // self._number)
         os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
 
-        def children() -> Iterator[child_runs.ChildRun]:
+        def children() -> Iterator[children_lib.ChildRun]:
             while (run := next_run()) is not None:
                 folder = self._folder / run.name
-                s = self._plan.settings_of(run.values, run.seed)
-                curves.append(_Curve(folder, run, s.eval_interval, report))
-                row = self._plan.row(s.to_dict(), "a run of tfrl tune")
-                yield _child(folder, row)
+                config = self._plan.config_of(run.values, run.seed)
+                curves.append(_Curve(folder, run, config["eval_interval"], report))
+                yield children_lib.ChildRun(folder, config, _OPTIONS)
 
-        child_runs.train_all(
+        children_lib.train_all(
             children(),
             self._number,
             lambda number, _: curves[number].end(),
             lambda number: not curves[number].goes_on(),
         )
-
-
-def _child(folder: pathlib.Path, row: Mapping[str, Any]) -> child_runs.ChildRun:
-    """Returns the command of a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = folder.absolute() / "settings.json"
-    settings.write_text(json.dumps(row, indent=2), encoding="utf-8")
-    words = ["train", row["algorithm"], f"--config={settings}", *_FLAGS]
-    return child_runs.ChildRun(folder, words)
 
 
 class _Curve:

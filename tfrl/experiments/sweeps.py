@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program, registry, run_folders, worlds
+from tfrl.algorithms import registry, run_folders
+from tfrl.experiments import one_program
 from tfrl.loggers import csv as csv_logger
 
 
@@ -27,7 +28,7 @@ class Member(NamedTuple):
 
     Attributes:
       folder: Its folder.
-      config: Its configuration, as `registry.make_config` returns it.
+      config: Its configuration; see `registry.algorithm_of`.
     """
 
     folder: pathlib.Path
@@ -40,9 +41,8 @@ def why_in_processes(config: Mapping[str, Any]) -> str:
     Args:
       config: The configuration of a run.
     """
-    kind = registry.find(config["agent"])
-    settings = kind.Settings.of(config)
-    why = one_program.obstacle(kind, settings, config["env"], ())
+    recipe = registry.algorithm_of(config)
+    why = one_program.obstacle(recipe, config["env"], ())
     if not why and "initial_run" in config:
         return "they begin with another run's weights"
     return why
@@ -52,10 +52,17 @@ def programs(members: Sequence[Member]) -> list[list[Member]]:
     """Divides runs among programs, whose runs differ in seeds and live settings."""
     found: dict[str, list[Member]] = {}
     for member in members:
-        free = {"seed", *registry.find(member.config["agent"]).Settings.live()}
-        shared = {name: x for name, x in member.config.items() if name not in free}
+        config = member.config
+        live = _live(config)
+        shared = {k: x for k, x in config.items() if k not in ("seed", *live)}
         found.setdefault(json.dumps(shared, sort_keys=True), []).append(member)
     return list(found.values())
+
+
+def _live(config: Mapping[str, Any]) -> set[str]:
+    """Returns the settings in which runs of a program with this one may differ."""
+    live = registry.find(registry.name_of(config)).live_settings()
+    return {name for name in live if config[name] is not None}
 
 
 def train_in_one_program(
@@ -78,20 +85,20 @@ def train_in_one_program(
       ValueError: A setting is wrong.
     """
     first = members[0].config
-    kind = registry.find(first["agent"])
+    kind = registry.find(registry.name_of(first))
     differing = {
         name
-        for name in kind.Settings.live()
+        for name in _live(first)
         if any(config[name] != first[name] for _, config in members)
     }
     make_loop = functools.partial(_make_loop, first, differing)
     if not (members[0].folder / "config.json").exists():
         make_loop()  # Wrong settings show here, before a folder is made.
-    defaults = kind.Settings.default_values()
     missing = []
     for folder, config in members:
-        fields = {"algorithm": config["agent"], **config}
-        place = run_folders.open_folder(folder, fields, defaults, overwrite=overwrite)
+        place = run_folders.open_folder(
+            folder, config, kind.defaults(), overwrite=overwrite
+        )
         if place.finished_iteration() is None:
             missing.append((place, config))
     if not missing:
@@ -135,11 +142,9 @@ def _make_loop(
     **values: float,
 ) -> Any:
     """Makes one run's loop: a configuration with another seed and other values."""
-    kind = registry.find(config["agent"])
-    settings = kind.Settings.of({**config, "seed": seed, **values})
-    bins = getattr(settings, "num_action_bins", 0)
-    dynamics = worlds.find_dynamics(config["env"], bins)
-    return one_program.make_loop(kind, settings, differing, dynamics, config["env"])
+    own = {**config, "seed": seed, **values}
+    dynamics = one_program.find_dynamics(registry.algorithm_of(own), config["env"])
+    return one_program.make_loop(own, differing, dynamics)
 
 
 def _write_metrics(

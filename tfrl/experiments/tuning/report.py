@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrl.algorithms.tuning import search
+from tfrl.experiments.tuning import search
 
 if TYPE_CHECKING:
     import optuna

@@ -7,8 +7,8 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tfrl.algorithms.tuning import search
-from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
+from tfrl.experiments.tuning import search
+from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
 
 if TYPE_CHECKING:
     import optuna
@@ -116,7 +116,7 @@ class TuningStudy:
         self._distributions = search.distributions(plan.searched)
         self._folder, self._storage = str(folder.resolve()), storage
         if isinstance(sampler, str):
-            from tfrl.algorithms.tuning import seeded_sampler
+            from tfrl.experiments.tuning import seeded_sampler
 
             kind = find_class("sampler", sampler)
             study.sampler = seeded_sampler.SeededSampler(kind, plan.seed)
@@ -149,7 +149,7 @@ class TuningStudy:
         while (trial := self._next_trial(trials)) is not None:
             values = search.values(self._searched, trial.params)
             try:
-                self._plan.settings_of(values)
+                self._plan.config_of(values)
             except ValueError as error:
                 self._fail(trial, str(error))
             else:
@@ -178,7 +178,7 @@ class TuningStudy:
 
     def _drawn(self, trial: optuna.Trial) -> optuna.Trial:
         """Draws the values of a trial that it does not have yet."""
-        from tfrl.algorithms.tuning import seeded_sampler
+        from tfrl.experiments.tuning import seeded_sampler
 
         if isinstance(self.study.sampler, seeded_sampler.SeededSampler):
             seeded_sampler.draw_together(trial)

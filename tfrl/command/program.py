@@ -1,0 +1,103 @@
+"""Parses the flags of a command and runs it; prints errors for its user."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import NoReturn
+
+from absl import flags
+
+from tfrl.algorithms import settings
+from tfrl.command import errors, flag_help, interrupts
+
+_HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
+
+
+def start(
+    given: flags.FlagValues,
+    main: Callable[..., None],
+    text: Callable[[], str] | str | None,
+    *,
+    takes_words: bool = False,
+) -> None:
+    """Parses `sys.argv` and runs a command; prints user errors without a traceback.
+
+    TensorFlow is imported when the command first uses it: neither `--help` nor an error
+    in a flag waits for it.
+
+    Args:
+      given: The flags of the command.
+      main: The command.
+      text: The first text of `--help`, or a function that returns all of it.
+      takes_words: Whether `main` takes the words that are not flags.
+    """
+    wants_help = not _HELP.isdisjoint(sys.argv)
+    words = _parse(given, takes_words=takes_words, wants_help=wants_help)
+    if wants_help:
+        whole = text() if callable(text) else flag_help.text(text or "", given)
+        _print_to_its_end(whole)
+        return
+    warnings.showwarning = errors.show_warning
+    if "quiet" in given and given["quiet"].value:
+        logging.getLogger("tfrl").setLevel(logging.WARNING)
+    try:
+        with settings.remedied_by("set --{}"):
+            main(*[words] * takes_words)
+    except Exception as error:
+        if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
+            raise
+        _exit_with(error, shows_traceback=given["traceback"].value)
+
+
+def _parse(
+    given: flags.FlagValues, *, takes_words: bool, wants_help: bool
+) -> list[str]:
+    """Returns the words that are not flags; exits if a flag is wrong."""
+    given.set_gnu_getopt(takes_words)
+    # Help may show what other flags choose, and is no place for errors.
+    unknown: list[str] = []
+    words = [word for word in sys.argv if word not in _HELP]
+    try:
+        rest = given(words, known_only=wants_help)
+    except flags.UnrecognizedFlagError as error:
+        near = flag_help.nearest(error.flagname, given)
+        meant = f"; did you mean --{near}?" if near else ""
+        errors.exit_with(f"--{error.flagname}: unknown flag{meant}")
+    except flags.IllegalFlagValueError as error:
+        if wants_help:
+            return unknown
+        errors.exit_with(errors.text_of_wrong_value(str(error), given))
+    except flags.Error as error:
+        errors.exit_with(str(error))
+    if len(rest) > 1 and not (takes_words or wants_help):
+        errors.exit_with(
+            f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
+            "--name=value."
+        )
+    return rest[1:]
+
+
+def _exit_with(error: Exception, *, shows_traceback: bool) -> NoReturn:
+    """Exits with the message of an error."""
+    is_of_users_code = errors.is_of_users_code(error)
+    if shows_traceback or is_of_users_code:
+        traceback.print_exc()
+    if is_of_users_code:
+        errors.exit_with(" ".join([f"{error!r}.", *error.__notes__]))
+    errors.exit_with(
+        errors.describe(error), "--traceback shows where, --help lists the flags"
+    )
+
+
+def _print_to_its_end(text: str) -> None:
+    """Prints; ends in silence if the reader has closed the pipe, as `head` does."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes standard output once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -118,9 +118,9 @@ def _scaled(measured: list[Seconds], number: float) -> Seconds:
 def _rows(place: pathlib.Path) -> list[dict]:
     """Returns the settings of each trial, as rows that --config takes."""
     import optuna
+    from tfrl.algorithms.tuning import plan as plan_lib
 
     from tfrl.algorithms import registry
-    from tfrl.algorithms.tuning import plan as plan_lib
     from tfrl.reports import run_files
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))

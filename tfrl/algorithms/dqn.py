@@ -20,6 +20,7 @@ from tfrl.algorithms.settings import (
     EPSILONS,
     FINITE,
     FRACTION,
+    FROM_0,
     SIZE,
     SIZE_OR_0,
     check_layers,
@@ -66,6 +67,10 @@ class ValueBased(off_policy.OffPolicy):
     max_gradient_norm: float = gradient_norm(default=0.0)
     target_update_period: int = field(
         "Updates between steps of the target networks.", COUNT, default=1
+    )
+    dueling: bool = field("Separate layers for values and advantages.", default=False)
+    noisy_stddev: float = field(
+        "Initial noise of the last layers; 0.5 is usual, 0: none.", FROM_0, default=0.0
     )
     initial_epsilon: float = live(
         "First probability of a random action.", FRACTION, default=1.0

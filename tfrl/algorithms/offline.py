@@ -134,7 +134,7 @@ class BC(algorithm.Algorithm):
 class LearnsValues(BC):
     """The base of the algorithms that learn values from data."""
 
-    relative = None
+    relative: ClassVar[str | None] = None
 
     gamma: float = field("Discount per step.", FRACTION, default=0.99)
     reward_scale: float = field(

@@ -82,7 +82,7 @@ def naming(folder: pathlib.Path) -> Iterator[None]:
         ) from None
 
 
-def is_same(folder: pathlib.Path, other: str | None) -> bool:
+def is_same(folder: pathlib.Path, other: str | pathlib.Path | None) -> bool:
     """Whether two paths lead to the same folder; None leads to none."""
     return other is not None and pathlib.Path(other).resolve() == folder.resolve()
 

@@ -16,7 +16,7 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 from tfrl.utils import number_checks
 
@@ -256,7 +256,30 @@ def _make_dataclass(cls: type) -> None:
             metadata = inherited[name].metadata
             setattr(cls, name, dataclasses.field(default=default, metadata=metadata))
     # Algorithms have a constructor of their own, and are equal only to themselves.
-    dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(
+        cls
+    )
+    every = {each.name: each for each in dataclasses.fields(made)}
+    made._settings = {k: x for k, x in every.items() if "text" in x.metadata}
+    made._arguments = {k: x for k, x in every.items() if "argument" in x.metadata}
+    made.__signature__ = _signature(made)
+
+
+def _signature(made: Any) -> inspect.Signature:
+    """Returns the constructor's signature, for `help` and for editors' hints."""
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    fields = [*made._arguments.values(), *made._settings.values()]
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                each.metadata.get("argument", each.name),
+                kinds[bool(each.kw_only)],
+                default=each.default,
+                annotation=each.type,
+            )
+            for each in fields
+        ]
+    )
 
 
 @dataclass_transform(
@@ -265,6 +288,10 @@ def _make_dataclass(cls: type) -> None:
 )
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""
+
+    # The declarations of settings, and of other arguments, by their names.
+    _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
+    _arguments: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -344,13 +371,12 @@ class Recipe(Dataclasses):
     @classmethod
     def setting_fields(cls) -> dict[str, dataclasses.Field[Any]]:
         """Returns the settings' declarations by their names."""
-        return _setting_fields(cls)
+        return cls._settings
 
     @classmethod
     def part_fields(cls) -> list[dataclasses.Field[Any]]:
         """Returns the declarations of the constructor's other arguments."""
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-        return [each for each in fields if "argument" in each.metadata]
+        return list(cls._arguments.values())
 
     @classmethod
     def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
@@ -366,14 +392,14 @@ class Recipe(Dataclasses):
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """Returns the default of each setting."""
-        return {name: each.default for name, each in _setting_fields(cls).items()}
+        return {name: each.default for name, each in cls._settings.items()}
 
     @classmethod
     def search_ranges(cls) -> dict[str, Search]:
         """Returns the ranges that tuning searches by default, by setting."""
         return {
             name: each.metadata["search"]
-            for name, each in _setting_fields(cls).items()
+            for name, each in cls._settings.items()
             if each.metadata["search"] is not None
         }
 
@@ -381,7 +407,7 @@ class Recipe(Dataclasses):
     def live_settings(cls) -> frozenset[str]:
         """Returns the names of the settings in which runs of a program may differ."""
         return frozenset(
-            name for name, x in _setting_fields(cls).items() if x.metadata["live"]
+            name for name, x in cls._settings.items() if x.metadata["live"]
         )
 
     @property
@@ -414,7 +440,7 @@ class Recipe(Dataclasses):
           ValueError: It is out of its range.
           TypeError: It is not a number.
         """
-        check = _setting_fields(cls)[name].metadata["check"]
+        check = cls._settings[name].metadata["check"]
         if check is not None:
             check(name, value, remedy=remedy_for(name))
 
@@ -433,12 +459,6 @@ class Recipe(Dataclasses):
         """
         for name, variable in variables.items():
             object.__setattr__(self, name, variable)
-
-
-@functools.cache
-def _setting_fields(kind: type[Recipe]) -> dict[str, dataclasses.Field[Any]]:
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-    return {each.name: each for each in fields if "text" in each.metadata}
 
 
 def _plain(value: Any) -> Any:

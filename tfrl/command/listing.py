@@ -65,20 +65,22 @@ def _algorithms(letters: str) -> list[str]:
 
 
 def _settings(letters: str) -> list[str]:
-    return _table(
-        [
-            (
-                preset.algorithm,
-                preset.environment,
-                f"--preset={preset.name}"
-                if preset.variant
-                else ("and others like it" if preset.family else ""),
-                preset.source,
-            )
-            for preset in presets.every()
-            if preset.algorithm.startswith(letters)
-        ]
-    )
+    found = [
+        preset
+        for preset in presets.every()
+        if preset.algorithm.startswith(letters) or preset.name == letters
+    ]
+    rows = [
+        (
+            preset.algorithm,
+            preset.environment,
+            f"--preset={preset.name}",
+            preset.source,
+        )
+        for preset in found
+    ]
+    notes = [f"{x.name}: {x.note}" for x in found if x.note and letters]
+    return [*_table(rows), *[""] * bool(notes), *notes]
 
 
 def _environments(letters: str) -> list[str]:

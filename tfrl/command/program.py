@@ -51,7 +51,7 @@ def start(
     except Exception as error:
         if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
             raise
-        _exit_with(error, shows_traceback=given["traceback"].value)
+        _exit_with(error, shows_traceback=bool(given["traceback"].value))
 
 
 def _parse(

@@ -7,27 +7,41 @@ import pathlib
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from tfrl import train as train_lib
 from tfrl.algorithms import presets, registry
-from tfrl.command import config_files, errors, flag_help, parsing, program, tracking
+from tfrl.command import (
+    config_files,
+    errors,
+    flag_help,
+    interrupts,
+    parsing,
+    program,
+    tracking,
+)
 from tfrl.experiments import actors, distributed, single
 from tfrl.system import interrupts as stop_signals
+from tfrl.system import threads
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
 
 
-def main(name: str, text: str | None = None) -> None:
-    """Trains the algorithm of a name by the flags in `sys.argv`.
+def main(algorithm: str | type[Algorithm], text: str | None = None) -> None:
+    """Trains an algorithm by the flags in `sys.argv`.
 
     Args:
-      name: The algorithm's name.
+      algorithm: The algorithm's name, or its class.
       text: The first text of `--help`; None for the algorithm's.
     """
-    kind = registry.find(name)
+    interrupts.install()
+    threads.set_up()
+    kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
     given = define_flags(kind)
-    add_actor_flags(given, name)
+    add_actor_flags(given, kind.name)
     program.start(given, lambda: run(kind, given), lambda: help_text(kind, given, text))
 
 
@@ -198,7 +212,7 @@ def steps_of(given: flags.FlagValues, config: Mapping[str, Any]) -> int | None:
     return config.get("num_environment_steps") if steps is None else steps
 
 
-def options_of(given: flags.FlagValues) -> dict[str, bool]:
+def options_of(given: flags.FlagValues) -> dict[str, Any]:
     """Returns the arguments of `run_settings.make` that are flags."""
     return {
         "films": given["film"].value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tfrl import distribute
 from tfrl import train as train_lib
@@ -32,7 +32,7 @@ def train(
     evaluator: bool = False,
     launcher: str = "local",
     address: str | None = None,
-    schedule: str = "free",
+    schedule: Literal["free", "lockstep"] = "free",
     overwrite: bool = False,
     continue_stopped: bool = False,
     **options: bool,

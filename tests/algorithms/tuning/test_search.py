@@ -2,10 +2,10 @@
 
 import optuna
 import pytest
+from tfrl.algorithms.tuning import search
 
 from tfrl.algorithms import dqn, ppo, registry
 from tfrl.algorithms.settings import Range, log, uniform
-from tfrl.algorithms.tuning import search
 
 SETTINGS = dqn.DQNSettings
 

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tfrl.algorithms.tuning import plan as plan_lib
+from tfrl.algorithms.tuning import slots as slots_lib
 
 from tfrl import train
 from tfrl.algorithms import registry
-from tfrl.algorithms.tuning import plan as plan_lib
-from tfrl.algorithms.tuning import slots as slots_lib
 from tfrl.environments import native
 from tfrl.utils import variables
 

@@ -5,9 +5,9 @@ import math
 
 import optuna
 import pytest
+from tfrl.algorithms.tuning import search, study
 
 from tfrl.algorithms.dqn import DQNSettings
-from tfrl.algorithms.tuning import search, study
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SEARCHED = search.fields(DQNSettings, "learning_rate,gamma")

@@ -12,10 +12,10 @@ import time
 import gymnasium
 import optuna
 import pytest
+from tfrl.algorithms.tuning import tune
 
 import tfrl
 from tfrl.algorithms import config_file
-from tfrl.algorithms.tuning import tune
 from tfrl.environments import native
 from tfrl.reports import run_files
 

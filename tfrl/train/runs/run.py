@@ -453,7 +453,7 @@ class Run:
         for result, weights in () if self._late is None else self._late.take():
             path = None
             with weights:
-                is_best = self._outputs.evaluated(result.iteration, result.mean)
+                is_best = self._outputs.evaluated(result.iteration or 0, result.mean)
             # A resumed run must know the return of the best policy.
             if is_best:
                 path = self._outputs.save_checkpoint(self._loop.iteration)

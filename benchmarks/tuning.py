@@ -121,7 +121,7 @@ def _rows(place: pathlib.Path) -> list[dict]:
 
     from tfrl.algorithms import registry
     from tfrl.algorithms.tuning import plan as plan_lib
-    from tfrl.reports import run_files
+    from tfrl.train.runs import run_files
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))
     study = optuna.load_study(

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
-from tfrl.reports import run_files
 from tfrl.system import interrupts
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
     history,
+    run_files,
     run_length,
     run_result,
     stopped_runs,

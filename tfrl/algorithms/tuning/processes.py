@@ -14,7 +14,7 @@ from typing import Any
 
 from tfrl.algorithms import child_runs
 from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 _FLAGS = ("--nofilm", "--noevaluate_untrained", "--quiet")
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfrl.eval import plots, rank_tests, statistics
+from tfrl.eval import rank_tests, statistics
+from tfrl.reports import plots
 
 # Pairs of agents, by their names in the score table. Each group has one picture of its
 # agents' profiles.

@@ -49,8 +49,8 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
-from tfrl.reports import run_files
 from tfrl.system import interrupts, jobs, quiet
+from tfrl.train.runs import run_files
 
 CSV = ROOT / "benchmarks" / "scores.csv"
 _FIELDS = (

@@ -118,10 +118,10 @@ def _scaled(measured: list[Seconds], number: float) -> Seconds:
 def _rows(place: pathlib.Path) -> list[dict]:
     """Returns the settings of each trial, as rows that --config takes."""
     import optuna
-    from tfrl.algorithms.tuning import plan as plan_lib
 
     from tfrl.algorithms import registry
-    from tfrl.reports import run_files
+    from tfrl.experiments.tuning import plan as plan_lib
+    from tfrl.train.runs import run_files
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))
     study = optuna.load_study(

@@ -17,6 +17,7 @@ from . import networks as networks
 from . import policies as policies
 from . import replay_buffers as replay_buffers
 from . import replay_service as replay_service
+from . import reports as reports
 from . import savers as savers
 from . import specs as specs
 from . import system as system

@@ -29,9 +29,8 @@ from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
-from tfrl.reports import run_files
 from tfrl.system import interrupts, quiet
-from tfrl.train.runs import run_length
+from tfrl.train.runs import run_files, run_length
 
 if TYPE_CHECKING:
     from tfrl.policies.acting import prediction

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tfrl.algorithms import registry, run_folders
-from tfrl.eval import comparison
-from tfrl.reports import run_files
-from tfrl.train.runs import finished_runs
+from tfrl.reports import comparison
+from tfrl.train.runs import finished_runs, run_files
 
 # Fields that do not change what a run learns, or that say which run it is.
 _ASIDE = {"algorithm", "checkpoint_interval", "device", "env", "seed"}
@@ -50,7 +49,7 @@ def compare(
       *folders: The folders of runs, or of sweeps, or that hold such folders; or
         patterns of their names.
       metric: The column of metrics.csv to compare; the higher the better.
-      normalize: See `eval.comparison.compare`.
+      normalize: See `reports.comparison.compare`.
 
     Raises:
       FileNotFoundError: There is no run in a folder.

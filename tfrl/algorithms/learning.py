@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl import train
 from tfrl.algorithms import registry, run_folders
-from tfrl.reports import run_files
-from tfrl.train.runs import run_length, stopped_runs
+from tfrl.train.runs import run_files, run_length, stopped_runs
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm

@@ -11,8 +11,8 @@ from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
-from tfrl.reports import run_files
 from tfrl.savers import checkpoint_names
+from tfrl.train.runs import run_files
 
 
 def open_folder(

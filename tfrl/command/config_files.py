@@ -10,7 +10,7 @@ import runpy
 from typing import Any
 
 from tfrl.algorithms import registry
-from tfrl.reports import old_configs, run_files
+from tfrl.train.runs import old_configs, run_files
 
 # The fields of a run's config.json that are no settings.
 _OF_RUNS = (

@@ -11,8 +11,7 @@ from absl import flags
 
 from tfrl import loggers, train
 from tfrl.environments import extras
-from tfrl.reports import run_files
-from tfrl.train.runs import run_config, run_directory
+from tfrl.train.runs import run_config, run_directory, run_files
 
 _KINDS = ("wandb", "mlflow")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import plots
+from tfrl.reports import plots
 from tfrl.reports.evidence import Evidence
 
 if TYPE_CHECKING:

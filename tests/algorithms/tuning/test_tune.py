@@ -17,7 +17,7 @@ from tfrl.algorithms.tuning import tune
 import tfrl
 from tfrl.algorithms import config_file
 from tfrl.environments import native
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SMALL = {

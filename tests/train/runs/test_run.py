@@ -16,10 +16,16 @@ from tfrl import testing
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
-from tfrl.reports import run_files
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
-from tfrl.train.runs import full_disk, outputs, progress, run, run_directory
+from tfrl.train.runs import (
+    full_disk,
+    outputs,
+    progress,
+    run,
+    run_directory,
+    run_files,
+)
 
 
 class Diary:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tfrl.experiments import children as children_lib
 from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 _OPTIONS = {"films": False, "evaluates_untrained": False, "shows_progress": False}
 

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 class History:

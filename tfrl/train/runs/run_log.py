@@ -13,10 +13,16 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
-from tfrl.reports import run_files
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
+from tfrl.train.runs import (
+    diagnostics,
+    history,
+    run_config,
+    run_directory,
+    run_files,
+    run_view,
+)
 
 if TYPE_CHECKING:
     from tfrl.typing import types

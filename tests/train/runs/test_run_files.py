@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 DEEP = "[" * 100_000
 

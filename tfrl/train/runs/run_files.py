@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tfrl.loggers import csv as csv_logger
-from tfrl.reports import old_configs
+from tfrl.train.runs import old_configs
 
 # Deeper JSON is damaged: the functions that write it as text would not end well.
 _DEEPEST = 50

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from tfrl.eval import plots
 from tfrl.eval.statistics import Estimate
+from tfrl.reports import plots
 
 
 @pytest.fixture

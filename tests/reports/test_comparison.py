@@ -5,7 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from tfrl.eval import comparison, rank_tests, statistics
+from tfrl.eval import rank_tests, statistics
+from tfrl.reports import comparison
 
 STEPS = np.array([0, 1000, 2000])
 

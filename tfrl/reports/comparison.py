@@ -4,7 +4,7 @@ After R. Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statist
 Precipice" (2021); the numbers come from `statistics`, the panels from `plots`.
 
 >>> import numpy as np
->>> from tfrl.eval import comparison
+>>> from tfrl.reports import comparison
 >>> def runs(*scores):
 ...     x = np.array([0, 1000])
 ...     return [comparison.Curve("run", x, x / 500, np.array([0, s])) for s in scores]
@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import plots, rank_tests, statistics
+from tfrl.eval import rank_tests, statistics
+from tfrl.reports import plots
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -29,6 +29,7 @@ from examples import sweep_processes
 from tfrl import environments, train
 from tfrl.algorithms import child_runs, registry, spaces, sweeps, worlds
 from tfrl.command import cli
+from tfrl.environments import suites
 from tfrl.system import interrupts, quiet
 
 _CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
@@ -99,13 +100,9 @@ def make_environment(config: cli.Config, seed: int) -> environments.TFEnvironmen
     Continuous actions are in `num_action_bins` bins.
     """
     bins = config.num_action_bins
-    environment: environments.TFEnvironment
-    if config.env not in environments.native.names():
-        environment = worlds.make_environment(config.env, config.num_envs, seed, bins)
-    else:
-        environment = worlds.make_native_environment(
-            config.env, config.num_envs, seed, bins
-        )
+    environment = worlds.make_environment(
+        suites.find_dynamics(config.env) or config.env, config.num_envs, seed, bins
+    )
     spaces.check_actions(
         environment.action_spec(), "discrete", "DQN", config.env, has_bins=True
     )

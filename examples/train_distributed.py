@@ -26,8 +26,9 @@ from typing import Any
 from absl import flags
 
 from tfrl import distribute
-from tfrl.algorithms import distributed, worlds
+from tfrl.algorithms import distributed
 from tfrl.command import actors, cli, runs
+from tfrl.environments import suites
 
 _SETTINGS = pathlib.Path(__file__).resolve().parent.parent / "configs" / "distributed_"
 CONFIG = runs.define_config("dqn", os.path.relpath(_SETTINGS), only_with_actors=True)
@@ -71,7 +72,7 @@ _WHERE = {
 def main() -> None:
     """Trains the agent that the configuration names."""
     config = cli.read_config(CONFIG)
-    worlds.refuse_games(config.env)
+    suites.check_actors(config.env)
     with config.unlocked():  # A run that is resumed has the same ones.
         config.num_shards = _NUM_SHARDS.value
         config.schedule = _SCHEDULE.value

@@ -25,6 +25,7 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
+from tfrl.environments import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.reports import run_files
@@ -228,7 +229,7 @@ class Algorithm:
         made = {**({} if preset is None else preset.settings), **cls.overrides}
         followers = cls.Settings.followers(made, values)
         settings = cls.Settings.of({**made, **followers, **values})
-        num_envs = worlds.batch_size_of(given)
+        num_envs = conversion.batch_size_of(given)
         if num_envs is None or "num_envs" not in known:
             return settings
         if values.get("num_envs", num_envs) != num_envs:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tfrl import environments, train
-from tfrl.algorithms import worlds
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -20,7 +20,7 @@ def obstacle(
     Args:
       kind: The algorithm's class.
       settings: The settings that all runs have.
-      environment: See `worlds.find_dynamics`.
+      environment: See `suites.find_dynamics`.
       differing: The names of the fields in which the runs differ.
     """
     if not kind.supports_sweep:
@@ -29,7 +29,7 @@ def obstacle(
     if others:
         return f"{', '.join(others)} would change the program"
     bins = getattr(settings, "num_action_bins", 0)
-    dynamics = worlds.find_dynamics(environment, bins)
+    dynamics = suites.find_dynamics(environment, bins)
     if dynamics is None:
         name = environment if isinstance(environment, str) else "the environment"
         return f"{name} is not written in TensorFlow"
@@ -52,7 +52,7 @@ def make_loop(
       settings: The settings of the run.
       differing: The names of the live fields in which runs of the program differ, for
         which the loop has variables.
-      dynamics: See `worlds.find_dynamics`.
+      dynamics: See `suites.find_dynamics`.
       environment_name: The environment's name.
     """
     import tensorflow as tf

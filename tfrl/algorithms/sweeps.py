@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program, registry, run_folders, worlds
+from tfrl.algorithms import one_program, registry, run_folders
+from tfrl.environments import suites
 from tfrl.loggers import csv as csv_logger
 
 
@@ -138,7 +139,7 @@ def _make_loop(
     kind = registry.find(config["agent"])
     settings = kind.Settings.of({**config, "seed": seed, **values})
     bins = getattr(settings, "num_action_bins", 0)
-    dynamics = worlds.find_dynamics(config["env"], bins)
+    dynamics = suites.find_dynamics(config["env"], bins)
     return one_program.make_loop(kind, settings, differing, dynamics, config["env"])
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from absl import flags
 
 from tfrl import distribute
-from tfrl.algorithms import worlds
 from tfrl.command import cli, runs, tracking
+from tfrl.environments import suites
 
 
 def define_flag() -> Any:
@@ -68,7 +68,7 @@ def train_with_actors(
     tracking.refuse()
     name = f"{config.agent}_actors"
     cli.prepare(name, config, text_of_processes(flags.FLAGS.num_actors))
-    worlds.refuse_games(config.env)
+    suites.check_actors(config.env)
     directory = cli.make_directory(name, config)
     result = distribute.run_distributed(
         make_experiment(**runs.flag_values()),

@@ -30,11 +30,11 @@ from tfrl.algorithms import (
     registry,
     run_folders,
     spaces,
-    worlds,
 )
 from tfrl.algorithms.algorithm import least_iterations
 from tfrl.algorithms.settings import COUNT
 from tfrl.command import errors, flag_help, interrupts, threads
+from tfrl.environments import suites
 from tfrl.system import interrupts as stop_signals
 from tfrl.system import quiet
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
@@ -376,7 +376,7 @@ def check_environment(config: Config) -> None:
     """
     # dm_control says which library draws.
     absl_logging.set_verbosity(absl_logging.WARNING)
-    space = worlds.find_action_space(config.env)
+    space = suites.find_action_space(config.env)
     if not config.get("num_action_bins"):
         spaces.check_space(space, _kind(config), config.env)
 

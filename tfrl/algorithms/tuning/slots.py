@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrl import train
-from tfrl.algorithms import one_program, worlds
+from tfrl.algorithms import one_program
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.tuning.plan import NextRun, Plan, Report, TunedRun
@@ -26,13 +27,13 @@ class Slots:
 
         Args:
           plan: The settings that the runs share.
-          environment: See `worlds.find_dynamics`.
+          environment: See `suites.find_dynamics`.
           number: The number of slots.
         """
         self._plan, self._number = plan, number
         self._settings = plan.settings_of({})
         bins = getattr(self._settings, "num_action_bins", 0)
-        self._dynamics = worlds.find_dynamics(environment, bins)
+        self._dynamics = suites.find_dynamics(environment, bins)
         self._members: train.sweeps.members.Members | None = None
 
     def run(self, next_run: NextRun, report: Report) -> None:

@@ -49,6 +49,7 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
+from tfrl.environments import suites
 from tfrl.system import interrupts, jobs, quiet
 from tfrl.train.runs import run_files
 
@@ -251,13 +252,13 @@ def score(
 
     settings = run.entry.settings()
     name = settings["env"]
-    native = environments.native
     environment: environments.TFEnvironment
-    if name in native.names() or native.bit_flipping.is_task(name):
+    if suites.find_dynamics(name) is not None:
         episodes = 1000
+        native = environments.native
         environment = native.load(name, episodes, seed=run.seed_of_starts())
     else:
-        episodes = 20 if environments.suite_dm_control.is_task(name) else 50
+        episodes = 20 if name.startswith("dm_control/") else 50
         world = registry.algorithm_of(settings).world
         environment = world.make_evaluation(episodes, run.seed_of_starts())
     final_policy = run.folder / "final_policy"

@@ -6,19 +6,25 @@ import tfrl
 from tests.environments.endless import Endless, limited
 from tfrl import train
 from tfrl.algorithms import run_settings, worlds
+from tfrl.algorithms.dqn import DQNSettings
 from tfrl.environments import extras
 
 
+def is_limited(name):
+    world = worlds.World(name, DQNSettings(), worlds.ActionFit("discrete", "DQN"))
+    return [world.has_time_limit(world.make_evaluation(n, 0)) for n in (1, 2)]
+
+
 def test_names_say_whether_there_is_a_limit():
-    assert worlds.is_limited("MountainCar-v0")
-    assert worlds.is_limited("CartPoleNoVel-v1")
-    assert worlds.is_limited("BitFlipping5-v0")
-    assert not worlds.is_limited("CliffWalking-v1")
+    assert all(is_limited("MountainCar-v0"))
+    assert all(is_limited("CartPoleNoVel-v1"))
+    assert all(is_limited("BitFlipping5-v0"))
+    assert not any(is_limited("CliffWalking-v1"))
 
 
 @pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")
 def test_grids_end_their_episodes_themselves():
-    assert worlds.is_limited("MiniGrid-Empty-5x5-v0")
+    assert all(is_limited("MiniGrid-Empty-5x5-v0"))
 
 
 def settings_of(environment):

@@ -27,6 +27,7 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
+from tfrl.environments import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import interrupts, quiet
@@ -180,7 +181,7 @@ class Algorithm(settings_lib.Recipe):
                 name or "this environment",
                 preset.text(name),
             )
-        num_envs = worlds.batch_size_of(given)
+        num_envs = conversion.batch_size_of(given)
         if num_envs is None or "num_envs" not in self.setting_fields():
             return made
         if values.get("num_envs", num_envs) != num_envs:

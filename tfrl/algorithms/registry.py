@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tfrl.algorithms import presets, worlds
+from tfrl.algorithms import presets
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -77,7 +78,7 @@ def find_preset(
     Args:
       algorithm: The algorithm.
       environment: The environment's name; empty if it has none.
-      find_kind: Returns the environment's kind; None for `worlds.kind_of` of its name.
+      find_kind: Returns the environment's kind; None for `suites.kind_of` of its name.
     """
     names = [name for name in (algorithm.name, algorithm.relative) if name]
     for name in names:
@@ -87,7 +88,7 @@ def find_preset(
     for name in names:
         rows = presets.of_kinds(name)
         if rows:
-            kind = find_kind() if find_kind else worlds.kind_of(environment)
+            kind = find_kind() if find_kind else suites.kind_of(environment)
             return rows.get(kind or "")
     return None
 

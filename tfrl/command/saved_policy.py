@@ -10,6 +10,7 @@ from absl import flags
 from tfrl.algorithms import registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import parsing
+from tfrl.environments import suites
 
 
 def define_flags() -> flags.FlagValues:
@@ -77,7 +78,7 @@ def find(given: flags.FlagValues) -> Saved:
             "--env: expected the environment's name, got none, and there is no "
             f"{run / 'config.json'}; give --env=NAME."
         )
-    worlds.find_action_space(name)  # It checks the name.
+    suites.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
     if registry.name_of(settings) in registry.CLASSES:
         with run_folders.naming(run):

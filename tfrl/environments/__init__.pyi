@@ -1,6 +1,7 @@
 from . import atari_preprocessing as atari_preprocessing
 from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
+from . import conversion as conversion
 from . import dm_control_wrapper as dm_control_wrapper
 from . import dm_env as dm_env
 from . import examples as examples
@@ -22,6 +23,7 @@ from . import suite_gym as suite_gym
 from . import suite_gymnasium as suite_gymnasium
 from . import suite_mujoco as suite_mujoco
 from . import suite_pybullet as suite_pybullet
+from . import suites as suites
 from . import test_envs as test_envs
 from . import tf_environment as tf_environment
 from . import tf_py_environment as tf_py_environment

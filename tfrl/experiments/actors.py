@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tfrl import distribute, environments, replay_service
 from tfrl.algorithms import registry, run_settings, worlds
 from tfrl.algorithms.settings import FROM_0, SIZE, SIZE_OR_0, Dataclasses, field
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -75,7 +76,7 @@ def check(config: Mapping[str, Any]) -> None:
             f"num_actors: got some for {name!r}, expected one of {known} with actors; "
             "leave it out."
         )
-    worlds.refuse_games(config["env"])
+    suites.check_actors(config["env"])
 
 
 def make_experiment(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfrl import environments, train
-from tfrl.algorithms import registry, worlds
+from tfrl.algorithms import registry
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -17,7 +18,7 @@ def obstacle(recipe: Algorithm, environment: Any, differing: Iterable[str]) -> s
 
     Args:
       recipe: The algorithm, with the settings that all runs have.
-      environment: See `worlds.find_dynamics`.
+      environment: See `suites.find_dynamics`.
       differing: The names of the settings in which the runs differ.
     """
     if not recipe.supports_sweep:
@@ -37,7 +38,7 @@ def obstacle(recipe: Algorithm, environment: Any, differing: Iterable[str]) -> s
 def find_dynamics(recipe: Algorithm, environment: Any) -> Any:
     """Returns the dynamics of an environment in TensorFlow; None for another one."""
     bins = recipe.settings.get("num_action_bins", 0)
-    return worlds.find_dynamics(environment, bins)
+    return suites.find_dynamics(environment, bins)
 
 
 def make_loop(
@@ -49,7 +50,7 @@ def make_loop(
       config: The configuration of the run; see `registry.algorithm_of`.
       differing: The names of the live settings in which runs of the program differ, for
         which the loop has variables.
-      dynamics: See `worlds.find_dynamics`.
+      dynamics: See `suites.find_dynamics`.
     """
     import tensorflow as tf
 

@@ -11,7 +11,8 @@ from absl import logging as absl_logging
 
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
-from tfrl.algorithms import spaces, worlds
+from tfrl.algorithms import spaces
+from tfrl.environments import suites
 from tfrl.system import quiet, threads
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
@@ -128,7 +129,7 @@ def check_environment(algorithm: Algorithm) -> None:
     """
     # dm_control says which library draws.
     absl_logging.set_verbosity(absl_logging.WARNING)
-    space = worlds.find_action_space(algorithm.world.name)
+    space = suites.find_action_space(algorithm.world.name)
     if not algorithm.settings.get("num_action_bins"):
         spaces.check_space(space, type(algorithm), algorithm.world.name)
 

@@ -26,7 +26,7 @@ class Slots:
 
         Args:
           plan: The settings that the runs share.
-          environment: See `worlds.find_dynamics`.
+          environment: See `suites.find_dynamics`.
           number: The number of slots.
         """
         self._plan, self._number = plan, number

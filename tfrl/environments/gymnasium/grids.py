@@ -13,29 +13,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-KINDS = ("flat", "image")
 
-
-def is_grid(name: str) -> bool:
-    """Whether an environment is one of MiniGrid."""
-    return name.startswith(("MiniGrid-", "BabyAI-"))
-
-
-def wrappers_of(name: str, kind: str) -> Sequence[Callable[[Any], Any]]:
-    """Returns the wrappers of an environment; none if it is not one of MiniGrid.
+def wrappers_of(kind: str) -> Sequence[Callable[[Any], Any]]:
+    """Returns the wrappers for a kind of observations.
 
     Observations become float32, because integers have no normalizer.
 
     Args:
-      name: The environment's name.
       kind: "flat" joins the image with the one-hot letters of the text, as RL Zoo's
         settings assume, `[2835]` by default; "image" is the image alone, `[7, 7, 3]`.
     """
-    if not is_grid(name):
-        return ()
-    from tfrl.environments import suite_gym
-
-    suite_gym.find_spec(name)  # Raises the error for an extra that is missing.
     from minigrid import wrappers
 
     as_arrays = wrappers.ImgObsWrapper if kind == "image" else wrappers.FlatObsWrapper

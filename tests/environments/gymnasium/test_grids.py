@@ -3,12 +3,8 @@ import pytest
 
 import tfrl
 from tfrl import train
-from tfrl.algorithms import grids, worlds
+from tfrl.algorithms import worlds
 from tfrl.environments import extras
-
-
-def test_other_environments_have_no_wrappers():
-    assert grids.wrappers_of("CartPole-v1", "flat") == ()
 
 
 @pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")

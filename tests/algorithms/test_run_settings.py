@@ -6,12 +6,11 @@ import tfrl
 from tests.environments.endless import Endless, limited
 from tfrl import train
 from tfrl.algorithms import run_settings, worlds
-from tfrl.algorithms.dqn import DQNSettings
 from tfrl.environments import extras
 
 
 def is_limited(name):
-    world = worlds.World(name, DQNSettings(), worlds.ActionFit("discrete", "DQN"))
+    world = worlds.World(name, tfrl.DQN(), worlds.ActionFit("discrete", "DQN"))
     return [world.has_time_limit(world.make_evaluation(n, 0)) for n in (1, 2)]
 
 
@@ -29,14 +28,7 @@ def test_grids_end_their_episodes_themselves():
 
 def settings_of(environment):
     algorithm = tfrl.DQN(environment, fc_layer_params=(4,), num_eval_episodes=2)
-    return run_settings.make(
-        algorithm.world,
-        algorithm.settings,
-        algorithm.agent,
-        "DQN",
-        films=False,
-        evaluates_untrained=True,
-    )
+    return run_settings.make(algorithm, algorithm.agent, films=False)
 
 
 def test_without_a_time_limit_all_evaluations_have_the_untrained_ones():

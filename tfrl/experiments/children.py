@@ -23,11 +23,13 @@ class ChildRun(NamedTuple):
       folder: Its folder.
       config: Its configuration; see `registry.algorithm_of`.
       options: Arguments of `single.train`.
+      module: The module of its program.
     """
 
     folder: pathlib.Path
     config: Mapping[str, Any]
     options: Mapping[str, Any]
+    module: str = "tfrl.experiments.child"
 
     @property
     def output(self) -> pathlib.Path:
@@ -40,7 +42,7 @@ class ChildRun(NamedTuple):
         recipe = self.folder.absolute() / "recipe.json"
         content = {"config": dict(self.config), "options": dict(self.options)}
         recipe.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        return jobs.Job("tfrl.experiments.child", [str(recipe)], self.output)
+        return jobs.Job(self.module, [str(recipe)], self.output)
 
 
 def train_all(

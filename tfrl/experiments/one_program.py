@@ -19,11 +19,15 @@ def obstacle(recipe: Algorithm, environment: Any, differing: Iterable[str]) -> s
     Args:
       recipe: The algorithm, with the settings that all runs have.
       environment: See `suites.find_dynamics`.
-      differing: The names of the settings in which the runs differ.
+      differing: The names of the settings in which the runs differ; perhaps with the
+        values that tuning chooses from.
     """
     if not recipe.supports_sweep:
         return f"the loop of {recipe.title} trains one run"
-    others = sorted(set(differing) - recipe.live_settings())
+    values = differing if isinstance(differing, Mapping) else {}
+    # A rate without a last one is a number, and no schedule.
+    switched = {k for k, x in values.items() if isinstance(x, tuple) and None in x}
+    others = sorted(set(differing) - recipe.live_settings() | switched)
     if others:
         return f"{', '.join(others)} would change the program"
     dynamics = find_dynamics(recipe, environment)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfrl.algorithms import registry
 from tfrl.algorithms.settings import COUNT
 from tfrl.experiments.tuning import search as search_lib
 
@@ -97,20 +96,18 @@ class Plan:
         Raises:
           ValueError: The values cannot be combined.
         """
-        config = {
-            "algorithm": self.recipe.name,
-            "env": self.name,
-            **self.recipe.settings,
-            **values,
-            "seed": seed,
-        }
-        recipe = registry.algorithm_of(config)
+        settings = {**self.recipe.settings, **values, "seed": seed}
+        kind: Any = type(self.recipe)
+        environment = self.recipe.own_environment
+        recipe = kind(environment, environment_name=self.name, settings=settings)
         iterations = recipe.num_iterations
         if self._steps is not None:
             iterations = recipe.least_iterations(self._steps)
         interval = -(-iterations // self.num_evaluations)
         return {
-            **config,
+            "algorithm": recipe.name,
+            "env": self.name,
+            **settings,
             "num_iterations": interval * self.num_evaluations,
             "eval_interval": interval,
             "log_interval": interval,

@@ -2,12 +2,13 @@
 
 import optuna
 import pytest
-from tfrl.algorithms.tuning import search
 
-from tfrl.algorithms import dqn, ppo, registry
+import tfrl
+from tfrl.algorithms import registry
 from tfrl.algorithms.settings import Range, log, uniform
+from tfrl.experiments.tuning import search
 
-SETTINGS = dqn.DQNSettings
+SETTINGS = tfrl.DQN
 
 
 def test_without_words_the_live_fields_with_a_range_are_searched():
@@ -21,13 +22,13 @@ def test_without_words_the_live_fields_with_a_range_are_searched():
     every = search.fields(SETTINGS, "all")
     assert every == SETTINGS.search_ranges()
     assert every.keys() - found.keys() == {"batch_size"}
-    without_live = registry.find("reinforce").Settings
+    without_live = registry.find("reinforce")
     assert search.fields(without_live, None) == without_live.search_ranges()
 
 
 @pytest.mark.parametrize("name", registry.CLASSES)
 def test_ranges_are_within_what_is_allowed(name):
-    kind = registry.find(name).Settings
+    kind = registry.find(name)
     if kind.search_ranges():
         search.fields(kind, "all")
 
@@ -49,20 +50,20 @@ def test_words_say_a_range(words, expected):
 
 def test_words_follow_the_kind_of_the_field():
     found = search.fields(
-        ppo.PPOSettings,
+        tfrl.PPO,
         {
             "minibatch_size": "32..512:log",
             "activation": "tanh,relu",
             "fc_layer_params": "(64,64),(256,)",
-            "anneal_learning_rate": "True,False",
-            "gae_lambda": None,
+            "anneal_clip_range": "True,False",
+            "lambda_value": None,
         },
     )
     assert found["minibatch_size"] == Range(32, 512, is_log=True)
     assert isinstance(found["minibatch_size"].low, int)
     assert found["activation"] == ("tanh", "relu")
     assert found["fc_layer_params"] == ((64, 64), (256,))
-    assert found["anneal_learning_rate"] == (True, False)
+    assert found["anneal_clip_range"] == (True, False)
     made = search.distributions(found)
     assert made["minibatch_size"] == optuna.distributions.IntDistribution(
         32, 512, log=True
@@ -71,8 +72,8 @@ def test_words_follow_the_kind_of_the_field():
         "minibatch_size": 64,
         "activation": "relu",
         "fc_layer_params": made["fc_layer_params"].choices[1],
-        "anneal_learning_rate": False,
-        "gae_lambda": 0.9,
+        "anneal_clip_range": False,
+        "lambda_value": 0.9,
     }
     assert search.values(found, drawn) == {**drawn, "fc_layer_params": (256,)}
 

@@ -5,12 +5,12 @@ import math
 
 import optuna
 import pytest
-from tfrl.algorithms.tuning import search, study
 
-from tfrl.algorithms.dqn import DQNSettings
+import tfrl
+from tfrl.experiments.tuning import search, study
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-SEARCHED = search.fields(DQNSettings, "learning_rate,gamma")
+SEARCHED = search.fields(tfrl.DQN, "learning_rate,gamma")
 SPACE = search.distributions(SEARCHED)
 SEED, EVALUATIONS = 7, 3
 
@@ -21,7 +21,7 @@ class Plan:
     searched, seed, num_evaluations = SEARCHED, SEED, EVALUATIONS
 
     def __init__(self, check=lambda values: None):
-        self.settings_of = check
+        self.config_of = check
 
 
 class Liar(optuna.samplers.TPESampler):

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from tfrl.algorithms import one_program, registry
+from tfrl.algorithms import registry
 from tfrl.environments import native
+from tfrl.experiments import one_program
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,7 @@ from tfrl.environments import native
 def test_the_reason_why_runs_cannot_be_one_program(
     name, environment, searched, values, reason
 ):
-    kind = registry.find(name)
-    settings = kind.Settings.of({**kind.overrides, **values})
-    why = one_program.obstacle(kind, settings, environment, searched)
+    recipe = registry.find(name)(settings=values)
+    why = one_program.obstacle(recipe, environment, searched)
     assert why.startswith(reason)
     assert bool(why) == bool(reason)

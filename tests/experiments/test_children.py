@@ -1,6 +1,8 @@
 """Runs in processes of their own; a small module stands for the command."""
 
+import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -9,12 +11,16 @@ import time
 
 import pytest
 
-from tfrl.algorithms import child_runs, registry
+import tfrl
+from tfrl.algorithms import registry
+from tfrl.experiments import children
+from tfrl.train.runs import run_length
 
 # Counts its starts, as a run that resumes, and ends with the status that it is given.
 MODULE = """
-import pathlib, signal, sys, time
-status, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2].removeprefix("--logdir="))
+import json, pathlib, signal, sys, time
+path = pathlib.Path(sys.argv[1])
+status, folder = json.loads(path.read_text())["config"]["status"], path.parent
 with open(folder / "starts", "a") as file:
     file.write("x")
 if status < 0:
@@ -34,7 +40,7 @@ def make_runs(tmp_path, monkeypatch):
 
     def make(*statuses):
         return [
-            child_runs.ChildRun(tmp_path / str(i), [str(s)], "a_run")
+            children.ChildRun(tmp_path / str(i), {"status": s}, {}, "a_run")
             for i, s in enumerate(statuses)
         ]
 
@@ -43,14 +49,14 @@ def make_runs(tmp_path, monkeypatch):
 
 def test_runs_that_fail_are_named_with_what_they_print(make_runs):
     runs, ended = make_runs(0, 3), []
-    statuses = child_runs.train_all(runs, 2, lambda *end: ended.append(end))
+    statuses = children.train_all(runs, 2, lambda *end: ended.append(end))
     assert statuses == [0, 3]
     assert sorted(ended) == [(0, 0), (1, 3)]
     assert runs[1].output.read_text() == "said\n"
-    child_runs.check(runs[:1], statuses[:1])
+    children.check(runs[:1], statuses[:1])
     named = rf"1 of 2 runs failed; .*: {re.escape(str(runs[1].output))}\. The same"
     with pytest.raises(RuntimeError, match=named):
-        child_runs.check(runs, statuses)
+        children.check(runs, statuses)
 
 
 def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
@@ -64,7 +70,7 @@ def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
         assert seen == [(0, 0), (1, 0)]
         yield third
 
-    statuses = child_runs.train_all(
+    statuses = children.train_all(
         runs(),
         1,
         lambda *end: seen.append(end),
@@ -73,20 +79,17 @@ def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
     assert statuses == [0, 0, 0]
 
 
-def test_the_command_of_a_run_has_all_its_settings():
-    config = registry.make_config("dqn", "Acrobot-v1", {"gamma": 0.9, "seed": 3})
-    with config.unlocked():
-        config.num_environment_steps = 500
-    words = child_runs.command(config)
-    assert words[:3] == ["train", "dqn", "--env=Acrobot-v1"]
-    assert {
-        "--config.gamma=0.9",
-        "--config.seed=3",
-        "--config.fc_layer_params=(100, 100)",
-        "--num_environment_steps=500",
-    } <= {*words}
-    settings = registry.find("dqn").Settings.texts()
-    assert len(words) == len(settings) + 4
+def test_the_recipe_of_a_run_makes_the_same_algorithm(tmp_path):
+    dqn = tfrl.DQN("Acrobot-v1", gamma=0.9, seed=3)
+    config = dqn.config(run_length.RunLength(None, 500))
+    job = children.ChildRun(tmp_path / "run", config, {"films": False}).job()
+    assert job.module == "tfrl.experiments.child"
+    recipe = json.loads(pathlib.Path(*job.arguments).read_text())
+    assert recipe["options"] == {"films": False}
+    made = registry.algorithm_of(recipe["config"])
+    assert made.settings == dqn.settings
+    assert made.world.name == "Acrobot-v1"
+    assert recipe["config"]["num_environment_steps"] == 500
 
 
 @pytest.mark.parametrize(
@@ -102,13 +105,15 @@ def test_a_signal_ends_the_runs_and_starts_no_others(
     runs = make_runs(-1, -1)
     code = f"""
 import pathlib
-from tfrl.algorithms import child_runs
+from tfrl.experiments import children
 runs = [
-    child_runs.ChildRun(pathlib.Path({str(tmp_path)!r}, str(i)), ["-1"], "a_run")
+    children.ChildRun(
+        pathlib.Path({str(tmp_path)!r}, str(i)), {{"status": -1}}, {{}}, "a_run"
+    )
     for i in range(2)
 ]
 try:
-    child_runs.train_all(runs, 1)
+    children.train_all(runs, 1)
 except (KeyboardInterrupt, SystemExit) as error:
     print(repr(error))
 """

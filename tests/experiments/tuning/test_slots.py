@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tfrl.algorithms.tuning import plan as plan_lib
-from tfrl.algorithms.tuning import slots as slots_lib
 
 from tfrl import train
 from tfrl.algorithms import registry
 from tfrl.environments import native
+from tfrl.experiments.tuning import plan as plan_lib
+from tfrl.experiments.tuning import slots as slots_lib
 from tfrl.utils import variables
 
 SMALL = {
@@ -39,15 +39,14 @@ SMALL = {
 }
 EVALUATIONS = 6
 WITH_LSTM = ("r2d2",)
-LIVE = [name for name in registry.CLASSES if registry.find(name).Settings.live()]
+LIVE = [name for name in registry.CLASSES if registry.find(name).live_settings()]
 
 
 def settings_of(name, **values):
-    kind = registry.find(name)
-    small = {**SMALL, **kind.overrides, **values}
+    small = {**SMALL, **values}
     if name not in WITH_LSTM:
         small.pop("lstm_size")
-    return kind.Settings.of(small)
+    return {k: x for k, x in small.items() if k in registry.find(name).defaults()}
 
 
 def dynamics_of(name):
@@ -58,15 +57,17 @@ def dynamics_of(name):
 
 
 def slots_of(name, number=1, **values):
-    settings = settings_of(name, **values)
-    plan = plan_lib.Plan(registry.find(name), "test", settings, None, EVALUATIONS, None)
+    recipe = registry.find(name)(settings=settings_of(name, **values))
+    plan = plan_lib.Plan(recipe, None, EVALUATIONS, None)
     return slots_lib.Slots(plan, dynamics_of(name), number)
 
 
 def other_values(name):
     """Another value for each live field."""
-    s = settings_of(name)
-    return {each: getattr(s, each) * 0.7 or 0.1 for each in sorted(s.live())}
+    recipe = registry.find(name)(settings=settings_of(name))
+    live = {k: recipe.settings[k] for k in sorted(recipe.live_settings())}
+    # Without a last learning rate there is no schedule that could have another.
+    return {name: x * 0.7 or 0.1 for name, x in live.items() if x is not None}
 
 
 def every_variable(loop):
@@ -78,8 +79,8 @@ def every_variable(loop):
 def test_a_loop_reads_all_live_settings_from_variables(name):
     """The values of another run's variables make a loop that run."""
     slots, values = slots_of(name), other_values(name)
-    s = settings_of(name, seed=3)
-    usual = {each: getattr(s, each) for each in values}
+    s = registry.find(name)(settings=settings_of(name, seed=3))
+    usual = {each: s.settings[each] for each in values}
     loop = slots._make_loop(3, **usual)
     other = slots._make_loop(3, **values)
     for mine, others in zip(every_variable(loop), every_variable(other), strict=True):

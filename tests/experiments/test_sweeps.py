@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from tfrl import train
-from tfrl.algorithms import registry, sweeps
+from tfrl.algorithms import registry
+from tfrl.experiments import sweeps
+from tfrl.train.runs import run_length
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_result
 
 
 def member(folder="run", name="dqn", environment="CartPole-v1", **values):
-    config = registry.config_for(f"{name}+", environment)
-    with config.unlocked():
-        config.update(values)
-    return sweeps.Member(folder, config)
+    made = registry.find(name)(environment)
+    config = made.config(run_length.RunLength(made.num_iterations, None))
+    return sweeps.Member(folder, {**config, **values})
 
 
 @pytest.mark.parametrize(
@@ -54,11 +55,14 @@ def test_a_program_has_runs_of_all_seeds_and_live_settings():
     other = [member(seed=1, batch_size=8)]
     assert sweeps.programs([*together, *other]) == [together, other]
     annealed = [
-        member(name="ppo", learning_rate=rate, anneal_learning_rate=is_annealed)
-        for is_annealed in (True, False)
+        member(name="ppo", learning_rate=rate, final_learning_rate=last)
+        for last in (0.0, None)
         for rate in (1e-3, 2e-3)
     ]
+    # A schedule is another program than a constant; its last value may differ.
     assert sweeps.programs(annealed) == [annealed[:2], annealed[2:]]
+    ends = [member(name="ppo", final_learning_rate=last) for last in (0.0, 1e-5)]
+    assert sweeps.programs(ends) == [ends]
 
 
 class Result(sweep_result.SweepCurves):

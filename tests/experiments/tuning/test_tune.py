@@ -12,11 +12,11 @@ import time
 import gymnasium
 import optuna
 import pytest
-from tfrl.algorithms.tuning import tune
 
 import tfrl
-from tfrl.algorithms import config_file
+from tfrl.command import config_files
 from tfrl.environments import native
+from tfrl.experiments.tuning import tune
 from tfrl.train.runs import run_files
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -70,16 +70,15 @@ def test_settings_are_tuned_in_one_program_in_an_environment_of_ones_own(
     means = {n: sum(own.values()) / 2 for n, own in result.returns.items()}
     best = max(means, key=means.get)
     assert result.values == trials[best].params
-    assert result.settings.gamma == trials[best].params["gamma"]
-    assert result.settings.num_iterations == 12
+    assert result.settings["gamma"] == trials[best].params["gamma"]
+    assert result.settings["num_iterations"] == 12
     # The row is one that --config takes.
     row = json.loads((folder / "best.json").read_text())
     assert row == json.loads(json.dumps(result.row))
     assert row["source"].startswith(f"trial {best} of 3 by tfrl tune, mean return ")
-    config = config_file.get_config(str(folder / "best.json"))
-    assert config.agent == "dqn"
-    assert config.env == "Mine-v0"
-    assert tfrl.DQN.Settings.of(config) == result.settings
+    config = config_files.read(str(folder / "best.json"), tfrl.DQN)
+    assert (config["algorithm"], config["env"]) == ("dqn", "Mine-v0")
+    assert {**tfrl.DQN.defaults(), **config}.items() >= result.settings.items()
     text = (folder / "report.md").read_text()
     assert "# dqn on Mine-v0" in text
     assert "| learning_rate | 0.0001..0.01:log | " in text
@@ -120,8 +119,8 @@ def test_an_environment_without_a_name_cannot_be_in_processes():
 COMMAND = [
     *[sys.executable, "-m", "tfrl", "tune", "dqn", "--env=CartPole-v1", "--trials=4"],
     *["--num_evaluations=2", "--num_environment_steps=400", "--best=1", "--seeds=1"],
-    *["--config.initial_collect_steps=100", "--config.num_eval_episodes=2"],
-    *["--config.fc_layer_params=(8,)", "--config.replay_capacity=500"],
+    *["--initial_collect_steps=100", "--num_eval_episodes=2"],
+    *["--fc_layer_params=(8,)", "--replay_capacity=500"],
 ]
 
 

@@ -9,6 +9,7 @@ from . import drivers as drivers
 from . import environments as environments
 from . import eval as eval
 from . import experimental as experimental
+from . import experiments as experiments
 from . import keras_layers as keras_layers
 from . import loggers as loggers
 from . import losses as losses
@@ -51,4 +52,4 @@ from .algorithms import DiscreteSAC as DiscreteSAC
 from .algorithms import Rainbow as Rainbow
 from .algorithms.comparing import compare as compare
 from .algorithms.learning import load as load
-from .algorithms.tuning.tune import tune as tune
+from .experiments.tuning.tune import tune as tune

@@ -235,9 +235,7 @@ def test_a_class_inherits_settings_and_changes_defaults_alone():
     assert Child.live_settings() == {"rate"}
     assert Child.search_ranges() == {"rate": settings.RATES}
     assert Child.setting_fields()["rate"].metadata["text"] == "Learning rate of Adam."
-    with pytest.raises(
-        ValueError, match=r"^rate: expected a finite number of at least 0"
-    ):
+    with pytest.raises(ValueError, match=r"^rate: expected a finite number of"):
         Child(rate=-1.0)
 
 

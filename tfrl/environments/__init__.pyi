@@ -1,7 +1,6 @@
 from . import atari_preprocessing as atari_preprocessing
 from . import atari_wrappers as atari_wrappers
 from . import batched_py_environment as batched_py_environment
-from . import conversion as conversion
 from . import dm_control_wrapper as dm_control_wrapper
 from . import dm_env as dm_env
 from . import examples as examples

@@ -10,7 +10,6 @@ import dataclasses
 import difflib
 import functools
 import pathlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -27,7 +26,7 @@ from tfrl.algorithms import (
 )
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
-from tfrl.system import quiet
+from tfrl.system import log, quiet
 from tfrl.train.runs import run_files, run_length
 
 if TYPE_CHECKING:
@@ -220,9 +219,8 @@ class Algorithm:
                     f"expected a preset of {cls.name!r}; `tfrl list settings "
                     f"{cls.name}` lists them."
                 )
-            print(
-                f"{cls.title} on {name or 'this environment'}: {preset.text(name)}.",
-                file=sys.stderr,
+            log.info(
+                f"{cls.title} on {name or 'this environment'}: {preset.text(name)}."
             )
         made = {**({} if preset is None else preset.settings), **cls.overrides}
         followers = cls.Settings.followers(made, values)

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import os
 import pathlib
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tfrl import train
 from tfrl.algorithms import registry, run_folders, run_settings
 from tfrl.environments.boundary import running_steps
-from tfrl.system import interrupts
+from tfrl.system import interrupts, log
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
     history,
@@ -62,7 +61,7 @@ def in_folder(
     # A stop of an earlier call is over.
     if stop is not None and length.done(algorithm.loop.info()) < stop.done:
         restore(algorithm, folder)
-        print(stop.text(folder), file=sys.stderr)
+        log.info(stop.text(folder))
         return length.with_total(stop.done)
     if (
         begun is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import tree
 from tfrl import environments, train
 from tfrl.algorithms import grids, spaces, velocities
 from tfrl.algorithms import settings as settings_lib
+from tfrl.system import log
 
 
 class ActionFit:
@@ -461,7 +461,7 @@ class World:
         if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
             convolutions = self._settings.conv_layer_params or None
             text = spaces.describe(observation_spec, action_spec, convolutions)
-            print(f"Networks: {text}.", file=sys.stderr)
+            log.info(f"Networks: {text}.")
 
     def _of_program(
         self, given: Any, num_envs: int, seed: int, fit: ActionFit | None = None

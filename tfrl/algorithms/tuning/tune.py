@@ -11,7 +11,6 @@ import dataclasses
 import json
 import pathlib
 import statistics
-import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from tfrl.algorithms.tuning import report
 from tfrl.algorithms.tuning import search as search_lib
 from tfrl.algorithms.tuning import slots as slots_lib
 from tfrl.algorithms.tuning import study as study_lib
+from tfrl.system import log
 
 if TYPE_CHECKING:
     import optuna
@@ -168,7 +168,7 @@ def tune(
                 folder, storage, pruner, num_evaluations
             )
             sampler = sampler or "TPESampler"
-        say = _say if progress else lambda _: None
+        say = log.info if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
         why = one_program.obstacle(kind, settings, environment, plan.searched)
         if not why:
@@ -216,7 +216,3 @@ def _result(
         source += f"{study.best_value:.1f}"
     changed = {k: v for k, v in settings.changed().items() if k != "seed"}
     return TuningResult(study, plan.row(changed, source), settings, values, returns)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -289,6 +289,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     config = run_files.read_config(path / "config.json")
     with run_folders.naming(path):
         registry.find(registry.name_of(config)).Settings.of(config)
+        _length_of(config)
     algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
@@ -316,9 +317,16 @@ def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:
 def _begun_length(folder: pathlib.Path) -> run_length.RunLength | None:
     """Returns the length of the run in a folder; None if there is none."""
     config = folder / "config.json"
-    return _length_of(run_files.read_config(config)) if config.exists() else None
+    if not config.exists():
+        return None
+    with run_folders.naming(folder):
+        return _length_of(run_files.read_config(config))
 
 
 def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:
     steps = config.get("num_environment_steps")
+    if not steps and "num_iterations" not in config:
+        raise ValueError(
+            "num_iterations: expected the length of the run, got none; restore it."
+        )
     return run_length.RunLength(None if steps else config["num_iterations"], steps)

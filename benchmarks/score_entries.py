@@ -268,7 +268,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5),
         Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5),
         Entry("PQN", "train_pqn", "configs/pqn.py", 32),
-        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5),
+        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 10),
         Entry("SAC", "train_sac", "configs/sac.py", 32),
         Entry("TD3", "train_td3", "configs/td3.py", 32),
         Entry("DDPG", "train_td3", "configs/td3.py", 32, _DDPG),

@@ -25,7 +25,7 @@ from tfrl.algorithms import (
     spaces,
     worlds,
 )
-from tfrl.environments import conversion
+from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.reports import run_files

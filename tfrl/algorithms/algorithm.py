@@ -26,7 +26,7 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
-from tfrl.environments import conversion
+from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import interrupts, log, quiet

@@ -546,7 +546,7 @@ def test_the_networks_do_not_see_the_mask_of_actions(kind, capsys):
     def split(observation):
         return observation["seen"], observation["legal"]
 
-    has_replay = "replay_capacity" in kind.Settings.texts()
+    has_replay = "replay_capacity" in kind.setting_fields()
     values = {"initial_collect_steps": 40} if has_replay else {"num_envs": 2}
     made = kind(
         Masked,

@@ -6,7 +6,7 @@ import logging
 import pathlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -30,19 +30,32 @@ if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
 
 
-def main(algorithm: str | type[Algorithm], text: str | None = None) -> None:
-    """Trains an algorithm by the flags in `sys.argv`.
+def start(algorithm: str | type[Algorithm], text: str) -> None:
+    """Trains an algorithm as a program of its own, by the flags in `sys.argv`.
 
     Args:
       algorithm: The algorithm's name, or its class.
-      text: The first text of `--help`; None for the algorithm's.
+      text: The first text of `--help`.
     """
     interrupts.install()
     threads.set_up()
     kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    main(kind, sys.argv[1:], text)
+
+
+def main(kind: Any, words: Sequence[str], text: str | None = None) -> None:
+    """Trains an algorithm by the flags in some words.
+
+    Args:
+      kind: The algorithm's class.
+      words: The words after its name.
+      text: The first text of `--help`; None for the algorithm's.
+    """
     given = define_flags(kind)
     add_actor_flags(given, kind.name)
-    program.start(given, lambda: run(kind, given), lambda: help_text(kind, given, text))
+    program.start(
+        given, words, lambda: run(kind, given), lambda: help_text(kind, given, text)
+    )
 
 
 def define_flags(kind: Any) -> flags.FlagValues:

@@ -75,6 +75,8 @@ def _settings(letters: str) -> list[str]:
         for preset in found
     ]
     notes = [f"{x.name}: {x.note}" for x in found if x.note and letters]
+    if not rows:
+        return [f"No preset is for {letters!r}; its settings are those of its class."]
     return [*_table(rows), *[""] * bool(notes), *notes]
 
 

@@ -25,15 +25,8 @@ _NO_QT_OPT = (
     "tfrl.agents.Td3Agent's"
 )
 
-# Maps an agent that has examples in TF-Agents to programs in a clone of the repository.
-_EXAMPLES = {
-    "ddpg": "train_td3",
-    "dqn": "train_dqn",
-    "ppo": "train_ppo",
-    "reinforce": "train_reinforce",
-    "sac": "train_sac",
-    "td3": "train_td3",
-}
+# The agents that have examples in TF-Agents.
+_WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
@@ -59,10 +52,10 @@ _OF_TF_AGENTS = {
     ),
     **{
         f"tfrl.agents.{agent}.examples": (
-            "the examples are in a clone of the repository, outside of the package; "
-            f"run {program} there"
+            f"run `tfrl train {agent}`, or read the examples in a clone of the "
+            "repository"
         )
-        for agent, program in _EXAMPLES.items()
+        for agent in _WITH_EXAMPLES
     },
     **dict.fromkeys(
         (

@@ -1,10 +1,12 @@
 """What `tfrl play` prints, and its film."""
 
+import os
 import types
 
 import imageio.v2 as imageio
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfrl import environments, policies
 from tfrl.command import play, saved_policy
@@ -52,3 +54,41 @@ def test_a_run_without_an_environment_is_told_whether_it_has_a_configuration(
     monkeypatch.setattr(saved_policy.flags, "FLAGS", given)
     with pytest.raises(ValueError, match=rf"config\.json {lack}; give --env=NAME"):
         saved_policy.find()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """The folder of a saved policy."""
+    environment = environments.TFPyEnvironment(
+        environments.suite_gym.load("CartPole-v1")
+    )
+    policy = policies.RandomTFPolicy(
+        environment.time_step_spec(), environment.action_spec()
+    )
+    policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
+    return tmp_path / "policy"
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_a_policy_without_variables_is_told_in_one_line(saved, is_pipe):
+    index = saved / "variables" / "variables.index"
+    index.unlink()
+    if is_pipe:
+        os.mkfifo(index)
+    reason = "variables.index is no file" if is_pipe else ".+"
+    message = rf"^--policy: '{saved}' cannot be loaded \({reason}\); restore it.*$"
+    with pytest.raises(ValueError, match=message) as error:
+        saved_policy.load(saved)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_fingerprint_is_of_no_use_and_not_told(saved, caplog):
+    (saved / "fingerprint.pb").write_text("text")
+    saved_policy.load(saved)
+    assert "Fingerprint" not in caplog.text
+
+
+def test_a_saved_model_that_is_no_policy_is_told(tmp_path):
+    tf.saved_model.save(tf.Module(), str(tmp_path))
+    with pytest.raises(ValueError, match=r"cannot be loaded \(it is no policy\); re"):
+        saved_policy.load(tmp_path)

@@ -30,9 +30,15 @@ def load(path: pathlib.Path) -> Any:
     from tfrl.policies.saving import saved_model
 
     try:
-        return saved_model.load_saved_model(str(path))
+        for file in path.rglob("*"):
+            if not (file.is_file() or file.is_dir()):
+                raise OSError(f"{file.name} is no file")  # A pipe would never end.
+        policy = saved_model.load_saved_model(str(path))
+        if not (hasattr(policy, "action") and hasattr(policy, "get_initial_state")):
+            raise ValueError("it is no policy")
+        return policy
     except (OSError, ValueError) as error:
-        reason = error.__cause__ or error
+        reason = " ".join(str(error.__cause__ or error).split())
         raise ValueError(
             f"--policy: {str(path)!r} cannot be loaded ({reason}); restore it from a "
             "copy, or run the command that trained it again, which writes it again."

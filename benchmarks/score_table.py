@@ -149,8 +149,8 @@ IQN, Rainbow and R2D2 have double Q-learning, too; the rows of C51 and QR-DQN do
 Prioritized double DQN on CartPole-v1 has twice the learning rate of double DQN. With
 uniform replay at this rate ("Double DQN at the rate of prioritized double DQN") the
 final returns are the same, and the first evaluation of 475 comes after 6,900 steps
-(median), with double DQN's rate after 9,800. On seeds from 100 up it came after 6,000 steps with priorities, so most of the
-difference is the rate's.
+(median), with double DQN's rate after 9,800. On seeds from 100 up it came after 6,000
+steps with priorities, so most of the difference is the rate's.
 
 C51 on MountainCar-v0 needs two details of CleanRL's program that its settings do not
 name: PyTorch's initial weights (`initial_weights`), and a bound of 1e-5 for the

@@ -139,9 +139,13 @@ def _table_of(
             f"{text or 'nothing'} |"
         )
     return "\n".join(lines) + (
-        f"\n\n{hits} hits in {num_broken} broken runs, {alarms} false alarms in "
-        f"{num_healthy} healthy ones."
+        f"\n\n{_number(hits, 'hit')} in {_number(num_broken, 'broken run')}, "
+        f"{_number(alarms, 'false alarm')} in {_number(num_healthy, 'healthy one')}."
     )
+
+
+def _number(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _rules_of_broken(name: str, case: health_cases.Case) -> list[str] | None:

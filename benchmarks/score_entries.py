@@ -251,7 +251,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "ppo", "ppo_acrobot", 5),
         Entry("PPO", "ppo", "ppo_pendulum", 5),
         Entry("PQN", "pqn", "pqn", 32),
-        Entry("PQN", "pqn", "pqn_acrobot", 5),
+        Entry("PQN", "pqn", "pqn_acrobot", 10),
         Entry("SAC", "sac", "sac", 32),
         Entry("TD3", "td3", "td3", 32),
         Entry("DDPG", "ddpg", "td3", 32),

@@ -96,7 +96,7 @@ def _settings(arguments: str) -> Iterator[str]:
     kinds = [registry.find(name) for name in arguments.split()]
     common = settings.Recipe.defaults()
     columns = [kind.defaults() for kind in kinds]
-    fields = {k: x for kind in kinds for k, x in kind.setting_fields().items()}
+    fields = {name: x for kind in kinds for name, x in kind.setting_fields().items()}
     yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
     yield "|---" * (len(kinds) + 2) + "|"
     for name, field in fields.items():
@@ -131,6 +131,8 @@ def _presets(arguments: str) -> Iterator[str]:
             made_for = [preset.environment]
             if preset.variant:
                 made_for.append(f'only with `preset="{preset.name}"`')
+            if preset.actors:
+                made_for.append("with actors")
             if preset.family:
                 made_for.append("and others like it")
             if preset.kind:

@@ -49,9 +49,9 @@ def test_it_writes_every_run_with_its_policy_and_a_picture(run, tmp_path):
     assert all(float(row["return"]) >= 8 for row in rows)
     picture = (logdir / "learning_curves.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
-    assert re.search(r"iteration 30 of 30, \d+ s: median return [\d.]+", output)
+    assert re.search(r"iteration 30 of 30, \d+ s: median return [\d.]+", errors)
     assert "learning rate 0.01: median return" in output
-    assert re.search(r"[\d,]+ environment steps a second, all together", output)
+    assert re.search(r"[\d,]+ environment steps a second, all together", errors)
 
     actions = set()
     for rate in ("0.001", "0.01"):

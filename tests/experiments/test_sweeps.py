@@ -103,7 +103,7 @@ def test_each_run_has_its_outputs_and_only_missing_runs_are_trained(
     trained, tmp_path, capsys
 ):
     sweeps.train_in_one_program(members_in(tmp_path, [3, 4]), tmp_path / "programs")
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr().err
     assert "iteration 20 of 20, 0 s: median return 1.0 (quartiles 0.5 and" in printed
     assert "environment steps a second, all together." in printed
     assert f"{tmp_path / 'seed_4'}: diverged, and has no policy." in printed
@@ -166,7 +166,7 @@ def test_the_pace_leaves_out_the_first_evaluation(monkeypatch, capsys):
     for iteration in (20, 30):
         progress(iteration, np.zeros(2))
     assert progress.pace() == 2
-    assert "iteration 30 of 30, 120 s: " in capsys.readouterr().out
+    assert "iteration 30 of 30, 120 s: " in capsys.readouterr().err
 
 
 @pytest.mark.slow  # A question of every algorithm.

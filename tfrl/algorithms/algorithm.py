@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,16 +26,14 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
-from tfrl.environments import conversion
+from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
-from tfrl.system import interrupts, quiet
+from tfrl.system import interrupts, log, quiet
 from tfrl.train.runs import run_files, run_length
 
 if TYPE_CHECKING:
     from tfrl.policies.acting import prediction
-
-log = logging.getLogger("tfrl")
 
 
 class Algorithm(settings_lib.Recipe):
@@ -133,7 +130,10 @@ class Algorithm(settings_lib.Recipe):
         for name in given.keys() & fields.keys():
             setattr(self, fields[name], given[name])
         values = {name: x for name, x in given.items() if name not in fields}
-        probe = worlds.Probe(self.own_environment or self.environment_name)
+        environment = self.own_environment
+        probe = worlds.Probe(
+            self.environment_name if environment is None else environment
+        )
         made = self.given_settings
         if made is None:
             made = self._settings_for(probe, values)
@@ -175,12 +175,8 @@ class Algorithm(settings_lib.Recipe):
         )
         made = {} if preset is None else registry.settings_of(type(self), preset)
         if preset is not None:
-            log.info(
-                "%s on %s: %s.",
-                self.title,
-                name or "this environment",
-                preset.text(name),
-            )
+            where = name or "this environment"
+            log.info(f"{self.title} on {where}: {preset.text(name)}.")
         num_envs = conversion.batch_size_of(given)
         if num_envs is None or "num_envs" not in self.setting_fields():
             return made
@@ -383,7 +379,7 @@ class Algorithm(settings_lib.Recipe):
             agent.initialize()
             if self.initial_run and not run_folders.has_checkpoint(self.logdir):
                 path = train.load_weights(agent, self.initial_run)
-                log.info("Initial weights: %s", path)
+                log.info(f"Initial weights: {path}")
         self._loop = self.make_loop(agent)
         return self._loop
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from tfrl.algorithms.settings import (
     one_of,
     remedy_for,
 )
+from tfrl.system import log
 
 _MUCH_MEMORY = 10**9  # Bytes.
 
@@ -195,8 +195,7 @@ def _say_if_large(
     )
     size = frame * batch_size * max_length
     if size > _MUCH_MEMORY:
-        print(
+        log.info(
             f"Replay takes {size / 1e9:.1f} GB of memory for "
-            f"{batch_size * max_length:,} frames; replay_capacity sets their number.",
-            file=sys.stderr,
+            f"{batch_size * max_length:,} frames; replay_capacity sets their number."
         )

@@ -24,6 +24,7 @@ from tfrl.algorithms.settings import (
     field,
     number,
 )
+from tfrl.system import log
 
 
 class BC(algorithm.Algorithm):
@@ -127,7 +128,7 @@ class BC(algorithm.Algorithm):
         agent.update_normalizers(one_sequence)
         returns = datasets.episode_returns(frames)
         mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
-        print(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
+        log.info(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
         return replay_buffer
 
 

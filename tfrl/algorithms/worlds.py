@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,9 @@ import tree
 from tfrl import environments, train
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import spaces
-from tfrl.environments import conversion, suites
+from tfrl.environments import suites
+from tfrl.environments.boundary import conversion
+from tfrl.system import log
 
 
 class ActionFit:
@@ -171,7 +172,7 @@ class World:
         if evaluation_environment is None:
             evaluation_environment = environment
             registered = getattr(getattr(environment, "spec", None), "id", None)
-            if registered and not isinstance(environment, str):
+            if registered:
                 evaluation_environment = registered
                 self.name = self.name or registered
         self._evaluation = evaluation_environment
@@ -266,7 +267,7 @@ class World:
         if self.fit.has_changed_actions or len(leaves) > 1 or len(leaves[0].shape) > 1:
             convolutions = self._recipe.conv_layer_params or None
             text = spaces.describe(observation_spec, action_spec, convolutions)
-            print(f"Networks: {text}.", file=sys.stderr)
+            log.info(f"Networks: {text}.")
 
 
 def seed_if_possible(

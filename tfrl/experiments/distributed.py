@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,11 +9,11 @@ from tfrl import distribute
 from tfrl import train as train_lib
 from tfrl.algorithms import run_folders
 from tfrl.experiments import actors, single
+from tfrl.system import log
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
 
-log = logging.getLogger("tfrl")
 _WHERE = {
     "local": "processes on this host",
     "ray": "processes on Ray's cluster",
@@ -95,7 +94,7 @@ def train(
         "evaluator": int(evaluator),
     }
     parts = [f"{n} {name}{'s' * (n > 1)}" for name, n in numbers.items() if n]
-    log.info("Starting %s: %s.", ", ".join(parts), _WHERE[launcher])
+    log.info(f"Starting {', '.join(parts)}: {_WHERE[launcher]}.")
     single.prepare_kernels(algorithm)
     arguments: dict[str, Any] = {
         "config": config,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,11 @@ from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
 from tfrl.algorithms import spaces
 from tfrl.environments import suites
-from tfrl.system import quiet, threads
+from tfrl.system import log, quiet, threads
 from tfrl.train.runs import finished_runs, run_length, stopped_runs
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
-
-log = logging.getLogger("tfrl")
 
 
 def train(

@@ -21,6 +21,7 @@ from tfrl import train
 from tfrl.algorithms import registry, run_folders
 from tfrl.experiments import one_program
 from tfrl.loggers import csv as csv_logger
+from tfrl.system import log
 
 
 class Member(NamedTuple):
@@ -123,14 +124,14 @@ def train_in_one_program(
         )
     if pace := progress.pace():
         steps = result.environment_steps[:, -1].sum() / first["num_iterations"]
-        print(f"{steps / pace:,.0f} environment steps a second, all together.")
+        log.info(f"{steps / pace:,.0f} environment steps a second, all together.")
     for number, (place, _) in enumerate(missing):
         place.grow()
         _write_metrics(result, number, place.metrics_csv, pace)
         if np.isfinite(result.losses[number, -1]):
             result.save_policy(number, place.policy)
         else:
-            print(f"{place.path}: diverged, and has no policy.")
+            log.info(f"{place.path}: diverged, and has no policy.")
     for place, _ in missing:
         place.mark_finished(first["num_iterations"])
 
@@ -180,10 +181,9 @@ class Progress:
     def __call__(self, iteration: int, returns: np.ndarray) -> None:
         """Prints the iteration, the time and a summary of `returns`, `[N]`."""
         self._times.append((iteration, time.monotonic()))
-        print(
+        log.info(
             f"iteration {iteration:,} of {self._num_iterations:,}, "
-            f"{self._times[-1][1] - self._times[0][1]:.0f} s: {summary(returns)}",
-            flush=True,
+            f"{self._times[-1][1] - self._times[0][1]:.0f} s: {summary(returns)}"
         )
 
     def pace(self) -> float:

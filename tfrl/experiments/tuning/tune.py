@@ -11,7 +11,6 @@ import dataclasses
 import json
 import pathlib
 import statistics
-import sys
 import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from tfrl.experiments.tuning import report
 from tfrl.experiments.tuning import search as search_lib
 from tfrl.experiments.tuning import slots as slots_lib
 from tfrl.experiments.tuning import study as study_lib
+from tfrl.system import log
 
 if TYPE_CHECKING:
     import optuna
@@ -172,7 +172,7 @@ def tune(
                 folder, storage, pruner, num_evaluations
             )
             sampler = sampler or "TPESampler"
-        say = _say if progress else lambda _: None
+        say = log.info if progress else lambda _: None
         studied = study_lib.TuningStudy(study, sampler, plan, folder, say, opened)
         why = one_program.obstacle(recipe, environment, plan.searched)
         if not why:
@@ -221,7 +221,3 @@ def _result(
     defaults = {**plan.recipe.defaults(), "seed": settings["seed"]}
     changed = {k: v for k, v in settings.items() if v != defaults[k]}
     return TuningResult(study, plan.row(changed, source), settings, values, returns)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -124,7 +124,7 @@ def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     if s["initial_log_stddev"]:
         policy["log_std_init"] = s["initial_log_stddev"]
     return {
-        "algorithm": s["agent"].upper(),
+        "algorithm": s["algorithm"].upper(),
         "steps": num_iterations * frames,
         "normalized": [s["normalize_observations"], s["normalize_rewards"]],
         "arguments": arguments,
@@ -137,7 +137,7 @@ def _replay(s: Mapping[str, Any], num_iterations: int, **arguments: Any) -> dict
     _refuse(s, replay="uniform", n_step_update=1, num_envs=1)
     _refuse(s, normalize_observations=False)
     return {
-        "algorithm": s["agent"].upper(),
+        "algorithm": s["algorithm"].upper(),
         "steps": s["initial_collect_steps"]
         + num_iterations * s["collect_steps_per_iteration"],
         "arguments": {

@@ -17,4 +17,4 @@ from __future__ import annotations
 from tfrl.command import train
 
 if __name__ == "__main__":
-    train.main("dqn", __doc__)
+    train.start("dqn", __doc__)

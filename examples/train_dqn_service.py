@@ -80,4 +80,4 @@ class DQNWithServer(tfrl.DQN):
 
 
 if __name__ == "__main__":
-    train.main(DQNWithServer, __doc__)
+    train.start(DQNWithServer, __doc__)

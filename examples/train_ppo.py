@@ -16,4 +16,4 @@ from __future__ import annotations
 from tfrl.command import train
 
 if __name__ == "__main__":
-    train.main("ppo", __doc__)
+    train.start("ppo", __doc__)

@@ -13,4 +13,4 @@ from __future__ import annotations
 from tfrl.command import train
 
 if __name__ == "__main__":
-    train.main("reinforce", __doc__)
+    train.start("reinforce", __doc__)

@@ -65,4 +65,4 @@ class REINFORCEWithServer(tfrl.REINFORCE):
 
 
 if __name__ == "__main__":
-    train.main(REINFORCEWithServer, __doc__)
+    train.start(REINFORCEWithServer, __doc__)

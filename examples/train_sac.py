@@ -14,4 +14,4 @@ from __future__ import annotations
 from tfrl.command import train
 
 if __name__ == "__main__":
-    train.main("sac", __doc__)
+    train.start("sac", __doc__)

@@ -32,6 +32,7 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"num_iterations": "gone"}, "num_iterations: expected the length of the run"),
         ({"gamma": "high"}, "gamma: expected a number"),
         ({"algorithm": ["dqn"]}, "algorithm: got ''"),
         ({"batch_size": None}, "batch_size: expected an integer"),
@@ -41,7 +42,8 @@ def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
     tmp_path, changes, message
 ):
     config = tfrl.DQN().config(run_length.RunLength(10, None))
-    folder = write(tmp_path / "run", {**config, **changes})
+    fields = {k: x for k, x in {**config, **changes}.items() if x != "gone"}
+    folder = write(tmp_path / "run", fields)
     with pytest.raises(train.RunDirectoryError) as error:
         tfrl.load(folder)
     assert str(error.value).startswith(f"{folder / 'config.json'}: {message}")

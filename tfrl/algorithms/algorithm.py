@@ -26,7 +26,7 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
-from tfrl.environments import conversion
+from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import interrupts, log, quiet
@@ -130,7 +130,10 @@ class Algorithm(settings_lib.Recipe):
         for name in given.keys() & fields.keys():
             setattr(self, fields[name], given[name])
         values = {name: x for name, x in given.items() if name not in fields}
-        probe = worlds.Probe(self.own_environment or self.environment_name)
+        environment = self.own_environment
+        probe = worlds.Probe(
+            self.environment_name if environment is None else environment
+        )
         made = self.given_settings
         if made is None:
             made = self._settings_for(probe, values)

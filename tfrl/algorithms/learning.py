@@ -38,6 +38,7 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
         )
     config = run_files.read_config(path / "config.json")
     with run_folders.naming(path):
+        _length_of(config)
         algorithm = registry.algorithm_of(config, environment, **arguments)
     algorithm.build()
     algorithm.reached = restore(algorithm, path)
@@ -66,11 +67,16 @@ def has_trained_on(folder: pathlib.Path, length: run_length.RunLength) -> bool:
     """Whether the run in a folder was begun with a greater length in the same unit."""
     if not (folder / "config.json").exists():
         return False
-    begun = _length_of(run_files.read_config(folder / "config.json"))
+    with run_folders.naming(folder):
+        begun = _length_of(run_files.read_config(folder / "config.json"))
     is_longer = begun.unit == length.unit and begun.total > length.total
     return is_longer and stopped_runs.find(folder, begun) is None
 
 
 def _length_of(config: Mapping[str, Any]) -> run_length.RunLength:
     steps = config.get("num_environment_steps")
+    if not steps and "num_iterations" not in config:
+        raise ValueError(
+            "num_iterations: expected the length of the run, got none; restore it."
+        )
     return run_length.RunLength(None if steps else config["num_iterations"], steps)

@@ -12,7 +12,8 @@ import tree
 from tfrl import environments, train
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import spaces
-from tfrl.environments import conversion, suites
+from tfrl.environments import suites
+from tfrl.environments.boundary import conversion
 from tfrl.system import log
 
 
@@ -171,7 +172,7 @@ class World:
         if evaluation_environment is None:
             evaluation_environment = environment
             registered = getattr(getattr(environment, "spec", None), "id", None)
-            if registered and not isinstance(environment, str):
+            if registered:
                 evaluation_environment = registered
                 self.name = self.name or registered
         self._evaluation = evaluation_environment

@@ -18,8 +18,8 @@ from tfrl.algorithms import comparing
 from tfrl.command import parsing, program
 
 
-def main() -> None:
-    """Compares by the words and flags in `sys.argv`."""
+def main(words: Sequence[str]) -> None:
+    """Compares by folders and flags in some words."""
     given = parsing.new(out="Folder of compare.md, compare.csv, compare.png.")
     text = "Column of metrics.csv; the higher the better."
     parsing.add(given, "metric", "evaluation_return", text)
@@ -30,7 +30,7 @@ def main() -> None:
         flag_values=given,
     )
     program.start(
-        given, lambda folders: _run(given, folders), __doc__, takes_words=True
+        given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 import traceback
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 from absl import flags
@@ -25,6 +27,20 @@ def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     print(f"({hint})", file=sys.stderr)
     sys.exit(2)
+
+
+def refuse(what: str, word: str, known: Collection[str], hint: str) -> NoReturn:
+    """Exits with an error about a word, which names the nearest of those allowed.
+
+    Args:
+      what: The kind of word.
+      word: The word that was given.
+      known: The words that are allowed.
+      hint: See `exit_with`.
+    """
+    near = difflib.get_close_matches(word.lower().replace("-", "_"), known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    exit_with(f"{what}: got {word!r}, expected one of {', '.join(known)}{meant}", hint)
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -12,6 +12,7 @@ collected.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -21,14 +22,14 @@ from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def main() -> None:
-    """Evaluates by the flags in `sys.argv`."""
+def main(words: Sequence[str]) -> None:
+    """Evaluates by the flags in some words."""
     given = saved_policy.define_flags()
     parsing.add(given, "num_episodes", 20, "Episodes to play.")
     parsing.add(given, "max_steps", 100_000, "Largest number of steps of an episode.")
     parsing.add(given, "sampled", False, "Sample actions, as while collecting.")
     parsing.add(given, "json", False, "Print JSON.")
-    program.start(given, lambda: _run(given), __doc__)
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
 def _run(given: flags.FlagValues) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -61,11 +62,10 @@ def text(first: str, given: flags.FlagValues, without: Iterable[str] = ()) -> st
       without: The names of flags that are left out.
     """
     hidden = {*without}
+    names = [name for name in given if name not in {*hidden, "traceback"}]
     rows = [
-        (_shown(flag), flag.help)
-        for defined in given.flags_by_module_dict().values()
-        for flag in defined
-        if flag.name not in hidden
+        (_shown(given[name]), re.sub(r"^<[^>]*>: ", "", given[name].help))
+        for name in [*names, "traceback"]  # In the order of their definitions.
     ]
     return f"{first.strip()}\n\nFlags:\n{table(rows)}"
 

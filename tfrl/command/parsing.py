@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from absl import flags
 
@@ -21,7 +21,10 @@ class _TupleParser(flags.ArgumentParser[Any]):
     def parse(self, argument: Any) -> Any:
         """Returns the tuple; raises a ValueError for another value."""
         if isinstance(argument, str):
-            argument = ast.literal_eval(argument or "()")
+            try:
+                argument = ast.literal_eval(argument or "()")
+            except SyntaxError as error:
+                raise ValueError(str(error)) from None
         return tuple(argument) if isinstance(argument, tuple | list) else (argument,)
 
 
@@ -29,10 +32,12 @@ class _OptionalParser(flags.FloatParser):
     """Parses a number or None."""
 
     syntactic_help = "a number or None"
+    # Absl takes None for a flag that is not given.
+    NOTHING: Final = object()
 
     def parse(self, argument: Any) -> Any:
         """Returns the number or None; raises a ValueError for another value."""
-        return "None" if argument == "None" else super().parse(argument)
+        return self.NOTHING if argument == "None" else super().parse(argument)
 
 
 def new(**texts: str) -> flags.FlagValues:
@@ -108,7 +113,8 @@ def values(
 ) -> dict[str, Any]:
     """Returns the values that the command line gives for some fields."""
     found = {name: given[name].value for name in fields if given[name].present}
-    return {name: None if x == "None" else x for name, x in found.items()}
+    nothing = _OptionalParser.NOTHING
+    return {name: None if x is nothing else x for name, x in found.items()}
 
 
 def settings(given: flags.FlagValues, kind: type[Recipe]) -> dict[str, Any]:

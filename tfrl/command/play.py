@@ -9,6 +9,7 @@ The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -19,15 +20,15 @@ from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def main() -> None:
-    """Plays by the flags in `sys.argv`."""
+def main(words: Sequence[str]) -> None:
+    """Plays by the flags in some words."""
     given = saved_policy.define_flags()
     parsing.add(given, "num_episodes", 20, "Episodes to play.")
     parsing.add(given, "max_steps", 100_000, "Largest number of steps of an episode.")
     text = "Where to write the video; by default next to the policy."
     parsing.add(given, "video", None, text)
     parsing.add(given, "video_episodes", 1, "Episodes to film.")
-    program.start(given, lambda: _run(given), __doc__)
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
 def _run(given: flags.FlagValues) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from absl import flags
@@ -20,24 +20,26 @@ _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
 
 def start(
     given: flags.FlagValues,
+    words: Sequence[str],
     main: Callable[..., None],
     text: Callable[[], str] | str | None,
     *,
     takes_words: bool = False,
 ) -> None:
-    """Parses `sys.argv` and runs a command; prints user errors without a traceback.
+    """Parses words and runs a command; prints user errors without a traceback.
 
     TensorFlow is imported when the command first uses it: neither `--help` nor an error
     in a flag waits for it.
 
     Args:
       given: The flags of the command.
+      words: The words of the command line after the command's name.
       main: The command.
       text: The first text of `--help`, or a function that returns all of it.
       takes_words: Whether `main` takes the words that are not flags.
     """
-    wants_help = not _HELP.isdisjoint(sys.argv)
-    words = _parse(given, takes_words=takes_words, wants_help=wants_help)
+    wants_help = not _HELP.isdisjoint(words)
+    rest = _parse(given, words, takes_words=takes_words, wants_help=wants_help)
     if wants_help:
         whole = text() if callable(text) else flag_help.text(text or "", given)
         _print_to_its_end(whole)
@@ -47,7 +49,7 @@ def start(
         logging.getLogger("tfrl").setLevel(logging.WARNING)
     try:
         with settings.remedied_by("set --{}"):
-            main(*[words] * takes_words)
+            main(*[rest] * takes_words)
     except Exception as error:
         if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):
             raise
@@ -55,31 +57,35 @@ def start(
 
 
 def _parse(
-    given: flags.FlagValues, *, takes_words: bool, wants_help: bool
+    given: flags.FlagValues,
+    words: Sequence[str],
+    *,
+    takes_words: bool,
+    wants_help: bool,
 ) -> list[str]:
     """Returns the words that are not flags; exits if a flag is wrong."""
     given.set_gnu_getopt(takes_words)
     # Help may show what other flags choose, and is no place for errors.
-    unknown: list[str] = []
-    words = [word for word in sys.argv if word not in _HELP]
+    unread: list[str] = []
+    typed = ["tfrl", *(word for word in words if word not in _HELP)]
     try:
-        rest = given(words, known_only=wants_help)
+        _, *rest = given(typed, known_only=wants_help)
     except flags.UnrecognizedFlagError as error:
         near = flag_help.nearest(error.flagname, given)
         meant = f"; did you mean --{near}?" if near else ""
         errors.exit_with(f"--{error.flagname}: unknown flag{meant}")
     except flags.IllegalFlagValueError as error:
         if wants_help:
-            return unknown
+            return unread
         errors.exit_with(errors.text_of_wrong_value(str(error), given))
     except flags.Error as error:
         errors.exit_with(str(error))
-    if len(rest) > 1 and not (takes_words or wants_help):
+    if rest and not (takes_words or wants_help):
         errors.exit_with(
-            f"arguments: got {' '.join(rest[1:])!r}, expected flags only; write "
+            f"arguments: got {' '.join(rest)!r}, expected flags only; write "
             "--name=value."
         )
-    return rest[1:]
+    return rest
 
 
 def _exit_with(error: Exception, *, shows_traceback: bool) -> NoReturn:

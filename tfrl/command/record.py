@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -29,8 +30,8 @@ from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def main() -> None:
-    """Records by the flags in `sys.argv`."""
+def main(words: Sequence[str]) -> None:
+    """Records by the flags in some words."""
     given = saved_policy.define_flags()
     parsing.add(given, "num_episodes", 100, "Episodes to record.")
     text = "The file to write, by default in logs/recordings."
@@ -38,7 +39,7 @@ def main() -> None:
     parsing.add(given, "overwrite", False, "Replace the file if it exists.")
     text = "Copy the frames of the run's replay buffer instead."
     parsing.add(given, "replay", False, text)
-    program.start(given, lambda: _run(given), __doc__)
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
 def _run(given: flags.FlagValues) -> None:

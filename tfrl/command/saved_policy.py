@@ -74,9 +74,11 @@ def find(given: flags.FlagValues) -> Saved:
     settings = run_folders.read(run) if (run / "config.json").exists() else {}
     name = given.env or settings.get("env")
     if name is None:
+        config = run / "config.json"
+        lack = "names none" if config.exists() else "is not there"
         raise ValueError(
-            "--env: expected the environment's name, got none, and there is no "
-            f"{run / 'config.json'}; give --env=NAME."
+            f"--env: expected the environment's name, got none, and {config} {lack}; "
+            "give --env=NAME."
         )
     suites.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)

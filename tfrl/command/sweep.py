@@ -32,16 +32,16 @@ _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 
-def main(name: str) -> None:
-    """Trains the runs of an algorithm by the flags in `sys.argv`, and compares them."""
-    kind = registry.find(name)
-    swept = take_values(sys.argv, kind)
+def main(kind: Any, words: list[str]) -> None:
+    """Trains the runs of an algorithm by the flags in some words, and compares them."""
+    swept = take_values(words, kind)
     given = train_command.define_flags(kind)
     flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9.", flag_values=given)
     most = children.num_processors()
     parsing.add(given, "processes", most, "Most runs at a time, if in processes.")
     program.start(
         given,
+        words,
         lambda: _run(kind, given, swept),
         lambda: train_command.help_text(kind, given, __doc__),
     )

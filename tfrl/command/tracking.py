@@ -18,7 +18,7 @@ _KINDS = ("wandb", "mlflow")
 
 def define_flag(given: flags.FlagValues) -> None:
     """Defines `--track`."""
-    text = "Log to Weights & Biases or MLflow, too; needs its extra."
+    text = "Log to wandb or mlflow, too; needs the extra of this name."
     flags.DEFINE_enum("track", None, _KINDS, text, flag_values=given)
 
 

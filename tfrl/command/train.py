@@ -6,7 +6,7 @@ import logging
 import pathlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -30,19 +30,32 @@ if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
 
 
-def main(algorithm: str | type[Algorithm], text: str | None = None) -> None:
-    """Trains an algorithm by the flags in `sys.argv`.
+def start(algorithm: str | type[Algorithm], text: str) -> None:
+    """Trains an algorithm as a program of its own, by the flags in `sys.argv`.
 
     Args:
       algorithm: The algorithm's name, or its class.
-      text: The first text of `--help`; None for the algorithm's.
+      text: The first text of `--help`.
     """
     interrupts.install()
     threads.set_up()
     kind = registry.find(algorithm) if isinstance(algorithm, str) else algorithm
+    main(kind, sys.argv[1:], text)
+
+
+def main(kind: Any, words: Sequence[str], text: str | None = None) -> None:
+    """Trains an algorithm by the flags in some words.
+
+    Args:
+      kind: The algorithm's class.
+      words: The words after its name.
+      text: The first text of `--help`; None for the algorithm's.
+    """
     given = define_flags(kind)
     add_actor_flags(given, kind.name)
-    program.start(given, lambda: run(kind, given), lambda: help_text(kind, given, text))
+    program.start(
+        given, words, lambda: run(kind, given), lambda: help_text(kind, given, text)
+    )
 
 
 def define_flags(kind: Any) -> flags.FlagValues:
@@ -50,30 +63,22 @@ def define_flags(kind: Any) -> flags.FlagValues:
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
         logdir="Folder of the run, by default in logs.",
-        preset="Settings of another name; see tfrl list settings.",
+        preset="Settings of this name; tfrl list settings shows them.",
         config="File of settings: JSON, a run's config.json, or Python.",
         initial_run="Folder of a run, to begin with its last weights.",
     )
     if not kind.is_offline:
-        flags.DEFINE_integer(
-            "num_environment_steps",
-            None,
-            "Environment steps of the run, instead of num_iterations.",
-            flag_values=given,
-        )
-    parsing.add(
-        given, "overwrite", False, "Remove the outputs of an earlier run first."
-    )
-    parsing.add(given, "continue", False, "Continue a run that a callback stopped.")
-    parsing.add(given, "film", True, "Film the best policy; --nofilm does not.")
-    parsing.add(given, "report", True, "Write report.html; --noreport does not.")
-    parsing.add(
-        given,
-        "evaluate_untrained",
-        True,
-        "Evaluate the policy before the first iteration.",
-    )
-    parsing.add(given, "quiet", False, "Show only warnings and the last lines.")
+        text = "Environment steps of the run, instead of num_iterations."
+        flags.DEFINE_integer("num_environment_steps", None, text, flag_values=given)
+    for name, default, text in (
+        ("overwrite", False, "Remove the outputs of an earlier run first."),
+        ("continue", False, "Continue a run that a callback stopped."),
+        ("evaluate_untrained", True, "Evaluate before the first iteration, too."),
+        ("film", True, "Film the best policy; --nofilm does not."),
+        ("report", True, "Write report.html; --noreport does not."),
+        ("quiet", False, "Show only warnings and the last lines."),
+    ):
+        parsing.add(given, name, default, text)
     tracking.define_flag(given)
     parsing.add_fields(given, kind.setting_fields())
     return given
@@ -93,7 +98,7 @@ def add_actor_flags(given: flags.FlagValues, name: str) -> None:
         "launcher",
         "local",
         ["local", "ray", "command"],
-        "What starts the processes: this one, Ray, or you.",
+        "What starts the processes: local, ray, or command, whose lines you run.",
     )
     flags.DEFINE_string(
         "address",
@@ -107,7 +112,7 @@ def add_actor_flags(given: flags.FlagValues, name: str) -> None:
         "schedule",
         "free",
         ["free", "lockstep"],
-        "lockstep gives the same run twice; ppo and impala only.",
+        "free, or lockstep, which gives the same run twice (ppo and impala).",
     )
     parsing.add_fields(given, actors.ActorSettings.__dataclass_fields__)
 
@@ -153,6 +158,11 @@ def make_recipe(
       ValueError: A setting is wrong, or a file or a preset is for another algorithm.
     """
     config = config_files.read(given.config, kind) if given.config else {}
+    if given.config and given.preset:
+        raise ValueError(
+            f"preset: got {given.preset!r}, and the settings of {given.config!r}; give "
+            "one of them."
+        )
     preset = _preset(kind, given)
     if values is None:
         values = parsing.settings(given, kind)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
-from tfrl.algorithms import registry
 from tfrl.command import config_files, flag_help, parsing, program
 from tfrl.command import train as train_command
 from tfrl.experiments import children
@@ -15,11 +15,10 @@ from tfrl.experiments.tuning import plan, search, study, tune
 from tfrl.system import quiet
 
 
-def main(name: str) -> None:
-    """Tunes an algorithm by the flags in `sys.argv`, and prints the best settings."""
-    kind = registry.find(name)
+def main(kind: Any, words: Sequence[str]) -> None:
+    """Tunes an algorithm by the flags in some words, and prints the best settings."""
     given = _define_flags(kind)
-    program.start(given, lambda: _run(kind, given), lambda: _help(kind, given))
+    program.start(given, words, lambda: _run(kind, given), lambda: _help(kind, given))
 
 
 def _define_flags(kind: Any) -> flags.FlagValues:

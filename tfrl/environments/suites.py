@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrl import environments
-from tfrl.environments import conversion
+from tfrl.environments.boundary import conversion
 
 if TYPE_CHECKING:
     from tfrl.environments.py_environment import PyEnvironment
@@ -49,7 +49,10 @@ class Options(NamedTuple):
       is_training: Whether a lost life in an Atari game ends an episode, and rewards
         become their signs. Games have the usual preprocessing in any case.
       emulator: See `suite_atari.load_batch`.
-      grid_observations: How MiniGrid's grids are seen; see `grids.wrappers_of`.
+      grid_observations: How MiniGrid's dictionaries of an image of the cells around the
+        agent, a direction and a text become float32 arrays: "flat" joins the image with
+        the one-hot letters of the text, as RL Zoo's settings assume, `[2835]` by
+        default; "image" is the image alone, `[7, 7, 3]`. No network here reads texts.
     """
 
     is_training: bool = False
@@ -126,14 +129,11 @@ def find(given: Any) -> tuple[Suite, str]:
 
 
 def _suite_of(given: Any) -> Suite:
-    if isinstance(given, environments.native.Dynamics):
-        return Suite(dynamics=lambda _: given)
+    dynamics = getattr(given, "dynamics", given)
+    if isinstance(dynamics, environments.native.Dynamics):
+        return Suite(dynamics=lambda _: dynamics)
     if conversion.is_environment(given):
-        return Suite(
-            load_batch=lambda *_: conversion.wrap(given),
-            dynamics=lambda _: getattr(given, "dynamics", None),
-            films=False,
-        )
+        return Suite(load_batch=lambda *_: conversion.wrap(given), films=False)
     return Suite(load=lambda _: given())
 
 
@@ -189,14 +189,11 @@ def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
         anything else.
       num_action_bins: The values of a continuous action; 0 leaves it.
     """
-    native = environments.native
     suite, name = find(environment)
     dynamics = suite.dynamics(name)
-    if not isinstance(dynamics, native.Dynamics):
-        return None
-    if num_action_bins:
-        return native.discretize_actions(dynamics, num_action_bins)
-    return dynamics
+    if dynamics is None or not num_action_bins:
+        return dynamics
+    return environments.native.discretize_actions(dynamics, num_action_bins)
 
 
 def load(given: Any, num_envs: int, options: Options) -> PyEnvironment:
@@ -242,9 +239,8 @@ def _check_registered(name: str) -> Any:
 
 
 def _load_registered(
-    name: str, num_envs: int, options: Options, wrappers: Any = ()
+    name: str, num_envs: int, _: Options, wrappers: Any = ()
 ) -> PyEnvironment:
-    del options
     if num_envs == 1:
         return environments.suite_gym.load(name, gym_env_wrappers=wrappers)
     return environments.gymnasium.vector_py_environment.load(
@@ -254,10 +250,15 @@ def _load_registered(
 
 def _load_grids(name: str, num_envs: int, options: Options) -> PyEnvironment:
     environments.suite_gym.find_spec(name)  # Raises the error for a missing extra.
-    from tfrl.environments.gymnasium import grids
+    import gymnasium
+    import numpy as np
+    from minigrid import wrappers
 
-    wrappers = grids.wrappers_of(options.grid_observations)
-    return _load_registered(name, num_envs, options, wrappers)
+    is_image = options.grid_observations == "image"
+    as_arrays = wrappers.ImgObsWrapper if is_image else wrappers.FlatObsWrapper
+    # Integers have no normalizer.
+    as_floats = functools.partial(gymnasium.wrappers.DtypeObservation, dtype=np.float32)
+    return _load_registered(name, num_envs, options, [as_arrays, as_floats])
 
 
 def _load_positions(name: str, num_envs: int, options: Options) -> PyEnvironment:

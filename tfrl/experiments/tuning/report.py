@@ -63,7 +63,8 @@ def _importance(study: optuna.Study) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return optuna.importance.get_param_importances(study)
+            found: dict[str, float] = optuna.importance.get_param_importances(study)
+            return found
         except (ValueError, RuntimeError):  # Too few trials.
             return {}
 

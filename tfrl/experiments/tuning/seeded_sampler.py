@@ -46,7 +46,10 @@ class SeededSampler(optuna.samplers.BaseSampler):
                 for name, value in trial.user_attrs[_TOGETHER].items()
                 if name in search_space
             }
-        return self._of(trial).sample_relative(study, trial, search_space)
+        found: dict[str, Any] = self._of(trial).sample_relative(
+            study, trial, search_space
+        )
+        return found
 
     def sample_independent(
         self,

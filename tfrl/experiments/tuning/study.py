@@ -133,7 +133,10 @@ class TuningStudy:
         import optuna
 
         states = (optuna.trial.TrialState[state],)
-        return self.study.get_trials(deepcopy=False, states=states)
+        found: list[optuna.trial.FrozenTrial] = self.study.get_trials(
+            deepcopy=False, states=states
+        )
+        return found
 
     def search(self, run: Run, trials: int) -> None:
         """Trains until the study has a number of trials.

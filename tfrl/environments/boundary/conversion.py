@@ -46,8 +46,7 @@ def wrap(given: Any) -> environments.PyEnvironment:
     """
     for kind, convert in _kinds().items():
         if isinstance(given, kind):
-            made: environments.PyEnvironment = convert(given)
-            return made
+            return convert(given)
     raise TypeError(
         f"environment: the function returned a {type(given).__name__}, expected an "
         "environment of Gymnasium, dm_env or tfrl.environments."
@@ -56,15 +55,9 @@ def wrap(given: Any) -> environments.PyEnvironment:
 
 def kind_of(made: Any) -> str | None:
     """Returns an environment's kind: "pictures" if it shows one picture, or None."""
-    spec = getattr(made, "single_observation_space", None)
-    if spec is None:
-        spec = getattr(made, "observation_space", None)
-    if spec is None and hasattr(made, "observation_spec"):
-        spec = made.observation_spec()
+    names = ("single_observation_space", "observation_space", "observation_spec")
+    spec = next((getattr(made, name) for name in names if hasattr(made, name)), None)
+    spec = spec() if callable(spec) else spec
     shape, dtype = getattr(spec, "shape", None) or (), getattr(spec, "dtype", None)
-    is_picture = (
-        getattr(dtype, "name", "") == "uint8"
-        and len(shape) == 3
-        and min(shape[:2]) >= _SMALLEST_PICTURE
-    )
-    return "pictures" if is_picture else None
+    is_large = len(shape) == 3 and min(shape[:2]) >= _SMALLEST_PICTURE
+    return "pictures" if is_large and getattr(dtype, "name", "") == "uint8" else None

@@ -5,4 +5,8 @@
 - `children`, `child`: runs in processes, which get their recipes as JSON.
 - `tuning`: runs whose settings Optuna draws.
 - `actors`, `distributed`: a run with actors and replay servers in processes.
+
+>>> from tfrl.experiments import sweeps
+>>> sweeps.why_in_processes({"algorithm": "dqn", "env": "LunarLander-v3"})
+'LunarLander-v3 is not written in TensorFlow'
 """

@@ -19,7 +19,7 @@ ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES":
 EVERYTHING = """
 import importlib, pkgutil
 import gymnasium, imageio.v2, imageio_ffmpeg, keras, matplotlib.pyplot
-import ml_collections, pygame, tensorboard, tensorflow
+import pygame, tensorboard, tensorflow
 import tfrl
 for module in pkgutil.walk_packages(tfrl.__path__, "tfrl."):
     if not module.name.startswith(("tfrl.environments.suite_", "tfrl.testing")):
@@ -143,8 +143,8 @@ class Forks:
         )
 
     def start(self, code, *arguments):
-        """Starts the path of a script, or the name of an example."""
-        if not code.endswith(".py"):
+        """Starts the path of a script, the command `tfrl`, or an example's name."""
+        if code != "tfrl" and not code.endswith(".py"):
             code = f"examples.{code}"
         return Fork(self._ask, code, arguments, next(self._paths))
 

@@ -24,14 +24,14 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
     )
     policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
     saved = saved_policy.Saved(tmp_path / "policy", "CartPole-v1", 3, {})
-    monkeypatch.setattr(play.saved_policy, "find", lambda: saved)
+    monkeypatch.setattr(play.saved_policy, "find", lambda _: saved)
     video = tmp_path / "play.mp4"
-    given = types.SimpleNamespace(
-        num_episodes=2, max_steps=5, video=str(video), video_episodes=1
-    )
-    monkeypatch.setattr(play.flags, "FLAGS", given)
     with pytest.warns(RuntimeWarning, match="ended at its limit of 5 steps"):
-        play.main()
+        play._run(
+            types.SimpleNamespace(
+                num_episodes=2, max_steps=5, video=str(video), video_episodes=1
+            )
+        )
     output = capsys.readouterr().out
     assert "episode 2: return 5.0" in output
     assert "2 episodes of CartPole-v1: mean return 5.0" in output

@@ -251,13 +251,13 @@ def test_every_public_name_has_one_place_in_the_pages_of_the_api(site, tmp_path)
 )
 def test_links_to_files_lead_to_the_projects_address(site, repository, script, folder):
     page = (
-        "[`train_dqn`](../examples/train_dqn.py), [the files](../configs), [a page](speed.md#x), "
-        "![a picture](pictures/flow.svg), [elsewhere](https://example.org)"
+        "[`train_dqn`](../examples/train_dqn.py), [the files](../configs), "
+        "[a page](speed.md#x), ![a picture](pictures/flow.svg), [elsewhere](https://example.org)"
     )
     adapted = site.site_pages.adapted(page, DOCS / "runs.md", repository)
-    assert adapted == page.replace("[`train_dqn`](../examples/train_dqn.py)", script).replace(
-        "[the files](../configs)", folder
-    )
+    link = "[`train_dqn`](../examples/train_dqn.py)"
+    expected = page.replace(link, script).replace("[the files](../configs)", folder)
+    assert adapted == expected
 
 
 def test_a_notebook_has_a_link_to_colab_where_the_project_has_an_address(site):

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
+COMMANDS = ("train", "play", "record", "evaluate", "sweep", "report")
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -143,8 +144,11 @@ class Forks:
         )
 
     def start(self, code, *arguments):
-        """Starts the path of a script, the command `tfrl`, or an example's name."""
-        if code != "tfrl" and not code.endswith(".py"):
+        """Starts a script, `tfrl`, an example, or a command such as "train ppo"."""
+        first, *rest = code.split() if not code.endswith(".py") else [code]
+        if first in COMMANDS:
+            code, arguments = "tfrl", [first, *rest, *arguments]
+        elif first != "tfrl" and not code.endswith(".py"):
             code = f"examples.{code}"
         return Fork(self._ask, code, arguments, next(self._paths))
 

@@ -44,16 +44,15 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
     ("config", "lack"), [(None, "is not there"), ("{}", "names none")]
 )
 def test_a_run_without_an_environment_is_told_whether_it_has_a_configuration(
-    tmp_path, monkeypatch, config, lack
+    tmp_path, config, lack
 ):
     (tmp_path / "policy").mkdir()
     (tmp_path / "policy" / "saved_model.pb").touch()
     if config:
         (tmp_path / "config.json").write_text(config)
     given = types.SimpleNamespace(policy=None, logdir=str(tmp_path), env=None)
-    monkeypatch.setattr(saved_policy.flags, "FLAGS", given)
     with pytest.raises(ValueError, match=rf"config\.json {lack}; give --env=NAME"):
-        saved_policy.find()
+        saved_policy.find(given)
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_the_file_is_named_for_the_run_and_its_environment(
 
 def test_a_policy_for_other_observations_is_told_in_one_line(run, saved, monkeypatch):
     other = saved._replace(env="Acrobot-v1")
-    monkeypatch.setattr(record.saved_policy, "find", lambda: other)
+    monkeypatch.setattr(record.saved_policy, "find", lambda _: other)
     expected = r"^policy: it was saved for observations float32\[4\], got .*\[6\]; .*$"
     with pytest.raises(ValueError, match=expected):
         run()

@@ -15,6 +15,8 @@ Watch it with `tensorboard --logdir=logs`.
 
 from __future__ import annotations
 
+import sys
+
 import tfrl
 from tfrl import (
     agents,
@@ -44,6 +46,7 @@ def main() -> None:
     given = train_command.define_flags(ActorLearner)
     program.start(
         given,
+        sys.argv[1:],
         lambda: run(train_command.make_recipe(ActorLearner, given), given.overwrite),
         lambda: train_command.help_text(ActorLearner, given, __doc__),
     )

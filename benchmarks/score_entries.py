@@ -48,7 +48,7 @@ class Entry:
         values = registry.settings_of(kind, preset)
         if not self._is_own:
             own = kind.setting_fields()
-            values = registry.find(preset.algorithm).defaults() | {**preset.settings}
+            values = {**registry.find(preset.algorithm).defaults(), **preset.settings}
             values = {name: value for name, value in values.items() if name in own}
         fixed = {"env": preset.environment, "algorithm": self.algorithm}
         return {**fixed, **kind.defaults(), **values, **self.changes}

@@ -74,7 +74,7 @@ def main() -> None:
         return info
 
     collecting_loop.CollectingLoop.run_call = run_until_trained  # type: ignore[method-assign]
-    train_command.main("ddqn")
+    train_command.start("dqn", "")
 
 
 if __name__ == "__main__":

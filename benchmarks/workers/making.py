@@ -19,9 +19,10 @@ def algorithm(name: str, environment: str, native: bool, **settings: Any) -> Any
       native: Whether the environment is the one that is written in TensorFlow.
       **settings: Settings in place of the usual ones.
     """
-    kind: Callable[..., Any] = registry.find(name)
+    found = registry.find(name)
+    environment = environment or found.environment_name
+    kind: Callable[..., Any] = found
     usual = kind(environment, **settings)
-    environment = usual.world.name
     load = native_environments.load if native else worlds.make_environment
     return kind(
         load(environment, usual.num_envs, usual.seed),

@@ -485,7 +485,11 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         ("train ddqn", ["--device=x"], "device: got 'x', expected one of"),
         ("train ddqn", ["--jit_compile=perhaps"], "jit_compile"),
         ("train ddqn", ["--device=GPU:9"], "device: got 'GPU:9', expected one"),
-        ("train ddqn", ["--replay=magic"], "got 'magic', expected 'uniform' or 'prior"),
+        (
+            "train ddqn",
+            ["--replay=magic"],
+            "one of 'uniform', 'prioritized', got 'magic",
+        ),
         (
             "train_dqn_service",
             ["--replay=prioritized"],

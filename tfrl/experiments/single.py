@@ -65,6 +65,8 @@ def train(
         return None
     check_environment(algorithm)
     prepare_kernels(algorithm)
+    if not overwrite:
+        algorithm.build()  # Wrong settings show here, before there is a folder.
     directory = algorithm.open_folder(length, overwrite=overwrite)
     # Until the process ends, no other one may train there.
     directory.lock()

@@ -170,8 +170,9 @@ rewards of the same data, and are far ahead of it.
 
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
-or take 64. On LunarLander-v3, where no run with the present settings is in the table,
-sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3 70.2 of one.
+or take 64. On LunarLander-v3, where one run of three has been trained with the present
+settings, sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3 70.2 of
+one.
 
 Some rows on CartPole-v1 have a single seed far below the others; three of these runs
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up

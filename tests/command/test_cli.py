@@ -310,6 +310,7 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
         ("train dqn", "--preset=ppo", "settings of 'ppo', expected a preset of 'dqn'"),
         ("train ppo", "--preset=ddqn", "settings of 'ddqn', expected a preset of 'ppo"),
         ("train ppo", "--preset=ddq", "preset: got 'ddq', expected one of "),
+        ("train dqn", "--logdir=x --initial_run=./x --overwrite", "which is the folde"),
         ("train dqn", "--track=comet", "--track: expected one of wandb, mlflow, got "),
         (
             "train c51",
@@ -380,7 +381,7 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
     ],
 )
 def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, message):
-    code, output, errors = run(module, argument)
+    code, output, errors = run(module, *argument.split())
     assert (code, output) == (2, "")
     assert message in errors
     assert re.search("^error: ", errors, re.MULTILINE)

@@ -315,47 +315,9 @@ def test_a_config_brings_an_environment_of_ones_own_for_prioritized_replay(
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
 
-# config.json of `train_dqn --replay=service`, as it was before train_dqn_service.
-OLD_SERVICE_RUN = {
-    "algorithm": "dqn",
-    "batch_size": 64,
-    "checkpoint_interval": 10,
-    "collect_steps_per_iteration": 4,
-    "double_q": True,
-    "dtype": "float32",
-    "env": "CartPole-v1",
-    "epsilon_decay_iterations": 2000,
-    "eval_interval": 20,
-    "fc_layer_params": [100, 100],
-    "final_epsilon": 0.05,
-    "final_importance_exponent": 1.0,
-    "final_learning_rate": 1e-05,
-    "gamma": 0.995,
-    "importance_exponent": 0.4,
-    "initial_collect_steps": 100,
-    "initial_epsilon": 1.0,
-    "jit_compile": False,
-    "learning_rate": 0.002,
-    "log_interval": 10,
-    "n_step_update": 3,
-    "num_envs": 1,
-    "num_eval_episodes": 2,
-    "num_iterations": 60,
-    "priority_exponent": 0.6,
-    "replay": "service",
-    "replay_capacity": 50000,
-    "seed": 0,
-    "target_update_period": 1,
-    "target_update_tau": 0.02,
-    "train_steps_per_iteration": 4,
-}
-
-
 @pytest.mark.slow
-def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_path):
+def test_a_run_with_a_replay_server_goes_on(forks, tmp_path):
     logdir = tmp_path / "run"
-    logdir.mkdir()
-    (logdir / "config.json").write_text(json.dumps(OLD_SERVICE_RUN))
     arguments = ("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN, *QUICK)
     fork = forks.start(*arguments)
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)

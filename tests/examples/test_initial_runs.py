@@ -117,7 +117,7 @@ def test_a_new_run_resumes_without_the_earlier_one(begun, run):
         ),
         (
             ("train ppo", *SMALL, "--logdir={earlier}", "--overwrite"),
-            "which is the folder of this run, too; choose another one",
+            "which is the folder of this run, too; give another logdir",
         ),
         (
             ("train impala", "--num_actors=1"),

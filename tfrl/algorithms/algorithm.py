@@ -145,11 +145,7 @@ class Algorithm(settings_lib.Recipe):
             self.own_evaluation,
             self.own_name,
         )
-        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
-            raise ValueError(
-                f"initial_run: got {str(self.initial_run)!r}, which is the folder of "
-                "this run, too; give another logdir."
-            )
+        self.write_to(self.given_logdir)
         # The iterations that schedules span; None for those of the run.
         self._scheduled: int | None = None
         # Measurements by calls of `learn` without files; see `health`.
@@ -195,6 +191,19 @@ class Algorithm(settings_lib.Recipe):
     def logdir(self) -> pathlib.Path | None:
         """The folder of the run; None if it writes no file."""
         return None if self.given_logdir is None else pathlib.Path(self.given_logdir)
+
+    def write_to(self, logdir: str | pathlib.Path | None) -> None:
+        """Sets the folder of the run.
+
+        Raises:
+          ValueError: The run is to begin with the weights in this folder.
+        """
+        self.given_logdir = logdir
+        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
+            raise ValueError(
+                f"initial_run: got {str(self.initial_run)!r}, which is the folder of "
+                "this run, too; give another logdir."
+            )
 
     @property
     def schedule_iterations(self) -> int:

@@ -178,7 +178,7 @@ def make_recipe(
     name = kind.name
     if "num_actors" in given and given["num_actors"].value:
         name += "_actors"
-    recipe.given_logdir = given.logdir or folder_of(name, recipe)
+    recipe.write_to(given.logdir or folder_of(name, recipe))
     return recipe
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,11 +66,17 @@ def train(
         return None
     check_environment(algorithm)
     prepare_kernels(algorithm)
-    if not overwrite:
-        algorithm.build()  # Wrong settings show here, before there is a folder.
+    assert algorithm.logdir is not None
+    is_new = not algorithm.logdir.exists()
     directory = algorithm.open_folder(length, overwrite=overwrite)
     # Until the process ends, no other one may train there.
     directory.lock()
+    try:
+        algorithm.build()
+    except Exception:
+        if is_new:  # A wrong setting leaves no folder.
+            shutil.rmtree(directory.path)
+        raise
     run = algorithm.run(
         length,
         directory,

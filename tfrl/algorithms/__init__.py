@@ -7,7 +7,3 @@ Their classes are names of `tfrl` itself, such as `tfrl.PPO`:
 >>> ppo.learning_rate
 0.0003
 """
-
-from tfrl import absent
-
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

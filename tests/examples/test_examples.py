@@ -798,7 +798,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         ):
             file[f"episode_0/{name}"] = np.ones(shape, np.float32)
         file["episode_0/terminations"] = np.zeros(30, bool)
-    code, output, errors = run(
+    code, _, errors = run(
         f"train {agent}",
         f"--logdir={tmp_path / 'run'}",
         f"--data={tmp_path / 'main_data.hdf5'}",

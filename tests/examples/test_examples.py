@@ -721,7 +721,7 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
         *SMALL_OFFLINE,
     )
     assert code == 0, errors
-    assert f"3 whole episodes, {mean}" in output
+    assert f"3 whole episodes, {mean}" in errors
     last = rows(tmp_path / "run")[-1]
     assert (last["train_steps"], last["environment_steps"]) == ("4", "0")
     assert float(last["evaluation_return"]) > 0
@@ -798,7 +798,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         ):
             file[f"episode_0/{name}"] = np.ones(shape, np.float32)
         file["episode_0/terminations"] = np.zeros(30, bool)
-    code, output, errors = run(
+    code, _, errors = run(
         f"train {agent}",
         f"--logdir={tmp_path / 'run'}",
         f"--data={tmp_path / 'main_data.hdf5'}",
@@ -807,7 +807,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         "--nofilm",
     )
     assert code == 0, errors
-    assert "31 frames, 1 whole episodes, mean return 30.0" in output
+    assert "31 frames, 1 whole episodes, mean return 30.0" in errors
     # The normalizer has seen the data: its mean is 1, as all observations are.
     checkpoint = tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints")
     saved = tf.train.load_checkpoint(checkpoint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import traceback
@@ -14,6 +13,7 @@ from absl import flags
 
 from tfrl.algorithms import settings
 from tfrl.command import errors, flag_help, interrupts
+from tfrl.system import log
 
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
 
@@ -45,10 +45,9 @@ def start(
         _print_to_its_end(whole)
         return
     warnings.showwarning = errors.show_warning
-    if "quiet" in given and given["quiet"].value:
-        logging.getLogger("tfrl").setLevel(logging.WARNING)
+    is_quiet = "quiet" in given and bool(given["quiet"].value)
     try:
-        with settings.remedied_by("set --{}"):
+        with settings.remedied_by("set --{}"), log.silenced(is_silent=is_quiet):
             main(*[rest] * takes_words)
     except Exception as error:
         if interrupts.is_interrupt(error) or not errors.is_for_the_user(error):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pathlib
 import re
 import sys
@@ -24,7 +23,7 @@ from tfrl.command import (
 )
 from tfrl.experiments import actors, distributed, single
 from tfrl.system import interrupts as stop_signals
-from tfrl.system import threads
+from tfrl.system import log, threads
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -127,9 +126,9 @@ def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> st
         "To resume a run that was interrupted or killed, run the same command again. "
         "Watch\nit with `tensorboard --logdir=logs`."
     )
-    logging.getLogger("tfrl").setLevel(logging.WARNING)
     try:
-        recipe = make_recipe(kind, given)
+        with log.silenced():
+            recipe = make_recipe(kind, given)
     except (TypeError, ValueError) as error:
         errors.exit_with(str(error))
     fields = kind.setting_fields()

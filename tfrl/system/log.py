@@ -13,8 +13,10 @@ the bare lines on standard error, unless it has set a higher level for this logg
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 
 _LOGGER = logging.getLogger("tfrl")
 
@@ -25,3 +27,19 @@ def info(text: str) -> None:
         _LOGGER.info(text, stacklevel=2)
     elif _LOGGER.level <= logging.INFO > _LOGGER.manager.disable:
         print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def silenced(*, is_silent: bool = True) -> Iterator[None]:
+    """Tells nothing within this context.
+
+    Args:
+      is_silent: Whether to do so; else this context does nothing.
+    """
+    before = _LOGGER.level
+    if is_silent:
+        _LOGGER.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        _LOGGER.setLevel(before)

@@ -23,7 +23,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
         ("ppo", "BreakoutNoFrameskip-v4", "ppo_atari"),
         ("ppo", "MiniGrid-Empty-5x5-v0", "ppo_minigrid"),
         ("ppo", "MyWalker2d-v5", None),
-        ("dqn", "CartPole-v1", None),
+        ("dqn", "CartPole-v1", "dqn"),
         ("ddqn", "CartPole-v1", "ddqn"),
         ("dqn", "ALE/Breakout-v5", "dqn_atari"),
         ("ddqn", "ALE/Breakout-v5", "dqn_atari"),

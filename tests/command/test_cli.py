@@ -410,7 +410,7 @@ def test_a_wrong_task_is_told_after_tensorflow_is_imported(run, task, message):
 
 def test_a_length_in_steps_and_no_environment_is_about_the_environments(run):
     _, _, errors = run("train dqn", "--num_environment_steps=9", "--num_envs=0")
-    assert errors.startswith("error: num_envs: expected an integer in [1, ")
+    assert "\nerror: num_envs: expected an integer in [1, " in errors
 
 
 def test_the_end_of_a_run_without_updates_is_printed(tmp_path, capsys):

@@ -16,33 +16,34 @@ import sys
 import tempfile
 import time
 
-from ml_collections import ConfigDict
-
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
-from configs import r2d2
+import tfrl
 from tfrl import environments
-from tfrl.algorithms import registry
 
 _ITERATIONS = 2_500  # Between two lines.
 
 
-def make_config(length: int, seed: int) -> ConfigDict:
-    """Returns R2D2's settings for episodes of so many steps."""
-    config = r2d2.get_config()
-    config.env = "memory_len"
-    config.seed = seed
-    config.num_iterations = 50_000
-    config.collect_steps_per_iteration = 8
-    config.burn_in_length = 0
-    # There is a whole episode in a sequence, wherever it begins.
-    config.trace_length = 2 * (length + 1)
-    config.gamma = 0.99
-    config.fc_layer_params = ()
-    config.lstm_size = 32
-    config.learning_rate = 2e-3
-    config.epsilon_decay_iterations = 2_000
-    config.final_epsilon = 0.02
-    return config
+def make_agent(
+    environment: environments.TFEnvironment, length: int, seed: int
+) -> tfrl.R2D2:
+    """Makes R2D2 for episodes of so many steps."""
+    return tfrl.R2D2(
+        environment,
+        environment_name="memory_len",
+        preset="r2d2",
+        seed=seed,
+        num_iterations=50_000,
+        collect_steps_per_iteration=8,
+        burn_in_length=0,
+        # There is a whole episode in a sequence, wherever it begins.
+        trace_length=2 * (length + 1),
+        gamma=0.99,
+        fc_layer_params=(),
+        lstm_size=32,
+        learning_rate=2e-3,
+        epsilon_decay_iterations=2_000,
+        final_epsilon=0.02,
+    )
 
 
 def train(experiment: str, seed: int, folder: str) -> bool:
@@ -60,8 +61,8 @@ def train(experiment: str, seed: int, folder: str) -> bool:
     environment = environments.TFPyEnvironment(
         environments.suite_bsuite.load(experiment, save_path=folder)
     )
-    config = make_config(sweep.SETTINGS[experiment]["memory_length"], seed)
-    loop = registry.algorithm_of(config, environment).build()
+    length = sweep.SETTINGS[experiment]["memory_length"]
+    loop = make_agent(environment, length, seed).build()
     started, episodes = time.perf_counter(), 0
     while episodes < analysis.NUM_EPISODES:
         loop.run(_ITERATIONS)

@@ -19,7 +19,7 @@ def current_commit() -> str:
             f"{ROOT} is no git repository, and a row names its commit: clone it to "
             f"make the table. git said: {commit.stderr.strip()}"
         )
-    changes = _git("diff", "--quiet", "HEAD", "--", "tfrl", "examples", "configs")
+    changes = _git("diff", "--quiet", "HEAD", "--", "tfrl")
     return commit.stdout.strip() + "+" * changes.returncode
 
 

@@ -34,9 +34,9 @@ def groups(device: str | None, quick: bool) -> Iterator[Group]:
     """
     sac = {"actor_fc_layer_params": (256, 256), "critic_fc_layer_params": (256, 256)}
     yield _group(
-        "DQN on CartPole: 4 steps and updates with batches of 64",
+        "Double DQN on CartPole: 4 steps and updates with batches of 64",
         device,
-        ("off_policy", {"algorithm": "dqn"}),
+        ("off_policy", {"algorithm": "ddqn"}),
     )
     yield _group(
         "SAC on Pendulum: a step and an update of layers of 256 with batches of 256",

@@ -38,33 +38,23 @@ def train(name: str) -> None:
     """Trains a case, and writes its rows and settings to a file."""
     import tfrl
     from tfrl import train as train_lib
-    from tfrl.algorithms import algorithm, run_settings
+    from tfrl.algorithms import run_settings
 
     base, _, seed = name.partition("-")
     case = (HEALTHY | BROKEN)[base]
     settings = {"seed": int(seed or case.seed), **case.settings}
     made = getattr(tfrl, case.algorithm)(case.environment, **settings)
-    s = made.settings
     if case.rows:
-        iterations = (
-            algorithm.least_iterations(s.to_dict(), case.steps)
-            if case.steps
-            else s.num_iterations
-        )
+        iterations = made.num_iterations
+        if case.steps:
+            iterations = made.least_iterations(case.steps)
         settings |= {
             "log_interval": max(iterations // case.rows, 1),
             "eval_interval": max(iterations // case.evaluations, 1),
         }
         made = getattr(tfrl, case.algorithm)(case.environment, **settings)
     made.build(case.steps)
-    untrained = run_settings.make(
-        made.world,
-        made.settings,
-        made.agent,
-        made.title,
-        films=False,
-        evaluates_untrained=True,
-    )["evaluate"](0)
+    untrained = run_settings.make(made, made.agent, films=False)["evaluate"](0)
     made.rows.append(
         {
             "iteration": 0,
@@ -149,9 +139,13 @@ def _table_of(
             f"{text or 'nothing'} |"
         )
     return "\n".join(lines) + (
-        f"\n\n{hits} hits in {num_broken} broken runs, {alarms} false alarms in "
-        f"{num_healthy} healthy ones."
+        f"\n\n{_number(hits, 'hit')} in {_number(num_broken, 'broken run')}, "
+        f"{_number(alarms, 'false alarm')} in {_number(num_healthy, 'healthy one')}."
     )
+
+
+def _number(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _rules_of_broken(name: str, case: health_cases.Case) -> list[str] | None:

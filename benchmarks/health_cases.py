@@ -143,8 +143,8 @@ BROKEN = {
         "DQN",
         CART,
         10_000,
-        {"learning_rate": 3e-2, "final_learning_rate": 3e-2, "gamma": 1.0}
-        | {"target_update_tau": 1.0, "double_q": False},
+        {"learning_rate": 3e-2, "final_learning_rate": None, "gamma": 1.0}
+        | {"target_update_tau": 1.0},
     ),
     "values_ddpg": Case(
         "values",
@@ -160,7 +160,7 @@ BROKEN = {
         "PPO",
         CART,
         50_000,
-        {"learning_rate": 0.3, "clip_range": 1e6, "gradient_clipping": None},
+        {"learning_rate": 0.3, "clip_range": 1e6, "max_gradient_norm": 0.0},
     ),
     "entropy_sac": Case(
         "entropy",
@@ -192,7 +192,7 @@ BROKEN = {
         "PPO",
         CART,
         50_000,
-        {"gradient_clipping": 1e-5},
+        {"max_gradient_norm": 1e-5},
     ),
     "gradients_vanish": Case(
         "gradients",
@@ -216,7 +216,7 @@ BROKEN = {
         "DQN",
         CART,
         10_000,
-        {"learning_rate": 1.0, "final_learning_rate": 1.0},
+        {"learning_rate": 1.0, "final_learning_rate": None},
     ),
     "rewards_small": Case(
         "rewards",
@@ -257,7 +257,7 @@ BROKEN = {
         "PPO",
         CART,
         50_000,
-        {"learning_rate": 0.05, "anneal_learning_rate": False}
+        {"learning_rate": 0.05, "final_learning_rate": None}
         | {"anneal_clip_range": False},
     ),
     "steps_small": Case(
@@ -290,7 +290,7 @@ BROKEN = {
         "A2C",
         CART,
         100_000,
-        {"value_loss_weight": 0.0, "gae_lambda": 1.0},
+        {"value_loss_weight": 0.0, "lambda_value": 1.0},
     ),
     "advantages_negative": Case(
         "advantages",
@@ -323,7 +323,6 @@ BROKEN = {
         "DQN",
         made(CART, scaled(1e4)),
         10_000,
-        {"preset": "dqn"},
     ),
     "observations_offset": Case(
         "observations",
@@ -363,7 +362,6 @@ BROKEN = {
         "DQN",
         _LIMITED,
         10_000,
-        {"preset": "dqn"},
     ),
     "evaluation_dqn": Case(
         "evaluation",
@@ -388,7 +386,6 @@ BROKEN = {
         "DQN",
         made(CART, Noise),
         None,
-        {"preset": "dqn"},
     ),
     "seeds_ppo": Case(
         "seeds",

@@ -281,7 +281,7 @@ BROKEN = {
         "PPO",
         _grid(),
         30_000,
-        {"gradient_clipping": 1e-7},
+        {"max_gradient_norm": 1e-7},
     ),
     "held_atoms": _case(
         "rewards",

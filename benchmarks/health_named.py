@@ -234,7 +234,6 @@ BROKEN = {
         "DQN",
         made(CART, Frozen),
         10_000,
-        {"preset": "dqn"},
     ),
     "named_frozen_sac": _case(
         "observations",
@@ -271,7 +270,6 @@ BROKEN = {
         "DQN",
         made(CART, OwnActions),
         10_000,
-        {"preset": "dqn"},
     ),
     "named_ignored_sac": _case(
         "actions",
@@ -308,7 +306,6 @@ BROKEN = {
         "DQN",
         made(CART, _with(Ends, 3)),
         8_000,
-        {"preset": "dqn"},
     ),
     "named_gamma": _case(
         "discount", "SAC with gamma 1", "SAC", PENDULUM, 5_000, {"gamma": 1.0}
@@ -319,7 +316,6 @@ BROKEN = {
         "DQN",
         made(CART, _with(Reward, -1.0)),
         10_000,
-        {"preset": "dqn"},
     ),
     "named_flipped_sac": _case(
         "rewards",

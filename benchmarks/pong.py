@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks import commits, peers, processes, processors
 from benchmarks.score_entries import ROOT
-from tfrl.eval import plots
+from tfrl.reports import plots
 
 GAME = "PongNoFrameskip-v4"
 FRAMES = 4  # Of an action.

@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.score_entries import ROOT
 
 CSV = ROOT / "benchmarks" / "score_curves.csv"
-_FIELDS = ("agent", "config", "config_hash", "seed", "steps", "returns", "finals")
+_FIELDS = ("agent", "preset", "config_hash", "seed", "steps", "returns", "finals")
 
-# What identifies a run: its agent, configuration, hash and seed, as in the table.
+# What identifies a run: its agent, preset, hash and seed, as in the table.
 Key = tuple[str, str, str, str]
 
 
@@ -53,7 +53,7 @@ def steps_of(row: Mapping[str, str]) -> int:
 
 def key_of(row: Mapping[str, str]) -> Key:
     """Returns what identifies the run of a row, of this table or of the scores."""
-    return row["agent"], row["config"], row["config_hash"], row["seed"]
+    return row["agent"], row["preset"], row["config_hash"], row["seed"]
 
 
 def read(path: pathlib.Path = CSV) -> dict[Key, Curve]:

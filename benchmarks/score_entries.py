@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
 import hashlib
 import itertools
 import json
 import pathlib
-import runpy
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,16 +18,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "logs" / "scores"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Entry:
     """An agent on an environment.
 
     Attributes:
       agent: Its name for readers.
-      example: The script that trains it.
-      config: The configuration file.
+      algorithm: The algorithm's name.
+      preset: The name of the preset of its settings.
       num_seeds: The number of runs; their seeds begin at 0.
-      flags: Further flags of the script.
+      changes: Settings in place of the preset's; `env` is another environment.
       note: The text on the page if the settings are neither published nor chosen on
         other seeds.
       published_as: The algorithm whose published results are its references; empty for
@@ -37,29 +35,37 @@ class Entry:
     """
 
     agent: str
-    example: str
-    config: str
+    algorithm: str
+    preset: str
     num_seeds: int
-    flags: tuple[str, ...] = ()
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     note: str = ""
     published_as: str = ""
 
-    def settings(self) -> dict:
+    def settings(self) -> dict[str, Any]:
         """Returns the environment, the algorithm and its settings."""
-        values = runpy.run_path(str(ROOT / self.config))["get_config"]().to_dict()
-        for flag in self.flags:
-            name, _, text = flag.removeprefix("--").partition("=")
-            values[name.removeprefix("config.")] = _value_of(text)
-        chosen = registry.find(values["agent"]).Settings.of(values)
-        return {"env": values["env"], "agent": values["agent"], **chosen.to_dict()}
+        kind, preset = registry.find(self.algorithm), presets.named(self.preset)
+        values = registry.settings_of(kind, preset)
+        if not self._is_own:
+            own = kind.setting_fields()
+            values = {**registry.find(preset.algorithm).defaults(), **preset.settings}
+            values = {name: value for name, value in values.items() if name in own}
+        fixed = {"env": preset.environment, "algorithm": self.algorithm}
+        return {**fixed, **kind.defaults(), **values, **self.changes}
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether the algorithm takes the preset; else it has the preset's budget."""
+        kind = registry.find(self.algorithm)
+        return presets.named(self.preset).algorithm in (kind.name, kind.relative)
 
     def hash(self) -> str:
         """Returns a hash of the settings, without the seed and the device.
 
         Settings at their defaults do not count, so that new ones change no hash.
         """
-        values = self.settings()
-        defaults = registry.find(values["agent"]).Settings.default_values()
+        values = _plain(self.settings())
+        defaults = _plain(registry.find(self.algorithm).defaults())
         kept = {
             name: value
             for name, value in values.items()
@@ -82,234 +88,208 @@ class Entry:
 
     def settings_source(self) -> str:
         """Returns where its settings are from."""
-        return presets.named(pathlib.Path(self.config).stem).source
+        return presets.named(self.preset).source
 
     def has(self, row: Mapping[str, str]) -> bool:
         """Returns whether a row of the table is a run of this entry."""
-        is_named = (row["agent"], row["config"]) == (self.agent, self.config)
+        is_named = (row["agent"], row["preset"]) == (self.agent, self.preset)
         return is_named and row["config_hash"] == self.hash()
 
     @property
     def name(self) -> str:
         """The name of its files."""
-        name = f"{self.agent}_{pathlib.Path(self.config).stem}"
-        if any(flag.startswith("--env=") for flag in self.flags):
-            name += f"_{self.environment}"
-        return name.replace(" ", "_").lower()
+        words = self.agent, self.preset, self.changes.get("env", "")
+        return "_".join(filter(None, words)).replace(" ", "_").lower()
 
     def names(self) -> tuple[str, str, str, str]:
         """Returns the names by which a command may choose it, among others."""
-        stem = pathlib.Path(self.config).stem
-        return self.agent, self.environment, stem, self.name
+        return self.agent, self.environment, self.preset, self.name
+
+    def flags(self) -> list[str]:
+        """Returns the flags of `tfrl train` that train it."""
+        given, changes = {"preset": self.preset}, self.changes
+        if not self._is_own:
+            kind, given = registry.find(self.algorithm), {"env": self.environment}
+            preset = registry.find_preset(kind, self.environment)
+            usual = registry.settings_of(kind, preset) if preset else {}
+            usual = _plain(kind.defaults() | usual | given)
+            plain = _plain(self.settings())
+            changes = {k: x for k, x in plain.items() if k in usual and x != usual[k]}
+        values = {**given, **changes}
+        return [f"--{k}={str(x).replace(' ', '')}" for k, x in values.items()]
 
     def folder(self, seed: int, logs: pathlib.Path = LOGS) -> pathlib.Path:
         """Returns where the outputs of the run with a seed are."""
         return logs / f"{self.name}_{self.hash()}_{seed}"
 
 
-def _value_of(text: str) -> Any:
-    """Returns the value that the text of a flag stands for."""
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
+def _plain(values: Mapping[str, Any]) -> Any:
+    """Returns values as JSON gives them back, whose tuples are lists."""
+    return json.loads(json.dumps(values))
 
 
 # The replay of a SAC that has seen 50,000 steps, and learned from few of them.
 RECORDING = LOGS / "half_trained_sac" / "replay.tfrecord"
-HALF_TRAINED = (
-    "--preset=sac",
-    "--config.initial_collect_steps=2000",
-    "--config.collect_steps_per_iteration=16",
-    "--config.replay_capacity=50000",
-    "--num_iterations=3000",
-    f"--logdir={RECORDING.parent.relative_to(ROOT)}",
+HALF_TRAINED = Entry(
+    "SAC",
+    "sac",
+    "sac",
+    1,
+    {
+        "initial_collect_steps": 2000,
+        "collect_steps_per_iteration": 16,
+        "replay_capacity": 50_000,
+        "num_iterations": 3000,
+    },
 )
 
 _AS_C51 = "DQN as C51"  # With the settings and the budget of C51.
-_DQN = ("--config.agent=dqn",)
 _HINDSIGHT = "DQN with hindsight"
-_NO_HINDSIGHT = ("--config.goals_per_step=0",)
-_DDPG = ("--config.agent=ddpg",)
-DATA = f"--config.data={RECORDING.relative_to(ROOT)}"
-_OFFLINE = "configs/offline.py"
-_CQL, _BC = "--config.agent=cql", "--config.agent=bc"
+_DATA = {"data": str(RECORDING.relative_to(ROOT))}
 
 
-def _on(environment: str, *flags: str) -> tuple[str, ...]:
-    return f"--env={environment}", *flags
+def _on(environment: str, **changes: Any) -> dict[str, Any]:
+    return {"env": environment, **changes}
 
 
 # Stable-Baselines3's defaults with rl-zoo3's discount for Swimmer, and a larger lambda.
-_LONG_HORIZON = (
-    "--config.gamma=0.9999",
-    "--config.gae_lambda=0.99",
-    "--config.normalize_advantages=True",
-    "--config.value_loss_weight=0.5",
-    "--config.anneal_learning_rate=False",
-    "--config.initial_log_stddev=0.0",
-)
+_LONG_HORIZON = {
+    "gamma": 0.9999,
+    "lambda_value": 0.99,
+    "normalize_advantages": True,
+    "value_loss_weight": 0.5,
+    "final_learning_rate": None,
+    "initial_log_stddev": 0.0,
+}
 _SEED_0_SEEN = "chosen on seed 100, after seed 0 had been seen with other settings"
 _PPO_ON_MUJOCO = tuple(
     Entry(
         "PPO",
-        "train_ppo",
-        "configs/ppo_mujoco.py",
+        "ppo",
+        "ppo_mujoco",
         # Five seeds of HalfCheetah differ too much: they return 3,804 to 5,549.
         10 if name == "HalfCheetah-v5" else 5,
-        _on(name, *flags),
-        _SEED_0_SEEN if flags else "",
+        _on(name, **changes),
+        _SEED_0_SEEN if changes else "",
     )
-    for name, *flags in (
-        ("HalfCheetah-v5",),
-        ("Hopper-v5",),
-        ("Walker2d-v5",),
-        ("Ant-v5",),
-        ("Humanoid-v5",),
-        ("Swimmer-v5", *_LONG_HORIZON),
-        ("Reacher-v5",),
-        ("InvertedPendulum-v5",),
-        ("InvertedDoublePendulum-v5",),
+    for name, changes in (
+        ("HalfCheetah-v5", {}),
+        ("Hopper-v5", {}),
+        ("Walker2d-v5", {}),
+        ("Ant-v5", {}),
+        ("Humanoid-v5", {}),
+        ("Swimmer-v5", _LONG_HORIZON),
+        ("Reacher-v5", {}),
+        ("InvertedPendulum-v5", {}),
+        ("InvertedDoublePendulum-v5", {}),
     )
 )
-_OTHERS_ON_MUJOCO = (
-    Entry("SAC", "train_sac", "configs/sac_mujoco.py", 1, _on("HalfCheetah-v5")),
-    Entry("TD3", "train_td3", "configs/td3_mujoco.py", 1, _on("HalfCheetah-v5")),
-    Entry(
-        "SAC",
-        "train_sac",
-        "configs/sac_mujoco.py",
-        3,
-        _on("Hopper-v5", "--num_iterations=290000"),
-    ),
-    Entry(
-        "TD3",
-        "train_td3",
-        "configs/td3_mujoco.py",
-        3,
-        _on("Hopper-v5", "--num_iterations=290000"),
-    ),
+_OTHERS_ON_MUJOCO = tuple(
+    Entry(agent, agent.lower(), f"{agent.lower()}_mujoco", num_seeds, changes)
+    for num_seeds, changes in (
+        (1, _on("HalfCheetah-v5")),
+        (3, _on("Hopper-v5", num_iterations=290_000)),
+    )
+    for agent in ("SAC", "TD3")
 )
 _ON_LUNAR_LANDER = tuple(
-    Entry(agent, "train_sac", "configs/sac_lunar_lander.py", 3, flags)
-    for agent, flags in (("SAC", ()), ("TQC", ("--config.agent=tqc",)))
+    Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
 )
-_CONVOLUTIONS = (
-    "--config.grid_observations=image",
-    "--config.conv_layer_params=((16,2,1),(32,2,1))",
-)
+_CONVOLUTIONS = {
+    "grid_observations": "image",
+    "conv_layer_params": ((16, 2, 1), (32, 2, 1)),
+}
 _MINIGRID = tuple(
-    Entry(agent, "train_ppo", "configs/ppo_minigrid.py", 5, flags, published_as="PPO")
+    Entry(agent, "ppo", "ppo_minigrid", 5, _on(name, **changes), published_as="PPO")
     for name in (
         "MiniGrid-DoorKey-5x5-v0",
         "MiniGrid-Empty-Random-5x5-v0",
         "MiniGrid-Unlock-v0",
     )
-    for agent, flags in (
-        ("PPO", _on(name)),
-        ("PPO with convolutions", _on(name, *_CONVOLUTIONS)),
-    )
+    for agent, changes in (("PPO", {}), ("PPO with convolutions", _CONVOLUTIONS))
 )
 # The rows of the page, by kinds of environments.
 FAMILIES: dict[str, tuple[Entry, ...]] = {
     "Classic control": (
-        Entry("DQN", "train_dqn", "configs/dqn.py", 32),
-        Entry(
-            "Prioritized DQN",
-            "train_dqn",
-            "configs/dqn_prioritized.py",
-            32,
-            published_as="DQN",
-        ),
-        Entry(
-            "DQN at the rate of prioritized DQN",
-            "train_dqn",
-            "configs/dqn_prioritized.py",
-            32,
-            ("--config.replay=uniform",),
-            published_as="DQN",
-        ),
-        Entry("DQN", "train_dqn", "configs/dqn_acrobot.py", 5),
-        Entry("DQN", "train_dqn", "configs/dqn_mountain_car.py", 5),
-        Entry("C51", "train_dqn", "configs/c51.py", 32),
-        Entry("C51", "train_dqn", "configs/c51_acrobot.py", 5),
-        Entry("C51", "train_dqn", "configs/c51_mountain_car.py", 5),
+        Entry("Double DQN", "ddqn", "ddqn", 32, published_as="DQN"),
         *(
-            Entry(_AS_C51, "train_dqn", config, 5, _DQN, published_as="DQN")
-            for config in (
-                "configs/c51.py",
-                "configs/c51_acrobot.py",
-                "configs/c51_mountain_car.py",
+            Entry(agent, "ddqn", "ddqn_prioritized", 32, changes, published_as="DQN")
+            for agent, changes in (
+                ("Prioritized double DQN", {}),
+                (
+                    "Double DQN at the rate of prioritized double DQN",
+                    {"replay": "uniform"},
+                ),
             )
         ),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn.py", 32),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_acrobot.py", 5),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_mountain_car.py", 5),
-        Entry("IQN", "train_dqn", "configs/iqn.py", 32),
-        Entry("Rainbow", "train_dqn", "configs/rainbow.py", 5),
-        Entry(
-            "REINFORCE",
-            "train_reinforce",
-            "configs/reinforce.py",
-            32,
-            flags=_on("CartPole-v1"),
+        Entry("DQN", "dqn", "dqn_acrobot", 5),
+        Entry("DQN", "dqn", "dqn_mountain_car", 5),
+        Entry("C51", "c51", "c51", 32),
+        Entry("C51", "c51", "c51_acrobot", 5),
+        Entry("C51", "c51", "c51_mountain_car", 5),
+        *(
+            Entry(_AS_C51, "dqn", preset, 5, published_as="DQN")
+            for preset in ("c51", "c51_acrobot", "c51_mountain_car")
         ),
+        Entry("QR-DQN", "qr_dqn", "qr_dqn", 32),
+        Entry("QR-DQN", "qr_dqn", "qr_dqn_acrobot", 5),
+        Entry("QR-DQN", "qr_dqn", "qr_dqn_mountain_car", 5),
+        Entry("IQN", "iqn", "iqn", 32),
+        Entry("Rainbow", "rainbow", "rainbow", 5),
+        Entry("REINFORCE", "reinforce", "reinforce", 32, _on("CartPole-v1")),
         Entry(
             "Discrete SAC",
-            "train_sac",
-            "configs/discrete_sac.py",
+            "discrete_sac",
+            "discrete_sac",
             32,
             note="chosen on seeds 0 to 2",
         ),
-        Entry("PPO", "train_ppo", "configs/ppo.py", 32),
-        Entry("A2C", "train_ppo", "configs/a2c.py", 32),
-        Entry("A2C", "train_ppo", "configs/a2c_acrobot.py", 5),
-        Entry("IMPALA", "train_impala", "configs/impala.py", 32),
-        Entry("PPO", "train_ppo", "configs/ppo_acrobot.py", 5),
-        Entry("PPO", "train_ppo", "configs/ppo_pendulum.py", 5),
-        Entry("PQN", "train_pqn", "configs/pqn.py", 32),
-        Entry("PQN", "train_pqn", "configs/pqn_acrobot.py", 5),
-        Entry("SAC", "train_sac", "configs/sac.py", 32),
-        Entry("TD3", "train_td3", "configs/td3.py", 32),
-        Entry("DDPG", "train_td3", "configs/td3.py", 32, _DDPG),
-        Entry("D4PG", "train_d4pg", "configs/d4pg.py", 5),
-        Entry("DMPO", "train_dmpo", "configs/dmpo.py", 5),
-        Entry("MPO", "train_dmpo", "configs/mpo.py", 32),
-        Entry("SAC", "train_sac", "configs/sac_mountain_car.py", 5),
-        Entry("DDPG", "train_td3", "configs/td3_mountain_car.py", 5),
+        Entry("PPO", "ppo", "ppo", 32),
+        Entry("A2C", "a2c", "a2c", 32),
+        Entry("A2C", "a2c", "a2c_acrobot", 5),
+        Entry("IMPALA", "impala", "impala", 32),
+        Entry("PPO", "ppo", "ppo_acrobot", 5),
+        Entry("PPO", "ppo", "ppo_pendulum", 5),
+        Entry("PQN", "pqn", "pqn", 32),
+        Entry("PQN", "pqn", "pqn_acrobot", 10),
+        Entry("SAC", "sac", "sac", 32),
+        Entry("TD3", "td3", "td3", 32),
+        Entry("DDPG", "ddpg", "td3", 32),
+        Entry("D4PG", "d4pg", "d4pg", 5),
+        Entry("DMPO", "dmpo", "dmpo", 5),
+        Entry("MPO", "mpo", "mpo", 32),
+        Entry("SAC", "sac", "sac_mountain_car", 5),
+        Entry("DDPG", "ddpg", "td3_mountain_car", 5),
     ),
     "Box2D": (
-        Entry("DQN", "train_dqn", "configs/dqn_lunar_lander.py", 3),
-        Entry("QR-DQN", "train_dqn", "configs/qr_dqn_lunar_lander.py", 3),
-        Entry("PPO", "train_ppo", "configs/ppo_lunar_lander.py", 3),
+        Entry("DQN", "dqn", "dqn_lunar_lander", 3),
+        Entry("QR-DQN", "qr_dqn", "qr_dqn_lunar_lander", 3),
+        Entry("PPO", "ppo", "ppo_lunar_lander", 3),
         *_ON_LUNAR_LANDER,
     ),
     "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO),
-    "dm_control": (Entry("D4PG", "train_d4pg", "configs/d4pg_cartpole.py", 5),),
+    "dm_control": (Entry("D4PG", "d4pg", "d4pg_cartpole", 5),),
     "MiniGrid": _MINIGRID,
     "Memory": (
-        Entry("R2D2", "train_dqn", "configs/r2d2.py", 3),
-        Entry("Recurrent PPO", "train_ppo", "configs/ppo_cartpole_memory.py", 3),
+        Entry("R2D2", "r2d2", "r2d2", 3),
+        Entry("Recurrent PPO", "ppo", "ppo_cartpole_memory", 3),
         Entry(
             "Recurrent PPO",
-            "train_ppo",
-            "configs/ppo_pendulum_memory.py",
+            "ppo",
+            "ppo_pendulum_memory",
             3,
             note="chosen on other seeds, after seeds 0 to 2 had been seen",
         ),
     ),
     "Goals": (
-        Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping_to_ones.py", 3),
-        Entry(_HINDSIGHT, "train_dqn", "configs/dqn_bit_flipping.py", 3),
-        Entry(
-            "DQN", "train_dqn", "configs/dqn_bit_flipping.py", 3, flags=_NO_HINDSIGHT
-        ),
-        Entry("TQC with hindsight", "train_sac", "configs/sac_fetch_reach.py", 3),
+        Entry(_HINDSIGHT, "dqn", "dqn_bit_flipping_to_ones", 3),
+        Entry(_HINDSIGHT, "dqn", "dqn_bit_flipping", 3),
+        Entry("DQN", "dqn", "dqn_bit_flipping", 3, {"goals_per_step": 0}),
+        Entry("TQC with hindsight", "tqc", "sac_fetch_reach", 3),
     ),
-    "Recordings": (
-        Entry("IQL", "train_offline", _OFFLINE, 5, (DATA,)),
-        Entry("CQL", "train_offline", _OFFLINE, 5, (_CQL, DATA)),
-        Entry("BC", "train_offline", _OFFLINE, 5, (_BC, DATA)),
+    "Recordings": tuple(
+        Entry(agent, agent.lower(), "offline", 5, _DATA)
+        for agent in ("IQL", "CQL", "BC")
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))

@@ -9,17 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfrl.eval import plots, rank_tests, statistics
+from tfrl.eval import rank_tests, statistics
+from tfrl.reports import plots
 
 # Pairs of agents, by their names in the score table. Each group has one picture of its
 # agents' profiles.
 GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
     "Discrete actions": (
-        ("DQN", "Discrete SAC"),
+        ("Double DQN", "Discrete SAC"),
+        ("QR-DQN", "Double DQN"),
         ("QR-DQN", "DQN"),
         ("C51", "DQN as C51"),
         ("C51", "PQN"),
-        ("Prioritized DQN", "DQN at the rate of prioritized DQN"),
+        (
+            "Prioritized double DQN",
+            "Double DQN at the rate of prioritized double DQN",
+        ),
         ("Rainbow", "IQN"),
     ),
     "Continuous actions": (
@@ -78,7 +83,7 @@ def results(rows: Iterable[Mapping[str, str]]) -> list[Result]:
     """
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
     for row in rows:
-        key = row["agent"], row["environment"], row["config"], row["config_hash"]
+        key = row["agent"], row["environment"], row["preset"], row["config_hash"]
         runs.setdefault(key, []).append(row)
     return [
         Result(

@@ -33,7 +33,7 @@ _WORKER = ROOT / "benchmarks" / "workers" / "score_with_torch.py"
 _FIELDS = (
     "agent",
     "environment",
-    "config",
+    "preset",
     "config_hash",
     "seed",
     "steps",
@@ -78,18 +78,12 @@ def task(entry: Entry) -> dict[str, Any]:
       ValueError: Stable-Baselines3 lacks one of the entry's settings.
     """
     s = entry.settings()
-    number = _number_of_iterations(entry, s)
-    made = _MAKERS.get(s["agent"])
+    made = _MAKERS.get(entry.algorithm)
     if made is None:
-        raise ValueError(f"{entry.name}: expected an agent of {', '.join(_MAKERS)}")
+        names = ", ".join(_MAKERS)
+        raise ValueError(f"{entry.name}: expected an algorithm of {names}")
+    number = int(s["num_iterations"])
     return {"environment": s["env"], "num_envs": s["num_envs"], **made(s, number)}
-
-
-def _number_of_iterations(entry: Entry, s: Mapping[str, Any]) -> int:
-    for flag in entry.flags:
-        if flag.startswith("--num_iterations="):
-            return int(flag.partition("=")[2])
-    return int(s["num_iterations"])
 
 
 def _refuse(s: Mapping[str, Any], **expected: Any) -> None:
@@ -105,17 +99,17 @@ def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     frames = s["collect_steps_per_iteration"] * s["num_envs"]
     arguments = {
         "n_steps": s["collect_steps_per_iteration"],
-        "learning_rate": _falling(s["learning_rate"], s["anneal_learning_rate"]),
+        "learning_rate": _falling(s["learning_rate"], s["final_learning_rate"] == 0),
         "gamma": s["gamma"],
-        "gae_lambda": s["gae_lambda"],
+        "gae_lambda": s["lambda_value"],
         "ent_coef": s["entropy_regularization"],
         "vf_coef": s["value_loss_weight"],
-        "max_grad_norm": s["gradient_clipping"],
+        "max_grad_norm": s["max_gradient_norm"] or None,
         "normalize_advantage": s["normalize_advantages"],
         "use_sde": s["gsde_sample_freq"] > 0,
         "sde_sample_freq": s["gsde_sample_freq"] or -1,
     }
-    if s["agent"] == "a2c":
+    if s["algorithm"] == "a2c":
         _refuse(s, num_epochs=1, minibatch_size=0)
         arguments["use_rms_prop"] = False
     else:
@@ -130,7 +124,7 @@ def _rollouts(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     if s["initial_log_stddev"]:
         policy["log_std_init"] = s["initial_log_stddev"]
     return {
-        "algorithm": s["agent"].upper(),
+        "algorithm": s["algorithm"].upper(),
         "steps": num_iterations * frames,
         "normalized": [s["normalize_observations"], s["normalize_rewards"]],
         "arguments": arguments,
@@ -143,7 +137,7 @@ def _replay(s: Mapping[str, Any], num_iterations: int, **arguments: Any) -> dict
     _refuse(s, replay="uniform", n_step_update=1, num_envs=1)
     _refuse(s, normalize_observations=False)
     return {
-        "algorithm": s["agent"].upper(),
+        "algorithm": s["algorithm"].upper(),
         "steps": s["initial_collect_steps"]
         + num_iterations * s["collect_steps_per_iteration"],
         "arguments": {
@@ -160,8 +154,8 @@ def _replay(s: Mapping[str, Any], num_iterations: int, **arguments: Any) -> dict
 
 
 def _dqn(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
-    _refuse(s, double_q=False, dueling=False, noisy_stddev=0.0, loss="huber")
-    _refuse(s, final_learning_rate=s["learning_rate"], munchausen=False)
+    _refuse(s, dueling=False, noisy_stddev=0.0, loss="huber")
+    _refuse(s, final_learning_rate=None, munchausen=False)
     decay = s["epsilon_decay_iterations"] * s["collect_steps_per_iteration"]
     made = _replay(
         s,
@@ -183,7 +177,7 @@ def _dqn(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
 def _sac(s: Mapping[str, Any], num_iterations: int) -> dict[str, Any]:
     rate = s["critic_learning_rate"]
     _refuse(s, actor_learning_rate=rate, alpha_learning_rate=rate, num_critics=2)
-    _refuse(s, anneal_learning_rates=False, gsde_sample_freq=0, ou_stddev=0.0)
+    _refuse(s, final_learning_rate=None, gsde_sample_freq=0, ou_stddev=0.0)
     _refuse(s, initial_alpha=1.0, target_entropy_per_dimension=-1.0)
     made = _replay(
         s,
@@ -251,7 +245,7 @@ def train(entry: Entry, seed: int) -> dict[str, str]:
     return {
         "agent": entry.agent,
         "environment": entry.environment,
-        "config": entry.config,
+        "preset": entry.preset,
         "config_hash": entry.hash(),
         "seed": str(seed),
         "steps": str(made["steps"]),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import plots, statistics
+from tfrl.eval import statistics
+from tfrl.reports import plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -144,14 +144,13 @@ reports -107, give or take 4, over five runs. "DQN as C51" has the settings and 
 budget of C51, and is behind DQN with settings of its own on Acrobot-v1 and
 MountainCar-v0.
 
-DQN and prioritized DQN on CartPole-v1, IQN, Rainbow and R2D2 have double Q-learning;
-the other rows of DQN and its relatives do not.
+IQN, Rainbow and R2D2 have double Q-learning, too; the rows of C51 and QR-DQN do not.
 
-Prioritized DQN on CartPole-v1 has twice the learning rate of DQN. With uniform replay
-at this rate ("DQN at the rate of prioritized DQN") the final returns are the same, and
-the first evaluation of 475 comes after 6,900 steps (median), with DQN's rate after
-9,800. On seeds from 100 up it came after 6,000 steps with priorities, so most of the
-difference is the rate's.
+Prioritized double DQN on CartPole-v1 has twice the learning rate of double DQN. With
+uniform replay at this rate ("Double DQN at the rate of prioritized double DQN") the
+final returns are the same, and the first evaluation of 475 comes after 6,900 steps
+(median), with double DQN's rate after 9,800. On seeds from 100 up it came after 6,000
+steps with priorities, so most of the difference is the rate's.
 
 C51 on MountainCar-v0 needs two details of CleanRL's program that its settings do not
 name: PyTorch's initial weights (`initial_weights`), and a bound of 1e-5 for the
@@ -171,8 +170,9 @@ rewards of the same data, and are far ahead of it.
 
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
-or take 64. On LunarLander-v3, where no run with the present settings is in the table,
-sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3 70.2 of one.
+or take 64. On LunarLander-v3, where one run of three has been trained with the present
+settings, sb3-contrib reports 168, give or take 39, over five runs, and rl-zoo3 70.2 of
+one.
 
 Some rows on CartPole-v1 have a single seed far below the others; three of these runs
 were trained again, with the same returns. A2C's seed 9 has learned to keep the pole up
@@ -202,15 +202,15 @@ commands record them:
 
 ```
 tfrl train sac --preset=sac \\
-  --config.initial_collect_steps=2000 --config.collect_steps_per_iteration=16 \\
-  --config.replay_capacity=50000 --num_iterations=3000 \\
+  --initial_collect_steps=2000 --collect_steps_per_iteration=16 \\
+  --replay_capacity=50000 --num_iterations=3000 \\
   --logdir=logs/scores/half_trained_sac
 tfrl record --replay --logdir=logs/scores/half_trained_sac \\
   --output=logs/scores/half_trained_sac/replay.tfrecord
 ```
 
 These commands train a single run of each agent, with seed 0 or that of `--seed`, and
-need no clone. DQN and prioritized DQN on CartPole-v1 are double DQN, `ddqn`:
+need no clone:
 """
 _BEST = """## Best evaluations
 
@@ -250,13 +250,7 @@ pictures below, with each run in grey.
 
 def command(entry: Entry) -> str:
     """Returns the command that trains a run of an entry, without a clone."""
-    settings = entry.settings()
-    # The command's dqn is plain DQN, while the agent of a preset may be either.
-    name = "ddqn" if settings["agent"] == "dqn" and settings["double_q"] else None
-    preset = pathlib.Path(entry.config).stem
-    return shlex.join(
-        ["tfrl", "train", name or settings["agent"], f"--preset={preset}", *entry.flags]
-    )
+    return shlex.join(["tfrl", "train", entry.algorithm, *entry.flags()])
 
 
 def write(

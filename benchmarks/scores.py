@@ -6,12 +6,12 @@
     python -m benchmarks.scores --verify=ppo_ppo_acrobot/0
     python -m benchmarks.scores --table
 
-Each run is an ordinary run of an example, in a process of its own with one thread. Its
+Each run is an ordinary run, in a process of its own with one thread. Its
 score is the mean return of greedy episodes of its final weights, which begin in other
 states for each seed. A row of benchmarks/scores.csv, and one of
 benchmarks/score_curves.csv with its evaluations and the returns of these episodes, is
 written when its run ends. So an interrupted command goes on where it was, and a run is
-trained again only if its configuration has changed, or if its row says in the column
+trained again only if its settings have changed, or if its row says in the column
 `again` why. At the end docs/scores.md and its pictures are made from both files;
 --table does only that. --background trains one run at a time, at the lowest priority,
 and stands still while something is timed (see `benchmarks.timing`). --verify trains
@@ -39,7 +39,6 @@ import numpy as np
 
 from benchmarks import commits, processors, score_curves, score_table, timing
 from benchmarks.score_entries import (
-    DATA,
     ENTRIES,
     HALF_TRAINED,
     LOGS,
@@ -49,14 +48,16 @@ from benchmarks.score_entries import (
     Entry,
 )
 from tfrl.algorithms import registry
-from tfrl.reports import run_files
+from tfrl.environments import suites
+from tfrl.experiments import children
 from tfrl.system import interrupts, jobs, quiet
+from tfrl.train.runs import run_files
 
 CSV = ROOT / "benchmarks" / "scores.csv"
 _FIELDS = (
     "agent",
     "environment",
-    "config",
+    "preset",
     "seed",
     "steps",
     "return",
@@ -146,19 +147,10 @@ class Run:
         """Where its outputs are."""
         return self.entry.folder(self.seed, self.logs)
 
-    @property
-    def output(self) -> pathlib.Path:
-        """The file that holds its printed output."""
-        return self.folder / "output.txt"
-
-    def flags(self) -> list[str]:
-        """Returns the flags of its example."""
-        return [
-            f"--config={ROOT / self.entry.config}",
-            f"--seed={self.seed}",
-            f"--logdir={self.folder}",
-            *self.entry.flags,
-        ]
+    def child(self) -> children.ChildRun:
+        """Returns the process that trains it."""
+        config = {**self.entry.settings(), "seed": self.seed}
+        return children.ChildRun(self.folder, config, {})
 
     def seed_of_starts(self) -> int:
         """Returns the seed of the environments of its final episodes.
@@ -170,7 +162,7 @@ class Run:
     def key(self) -> score_curves.Key:
         """The fields that identify its row."""
         entry = self.entry
-        return entry.agent, entry.config, entry.hash(), str(self.seed)
+        return entry.agent, entry.preset, entry.hash(), str(self.seed)
 
     def remove_outputs_of_its_row(self) -> None:
         """Removes its outputs if its row was made from them."""
@@ -205,10 +197,10 @@ def read_rows(path: pathlib.Path = CSV) -> list[dict[str, str]]:
 
 def write_rows(rows: Iterable[dict[str, str]], path: pathlib.Path = CSV) -> None:
     """Writes the table, in the order of the entries and seeds."""
-    order = [(entry.agent, entry.config, entry.hash()) for entry in ENTRIES]
+    order = [(entry.agent, entry.preset, entry.hash()) for entry in ENTRIES]
 
     def place(row: Mapping[str, str]) -> tuple[int, int]:
-        name = row["agent"], row["config"], row["config_hash"]
+        name = row["agent"], row["preset"], row["config_hash"]
         return order.index(name) if name in order else len(order), int(row["seed"])
 
     partial = path.with_suffix(".partial")
@@ -251,13 +243,13 @@ def score(
 
     settings = run.entry.settings()
     name = settings["env"]
-    native = environments.native
     environment: environments.TFEnvironment
-    if name in native.names() or native.bit_flipping.is_task(name):
+    if suites.find_dynamics(name) is not None:
         episodes = 1000
+        native = environments.native
         environment = native.load(name, episodes, seed=run.seed_of_starts())
     else:
-        episodes = 20 if environments.suite_dm_control.is_task(name) else 50
+        episodes = 20 if name.startswith("dm_control/") else 50
         world = registry.algorithm_of(settings).world
         environment = world.make_evaluation(episodes, run.seed_of_starts())
     final_policy = run.folder / "final_policy"
@@ -269,7 +261,7 @@ def score(
     row = {
         "agent": run.entry.agent,
         "environment": name,
-        "config": run.entry.config,
+        "preset": run.entry.preset,
         "seed": str(run.seed),
         "steps": str(score_curves.steps_of(last)),
         "return": score_table.return_text(result.mean),
@@ -319,14 +311,13 @@ def make_recording(is_stopped: Callable[[], bool]) -> None:
     """
     folder = RECORDING.parent
     unfinished = folder / "unfinished.tfrecord"
-    record = ("--replay", f"--logdir={folder}", f"--output={unfinished}")
-    output = folder / "output.txt"
-    for module, flags in (("train_sac", HALF_TRAINED), ("record", record)):
-        job = jobs.Job(f"examples.{module}", flags, output)
+    train_sac = children.ChildRun(folder, HALF_TRAINED.settings(), {}).job()
+    words = ("record", "--replay", f"--logdir={folder}", f"--output={unfinished}")
+    for job in (train_sac, jobs.Job("tfrl", words, train_sac.output)):
         if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
             raise RuntimeError(
-                f"{module} made no recording; the end of {output} says why. The same "
-                "command tries it again."
+                f"{job.module} made no recording; the end of {job.output} says why. "
+                "The same command tries it again."
             )
     os.replace(f"{unfinished}.spec", f"{RECORDING}.spec")
     os.replace(unfinished, RECORDING)
@@ -363,7 +354,7 @@ def train(
         run = runs[number]
         before, used = used, _seconds_of_children()
         if status != 0:
-            failed.append(run.output)
+            failed.append(run.child().output)
             return
         row, finals = score(run, commit, used - before)
         on_row(run, row, finals)
@@ -374,13 +365,10 @@ def train(
 
     for run in runs:
         run.remove_outputs_of_its_row()
-    made = [
-        jobs.Job(f"examples.{run.entry.example}", run.flags(), run.output)
-        for run in runs
-    ]
+    made = [run.child().job() for run in runs]
     signals = interrupts.requested((signal.SIGINT, signal.SIGTERM), lambda: "the runs")
     with signals as is_requested:
-        if any(DATA in run.entry.flags for run in runs) and not RECORDING.exists():
+        if any("data" in run.entry.changes for run in runs) and not RECORDING.exists():
             make_recording(is_requested)
         used = _seconds_of_children()
         jobs.run_all(made, processes, is_requested, ended, is_paused=is_paused)
@@ -410,7 +398,7 @@ def chosen(only: str | None) -> list[Entry]:
         names = ", ".join(sorted({entry.agent for entry in ENTRIES}))
         raise ValueError(
             f"got {only!r}, expected one of {names}, the name of an environment, of a "
-            f"configuration's file, or of an entry, such as {ENTRIES[0].name}"
+            f"preset, or of an entry, such as {ENTRIES[0].name}"
         )
     return entries
 
@@ -540,7 +528,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--only",
-        help="an agent, an environment, a configuration's file name, or an entry",
+        help="an agent, an environment, a preset, or an entry",
     )
     parser.add_argument(
         "--processes",

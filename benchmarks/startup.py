@@ -1,4 +1,4 @@
-"""Measures the time to the first training step of `examples.train_dqn`.
+"""Measures the time to the first training step of `tfrl train ddqn`.
 
     python -m benchmarks startup
 
@@ -18,7 +18,7 @@ from benchmarks import command_line, processes, report
 from benchmarks.measurement import Session
 
 _IMPORT = "python -c 'import tensorflow'"
-_FIRST_STEP = "tfrl, train_dqn to its first step"
+_FIRST_STEP = "tfrl, train ddqn to its first step"
 _BEYOND = "tfrl, that beyond its import of TensorFlow"
 _OWN_IMPORT = "import of TensorFlow"
 
@@ -68,7 +68,7 @@ def run(session: Session) -> None:
 
 
 def first_step(clock: str) -> dict[str, float]:
-    """Returns the seconds, "wall" or "cpu", of each part of `train_dqn`'s start."""
+    """Returns the seconds, "wall" or "cpu", of each part of `tfrl train`'s start."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "benchmarks.workers.first_step"),

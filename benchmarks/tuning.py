@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks import check_command
 
@@ -120,26 +120,25 @@ def _rows(place: pathlib.Path) -> list[dict]:
     import optuna
 
     from tfrl.algorithms import registry
-    from tfrl.algorithms.tuning import plan as plan_lib
-    from tfrl.reports import run_files
+    from tfrl.experiments.tuning import plan as plan_lib
+    from tfrl.train.runs import run_files
 
     backend = optuna.storages.journal.JournalFileBackend(str(place / "one/study.log"))
     study = optuna.load_study(
         study_name="one", storage=optuna.storages.JournalStorage(backend)
     )
     config = run_files.read_config(place / "one" / "config.json")
-    kind = registry.find(config["agent"])
     plan = plan_lib.Plan(
-        kind,
-        config["env"],
-        kind.Settings.of(config),
+        registry.algorithm_of(config),
         config["num_environment_steps"],
         _EVALUATIONS,
         None,
     )
+    own = registry.find(config["algorithm"]).setting_fields()
+    configs = [plan.config_of(trial.params, config["seed"]) for trial in study.trials]
     return [
-        plan.row(plan.settings_of(trial.params, config["seed"]).to_dict(), "a trial")
-        for trial in study.trials
+        plan.row({k: x for k, x in each.items() if k in own}, "a trial")
+        for each in configs
     ]
 
 
@@ -161,12 +160,12 @@ def _train_loops(path: pathlib.Path) -> None:
     from tfrl.algorithms import registry
 
     for row in json.loads(path.read_text(encoding="utf-8")):
-        kind = registry.find(row["algorithm"])
-        s = kind.Settings.of(row["settings"])
-        environment = environments.native.load(row["environment"], s.num_envs, s.seed)
-        algorithm = kind(environment, settings=s)
+        load, name = environments.native.load, row["environment"]
+        s: Any = registry.find(row["algorithm"])(name, settings=row["settings"])
+        environment = load(name, s.num_envs, s.seed)
+        algorithm = type(s)(environment, settings=s.settings)
         loop = algorithm.build()
-        others = environments.native.load(row["environment"], s.num_eval_episodes, 1)
+        others = load(name, s.num_eval_episodes, 1)
         evaluator = evaluation.Evaluator(
             others, algorithm.policy, s.num_eval_episodes, s.seed
         )

@@ -94,18 +94,16 @@ def _settings(arguments: str) -> Iterator[str]:
     from tfrl.algorithms import registry, settings
 
     kinds = [registry.find(name) for name in arguments.split()]
-    common = settings.Settings.default_values()
-    columns = [kind.Settings.default_values() | dict(kind.overrides) for kind in kinds]
-    texts = {
-        name: text for kind in kinds for name, text in kind.Settings.texts().items()
-    }
+    common = settings.Recipe.defaults()
+    columns = [kind.defaults() for kind in kinds]
+    fields = {name: x for kind in kinds for name, x in kind.setting_fields().items()}
     yield _row("setting", *(f"`tfrl.{kind.__name__}`" for kind in kinds), "meaning")
     yield "|---" * (len(kinds) + 2) + "|"
-    for name, text in texts.items():
+    for name, field in fields.items():
         values = [_shown(column.get(name)) for column in columns]
         changed = any(column.get(name) != common.get(name) for column in columns)
         if name not in _INTERVALS and (name not in common or changed):
-            yield _row(f"`{name}`", *values, text)
+            yield _row(f"`{name}`", *values, field.metadata["text"])
 
 
 def _common(_: str) -> Iterator[str]:
@@ -113,8 +111,8 @@ def _common(_: str) -> Iterator[str]:
     from tfrl.algorithms import settings
 
     yield from (_row("setting", "default", "meaning"), "|---|---|---|")
-    for name, value in settings.Settings.default_values().items():
-        yield _row(f"`{name}`", _shown(value), settings.Settings.texts()[name])
+    for name, field in settings.Recipe.setting_fields().items():
+        yield _row(f"`{name}`", _shown(field.default), field.metadata["text"])
 
 
 def _presets(arguments: str) -> Iterator[str]:
@@ -133,6 +131,8 @@ def _presets(arguments: str) -> Iterator[str]:
             made_for = [preset.environment]
             if preset.variant:
                 made_for.append(f'only with `preset="{preset.name}"`')
+            if preset.actors:
+                made_for.append("with actors")
             if preset.family:
                 made_for.append("and others like it")
             if preset.kind:

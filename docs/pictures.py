@@ -147,8 +147,8 @@ def draw_programs() -> Figure:
 # The packages by floors, from the highest. A package imports packages of lower floors,
 # and those to its right.
 FLOORS = (
-    ("what you call", _GREEN, ("command", "algorithms")),
-    ("what runs", _ORANGE, ("distribute", "train", "reports", "eval")),
+    ("what you call", _GREEN, ("command", "experiments", "algorithms")),
+    ("what runs", _ORANGE, ("distribute", "reports", "train", "eval")),
     ("what collects and counts", _ORANGE, ("drivers", "metrics")),
     ("what learns", _BLUE, ("agents",)),
     ("what is stored", _BLUE, ("datasets", "replay_buffers")),

@@ -2,7 +2,8 @@
 
 import sys
 
-from tfrl.command import interrupts, threads
+from tfrl.command import interrupts
+from tfrl.system import threads
 
 # As the first thing of `python -m examples.NAME`; a program that imports the examples
 # keeps its own way to end.

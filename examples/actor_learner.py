@@ -15,6 +15,9 @@ Watch it with `tensorboard --logdir=logs`.
 
 from __future__ import annotations
 
+import sys
+
+import tfrl
 from tfrl import (
     agents,
     environments,
@@ -24,21 +27,50 @@ from tfrl import (
     specs,
     train,
 )
-from tfrl.algorithms import registry
-from tfrl.command import cli
+from tfrl.command import program
+from tfrl.command import train as train_command
+from tfrl.experiments import single
 
-CONFIG = cli.define_config("sac")
 _EVAL_DIR = "eval"
 
 
+class ActorLearner(tfrl.SAC):
+    """SAC, whose folders have another name."""
+
+    name = "actor_learner"
+    relative = "sac"
+
+
 def main() -> None:
-    """Builds actor, learner and replay, and lets actor and learner take turns."""
-    config = cli.read_config(CONFIG, replay="service")
-    cli.check_at_most(config, "batch_size", "replay_capacity")
-    cli.prepare("actor_learner", config)
-    directory = cli.make_directory(
-        "actor_learner",
-        config,
+    """Reads the flags, which are those of `tfrl train sac`, and trains."""
+    given = train_command.define_flags(ActorLearner)
+    program.start(
+        given,
+        sys.argv[1:],
+        lambda: run(train_command.make_recipe(ActorLearner, given), given.overwrite),
+        lambda: train_command.help_text(ActorLearner, given, __doc__),
+    )
+
+
+def run(s: tfrl.SAC, overwrite: bool) -> None:
+    """Builds actor, learner and replay, and lets actor and learner take turns.
+
+    Args:
+      s: The algorithm, whose agent and settings are taken.
+      overwrite: Whether to remove the outputs of an earlier run first.
+    """
+    if s.batch_size > s.replay_capacity:
+        raise ValueError(
+            f"batch_size: expected at most replay_capacity, {s.replay_capacity}, got "
+            f"{s.batch_size}; lower --batch_size, or raise --replay_capacity."
+        )
+    single.check_environment(s)
+    single.prepare_kernels(s)
+    assert s.logdir is not None
+    directory = train.RunDirectory(
+        s.logdir,
+        s.config(single.length_of(s, None)),
+        overwrite,
         further_outputs=(
             train.learner.TRAIN_DIR,
             train.learner.POLICY_SAVED_MODEL_DIR,
@@ -46,35 +78,36 @@ def main() -> None:
             _EVAL_DIR,
         ),
     )
-    environment = make_environment(config.env, config.seed)
+    directory.lock()
+    environment = make_environment(s.world.name, s.seed)
     on_tensors = environments.TFPyEnvironment(environment)
-    agent = registry.algorithm_of(config, on_tensors).make_agent()
+    agent = tfrl.SAC(on_tensors, settings=s.settings).make_agent()
     train_step = agent.train_step_counter
 
-    replay_buffer = make_replay_buffer(config, agent, directory)
+    replay_buffer = make_replay_buffer(s, agent, directory)
     replay_observer = replay_buffers.ReverbAddTrajectoryObserver(
-        replay_buffer.py_client, "experience", sequence_length=config.n_step_update + 1
+        replay_buffer.py_client, "experience", sequence_length=s.n_step_update + 1
     )
 
     learner = train.Learner(
         directory.path,
         train_step,
         agent,
-        lambda: replay_buffer.as_dataset(sample_batch_size=config.batch_size),
+        lambda: replay_buffer.as_dataset(sample_batch_size=s.batch_size),
         triggers=[
             train.triggers.PolicySavedModelTrigger(
                 directory.path / train.learner.POLICY_SAVED_MODEL_DIR,
                 agent,
                 train_step,
-                interval=config.checkpoint_interval,
+                interval=s.checkpoint_interval,
             ),
             train.triggers.ReverbCheckpointTrigger(
-                train_step, config.checkpoint_interval, replay_buffer.py_client
+                train_step, s.checkpoint_interval, replay_buffer.py_client
             ),
-            train.triggers.StepPerSecondLogTrigger(train_step, config.log_interval),
+            train.triggers.StepPerSecondLogTrigger(train_step, s.log_interval),
         ],
-        checkpoint_interval=config.checkpoint_interval,
-        summary_interval=config.log_interval,
+        checkpoint_interval=s.checkpoint_interval,
+        summary_interval=s.log_interval,
     )
 
     if not replay_buffer.num_frames():
@@ -84,27 +117,27 @@ def main() -> None:
                 environment.time_step_spec(), environment.action_spec()
             ),
             train_step,
-            steps_per_run=config.initial_collect_steps,
+            steps_per_run=s.initial_collect_steps,
             observers=[replay_observer],
         ).run()
     collector = train.Actor(
         environment,
         policies.PyTFEagerPolicy(agent.collect_policy, use_tf_function=True),
         train_step,
-        steps_per_run=config.collect_steps_per_iteration,
+        steps_per_run=s.collect_steps_per_iteration,
         observers=[replay_observer],
         metrics=train.actor.collect_metrics(buffer_size=10),
         summary_dir=directory.path / train.learner.TRAIN_DIR,
-        summary_interval=config.log_interval,
+        summary_interval=s.log_interval,
     )
     evaluator = train.Actor(
-        make_environment(config.env, config.seed + 1),
+        make_environment(s.world.name, s.seed + 1),
         policies.PyTFEagerPolicy(agent.policy, use_tf_function=True),
         train_step,
-        episodes_per_run=config.num_eval_episodes,
-        metrics=train.actor.eval_metrics(buffer_size=config.num_eval_episodes),
+        episodes_per_run=s.num_eval_episodes,
+        metrics=train.actor.eval_metrics(buffer_size=s.num_eval_episodes),
         summary_dir=directory.path / _EVAL_DIR,
-        summary_interval=config.eval_interval,
+        summary_interval=s.eval_interval,
     )
 
     def evaluate() -> None:
@@ -113,12 +146,12 @@ def main() -> None:
         print(f"{train_step.numpy():,} updates: mean return {average_return:.1f}")
 
     evaluate_if_due = train.interval_trigger.IntervalTrigger(
-        config.eval_interval, evaluate, start=int(train_step)
+        s.eval_interval, evaluate, start=int(train_step)
     )
-    last_step = config.num_iterations * config.train_steps_per_iteration
+    last_step = s.num_iterations * s.train_steps_per_iteration
     while int(train_step) < last_step:
         collector.run()
-        learner.run(config.train_steps_per_iteration)
+        learner.run(s.train_steps_per_iteration)
         evaluate_if_due(int(train_step))
     evaluate_if_due(int(train_step), force_trigger=True)
     for trigger in learner.triggers:
@@ -134,16 +167,16 @@ def make_environment(name: str, seed: int) -> environments.PyEnvironment:
 
 
 def make_replay_buffer(
-    config: cli.Config, agent: agents.SacAgent, directory: train.RunDirectory
+    s: tfrl.SAC, agent: agents.SacAgent, directory: train.RunDirectory
 ) -> replay_buffers.ReverbReplayBuffer:
     """Starts a server with one table, which samples uniformly."""
-    num_steps = config.n_step_update + 1
+    num_steps = s.n_step_update + 1
     table = replay_service.Table(
         "experience",
         sampler=replay_service.selectors.Uniform(),
         remover=replay_service.selectors.Fifo(),
-        max_size=config.replay_capacity,
-        rate_limiter=replay_service.rate_limiters.MinSize(config.batch_size),
+        max_size=s.replay_capacity,
+        rate_limiter=replay_service.rate_limiters.MinSize(s.batch_size),
         signature=specs.tensor_spec.add_outer_dim(agent.collect_data_spec, num_steps),
     )
     server = replay_service.Server(
@@ -151,7 +184,7 @@ def make_replay_buffer(
         checkpointer=replay_service.checkpointers.DefaultCheckpointer(
             directory.path / train.learner.REPLAY_BUFFER_CHECKPOINT_DIR
         ),
-        seed=config.seed,
+        seed=s.seed,
     )
     return replay_buffers.ReverbReplayBuffer(
         agent.collect_data_spec,
@@ -162,4 +195,4 @@ def make_replay_buffer(
 
 
 if __name__ == "__main__":
-    cli.start(main)
+    main()

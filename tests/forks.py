@@ -12,6 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
+COMMANDS = ("train", "play", "record", "evaluate", "sweep", "report")
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -19,7 +20,7 @@ ENVIRONMENT = {**os.environ, "SDL_VIDEODRIVER": "dummy", "CUDA_VISIBLE_DEVICES":
 EVERYTHING = """
 import importlib, pkgutil
 import gymnasium, imageio.v2, imageio_ffmpeg, keras, matplotlib.pyplot
-import ml_collections, pygame, tensorboard, tensorflow
+import pygame, tensorboard, tensorflow
 import tfrl
 for module in pkgutil.walk_packages(tfrl.__path__, "tfrl."):
     if not module.name.startswith(("tfrl.environments.suite_", "tfrl.testing")):
@@ -143,8 +144,11 @@ class Forks:
         )
 
     def start(self, code, *arguments):
-        """Starts the path of a script, or the name of an example."""
-        if not code.endswith(".py"):
+        """Starts a script, `tfrl`, an example, or a command such as "train ppo"."""
+        first, *rest = code.split() if not code.endswith(".py") else [code]
+        if first in COMMANDS:
+            code, arguments = "tfrl", [first, *rest, *arguments]
+        elif first != "tfrl" and not code.endswith(".py"):
             code = f"examples.{code}"
         return Fork(self._ask, code, arguments, next(self._paths))
 

@@ -1,4 +1,4 @@
-"""What TF-Agents or Acme has and tfrl has not, or what has moved, says so."""
+"""What TF-Agents or Acme has and tfrl has not says so."""
 
 import importlib
 import pathlib
@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import tfrl
 from tfrl import absent, gone
 from tfrl.algorithms import registry
 
@@ -23,12 +24,8 @@ BY_LIBRARY = {
 
 def expected(name):
     """The pattern of the message for an absent name."""
-    if name in absent.MOVED:
-        return f"^{name}: it has moved; use {absent.MOVED[name]}.$"
     if name in gone.NAMES:
         return f"^{name}: it is gone; instead: "
-    if name in absent.ALGORITHMS:
-        return rf"^{name}: use tfrl\.\w+, the whole .*tfrl\.agents\.\w+, the agent"
     (library,) = (key for key, names in BY_LIBRARY.items() if name in names)
     return (
         f"^{name}: {library} has it, tfrl does not: .*"
@@ -48,15 +45,14 @@ def test_the_use_of_an_absent_name_says_what_there_is_instead(name):
     assert last not in dir(module)
 
 
-def test_an_algorithm_in_agents_leads_to_what_there_is():
-    assert {name.rpartition(".")[2] for name in absent.ALGORITHMS} == {
-        class_name for _, class_name in registry.CLASSES.values()
-    }
-    for name, text in absent.ALGORITHMS.items():
-        found = re.findall(r"tfrl(?:\.\w+)+", text)
-        for module, last in (each.rsplit(".", 1) for each in found):
-            assert getattr(importlib.import_module(module), last), name
-    assert "tfrl.acme.agents.tf.mpo.MPO" in absent.ALGORITHMS["tfrl.agents.MPO"]
+@pytest.mark.parametrize("name", [name for _, name in registry.CLASSES.values()])
+def test_an_algorithm_in_agents_leads_to_what_there_is(name):
+    message = rf"^tfrl\.agents\.{name}: use tfrl\.{name}, the whole algorithm, or the "
+    with pytest.raises(ImportError, match=message):
+        exec(f"from tfrl.agents import {name}", {})
+    with pytest.raises(AttributeError, match=message):
+        getattr(tfrl.agents, name)
+    assert getattr(tfrl, name)
 
 
 def test_modules_below_and_imports_from_an_absent_one_say_so():
@@ -68,31 +64,6 @@ def test_modules_below_and_imports_from_an_absent_one_say_so():
         "import tfrl.environments.examples.tic_tac_toe_environment",
     ):
         with pytest.raises(ImportError, match="TF-Agents has it, tfrl does not"):
-            exec(statement, {})
-
-
-def test_what_has_moved_is_at_its_new_place():
-    for new in absent.MOVED.values():
-        module, _, name = new.rpartition(".")
-        assert getattr(importlib.import_module(module), name) is not None
-
-
-def test_the_page_of_changes_names_what_has_moved():
-    listed = set(re.findall(r"\w+", (DOCS / "changes.md").read_text()))
-    modules = {n for n in absent.MOVED if n.rpartition(".")[2].islower()}
-    classes = {name.rpartition(".")[2] for name in absent.MOVED.keys() - modules}
-    assert classes
-    assert classes <= listed
-
-
-def test_modules_below_and_imports_from_what_has_moved_say_so():
-    for statement in (
-        "from tfrl.wrappers import GymWrapper",
-        "import tfrl.wrappers.gym_wrapper",
-        "from tfrl.adders import reverb as adders",
-        "from tfrl.networks.vision import AtariTorso",
-    ):
-        with pytest.raises(ImportError, match=r"it has moved; use tfrl\.acme\."):
             exec(statement, {})
 
 
@@ -122,8 +93,7 @@ def test_the_page_lists_every_absent_name(library):
     } == set()
 
 
-def test_programs_that_messages_name_are_there():
-    programs = re.findall(r"run (train_\w+) there", " ".join(absent.NAMES.values()))
-    assert len(programs) >= 6
-    for program in programs:
-        assert (DOCS.parent / "examples" / f"{program}.py").exists()
+def test_commands_that_messages_name_are_there():
+    named = re.findall(r"`tfrl train (\w+)`", " ".join(absent.NAMES.values()))
+    assert len(named) >= 6
+    assert {*named} <= registry.CLASSES.keys()

@@ -3,7 +3,6 @@
 The inputs of the site are checked, too; Sphinx makes it by a command of its own.
 """
 
-import ast
 import doctest
 import importlib
 import itertools
@@ -12,7 +11,6 @@ import os
 import pathlib
 import pkgutil
 import re
-import runpy
 import subprocess
 import sys
 import types
@@ -23,6 +21,7 @@ import pytest
 
 import tfrl
 from tests import listings
+from tfrl.algorithms import registry
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 MODULES = pkgutil.walk_packages(tfrl.__path__, "tfrl.")
@@ -241,10 +240,10 @@ def test_every_public_name_has_one_place_in_the_pages_of_the_api(site, tmp_path)
 @pytest.mark.parametrize(
     ("repository", "script", "folder"),
     [
-        ("", "`examples/play.py`", "the files (`configs`)"),
+        ("", "`examples/train_dqn.py`", "the files (`configs`)"),
         (
             "https://example.org/tfrl",
-            "[`play`](https://example.org/tfrl/blob/main/examples/play.py)",
+            "[`train_dqn`](https://example.org/tfrl/blob/main/examples/train_dqn.py)",
             "[the files](https://example.org/tfrl/tree/main/configs)",
         ),
     ],
@@ -252,13 +251,13 @@ def test_every_public_name_has_one_place_in_the_pages_of_the_api(site, tmp_path)
 )
 def test_links_to_files_lead_to_the_projects_address(site, repository, script, folder):
     page = (
-        "[`play`](../examples/play.py), [the files](../configs), [a page](speed.md#x), "
-        "![a picture](pictures/flow.svg), [elsewhere](https://example.org)"
+        "[`train_dqn`](../examples/train_dqn.py), [the files](../configs), "
+        "[a page](speed.md#x), ![a picture](pictures/flow.svg), [elsewhere](https://example.org)"
     )
     adapted = site.site_pages.adapted(page, DOCS / "runs.md", repository)
-    assert adapted == page.replace("[`play`](../examples/play.py)", script).replace(
-        "[the files](../configs)", folder
-    )
+    link = "[`train_dqn`](../examples/train_dqn.py)"
+    expected = page.replace(link, script).replace("[the files](../configs)", folder)
+    assert adapted == expected
 
 
 def test_a_notebook_has_a_link_to_colab_where_the_project_has_an_address(site):
@@ -295,30 +294,21 @@ def test_docstrings_become_what_sphinx_reads(site):
     ]
 
 
-def test_the_stub_of_the_algorithms_has_the_settings_as_keywords():
-    script = runpy.run_path(str(DOCS / "algorithms_stub.py"))
-    stub = (REPOSITORY / "tfrl" / "algorithms" / "__init__.pyi").read_text()
-    assert stub == script["stub"](), "run python docs/algorithms_stub.py"
-    (ppo,) = [
-        node
-        for node in ast.parse(stub).body
-        if isinstance(node, ast.ClassDef) and node.name == "PPO"
-    ]
-    (constructor,) = [x for x in ppo.body if isinstance(x, ast.FunctionDef)]
-    keywords = [argument.arg for argument in constructor.args.kwonlyargs]
-    settings = list(tfrl.PPO.Settings.texts())
-    assert keywords[-len(settings) :] == settings
-    assert constructor.args.kwarg is None
+def test_every_algorithm_has_a_row_in_the_readme():
+    rows = (REPOSITORY / "README.md").read_text().splitlines()
+    for name, (_, class_name) in registry.CLASSES.items():
+        ends = f"| `tfrl.{class_name}` | `tfrl train {name}` |"
+        assert sum(row.endswith(ends) for row in rows) == 1, name
 
 
 MISTAKES = """
 import tfrl
 
 tfrl.PPO("CartPole-v1", clip_range=0.1, num_envs=4, fc_layer_params=[8])
-tfrl.DQN("CartPole-v1", replay_buffer=None).learn(10).settings.batch_size.real
+tfrl.DQN("CartPole-v1", replay_buffer=None).learn(10).batch_size.real
 tfrl.PPO("CartPole-v1", clip_ranges=0.1)
 tfrl.PPO("CartPole-v1", num_envs="four")
-tfrl.SAC("Pendulum-v1").settings.clip_range
+tfrl.SAC("Pendulum-v1").clip_range
 """
 
 
@@ -337,7 +327,7 @@ def test_mypy_finds_a_wrong_setting(tmp_path):
     assert [re.sub(r": error: .*?\"(\w+)\".*", r" \1", line) for line in found] == [
         "user.py:6 clip_ranges",
         "user.py:7 num_envs",
-        "user.py:8 SACSettings",
+        "user.py:8 SAC",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Explains failed imports of names that only TF-Agents or Acme has, or that have moved.
+"""Explains failed imports of names that only TF-Agents or Acme has.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
 both for `import tfrl.policies.qtopt_cem_policy` and for
@@ -25,15 +25,8 @@ _NO_QT_OPT = (
     "tfrl.agents.Td3Agent's"
 )
 
-# Maps an agent that has examples in TF-Agents to programs in a clone of the repository.
-_EXAMPLES = {
-    "ddpg": "train_td3",
-    "dqn": "train_dqn",
-    "ppo": "train_ppo",
-    "reinforce": "train_reinforce",
-    "sac": "train_sac",
-    "td3": "train_td3",
-}
+# The agents that have examples in TF-Agents.
+_WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
@@ -59,10 +52,10 @@ _OF_TF_AGENTS = {
     ),
     **{
         f"tfrl.agents.{agent}.examples": (
-            "the examples are in a clone of the repository, outside of the package; "
-            f"run {program} there"
+            f"run `tfrl train {agent}`, or read the examples in a clone of the "
+            "repository"
         )
-        for agent, program in _EXAMPLES.items()
+        for agent in _WITH_EXAMPLES
     },
     **dict.fromkeys(
         (
@@ -186,134 +179,8 @@ _OF_ACME = {
         "wrappers.video.MujocoVideoWrapper": _VIDEO,
     }.items()
 }
-# The agents of the algorithms whose classes are not in `tfrl.agents`, and Acme's.
-_AGENTS_ALONE = {
-    "A2C": "A2CAgent",
-    "BC": "BehavioralCloningAgent",
-    "C51": "CategoricalDqnAgent",
-    "CQL": "CqlSacAgent",
-    "D4PG": "D4pgAgent",
-    "DDPG": "DdpgAgent",
-    "DDQN": "DdqnAgent",
-    "DMPO": "DmpoAgent",
-    "DQN": "DqnAgent",
-    "DiscreteSAC": "DiscreteSacAgent",
-    "IMPALA": "ImpalaAgent",
-    "IQL": "IqlAgent",
-    "IQN": "IqnAgent",
-    "MPO": "MpoAgent",
-    "PPO": "PPOAgent",
-    "PQN": "PqnAgent",
-    "QRDQN": "QrDqnAgent",
-    "R2D2": "R2d2Agent",
-    "REDQ": "SacAgent",
-    "REINFORCE": "ReinforceAgent",
-    "Rainbow": "CategoricalDqnAgent",
-    "SAC": "SacAgent",
-    "TD3": "Td3Agent",
-    "TQC": "TqcAgent",
-}
-_AGENTS_OF_ACME = {
-    "D4PG": "d4pg.D4PG",
-    "DMPO": "dmpo.DistributionalMPO",
-    "MPO": "mpo.MPO",
-}
-
-
-def _text_of_algorithm(name: str) -> str:
-    acme = _AGENTS_OF_ACME.get(name)
-    return (
-        f"use tfrl.{name}, the whole algorithm, or tfrl.agents.{_AGENTS_ALONE[name]}, "
-        "the agent alone, with TF-Agents' interface"
-        + (f"; Acme's is tfrl.acme.agents.tf.{acme}." if acme else ".")
-    )
-
-
-ALGORITHMS = {f"tfrl.agents.{name}": _text_of_algorithm(name) for name in _AGENTS_ALONE}
-# Where names are now: the modules that hold Acme's programs alone, and modules of other
-# packages that are in folders of these now.
-MOVED = {
-    "tfrl.adders": "tfrl.acme.adders",
-    "tfrl.core": "tfrl.acme.core",
-    "tfrl.environment_loop": "tfrl.acme.environment_loop",
-    "tfrl.wrappers": "tfrl.acme.wrappers",
-    "tfrl.EnvironmentLoop": "tfrl.acme.EnvironmentLoop",
-    "tfrl.make_environment_spec": "tfrl.acme.make_environment_spec",
-    "tfrl.agents.actors": "tfrl.acme.agents.tf.actors",
-    "tfrl.agents.agent": "tfrl.acme.agents.agent",
-    "tfrl.agents.learning": "tfrl.acme.agents.tf.learning",
-    "tfrl.agents.replay_agent": "tfrl.acme.agents.tf.replay_agent",
-    "tfrl.agents.FeedForwardActor": "tfrl.acme.agents.tf.actors.FeedForwardActor",
-    "tfrl.agents.PolicyActor": "tfrl.acme.agents.tf.actors.PolicyActor",
-    "tfrl.agents.d4pg.agent": "tfrl.acme.agents.tf.d4pg.agent",
-    "tfrl.agents.d4pg.D4PG": "tfrl.acme.agents.tf.d4pg.D4PG",
-    "tfrl.agents.dmpo.agent": "tfrl.acme.agents.tf.dmpo.agent",
-    "tfrl.agents.dmpo.DistributionalMPO": "tfrl.acme.agents.tf.dmpo.DistributionalMPO",
-    "tfrl.agents.mpo.agent": "tfrl.acme.agents.tf.mpo.agent",
-    "tfrl.agents.mpo.MPO": "tfrl.acme.agents.tf.mpo.MPO",
-    "tfrl.datasets.reverb": "tfrl.acme.datasets.reverb",
-    "tfrl.datasets.make_reverb_dataset": "tfrl.acme.datasets.make_reverb_dataset",
-    "tfrl.environments.dm_env_wrapper": "tfrl.environments.dm_env.dm_env_wrapper",
-    "tfrl.environments.state_adapters": "tfrl.environments.gymnasium.state_adapters",
-    "tfrl.environments.vector_py_environment": (
-        "tfrl.environments.gymnasium.vector_py_environment"
-    ),
-    "tfrl.networks.initializers": "tfrl.networks.layers.initializers",
-    "tfrl.networks.preprocessing": "tfrl.networks.layers.preprocessing",
-    "tfrl.networks.value_head": "tfrl.networks.heads.value_head",
-    "tfrl.utils.reward_normalizer": "tfrl.utils.normalizers.reward_normalizer",
-    "tfrl.utils.schedules": "tfrl.utils.optimization.schedules",
-    "tfrl.utils.seeds": "tfrl.utils.random_numbers.seeds",
-    "tfrl.utils.counting": "tfrl.acme.utils.counting",
-    "tfrl.utils.tf2_utils": "tfrl.acme.tf.utils",
-    **{
-        f"tfrl.networks.{name}": f"tfrl.acme.tf.networks.{name}"
-        for name in (
-            "atari",
-            "discrete",
-            "distributions",
-            "duelling",
-            "embedding",
-            "legal_actions",
-            "multihead",
-            "noise",
-            "quantile",
-            "rescaling",
-            "stochastic",
-            "vision",
-            "ApproximateMode",
-            "AtariTorso",
-            "ClipToSpec",
-            "ClippedGaussian",
-            "DQNAtariNetwork",
-            "DeepAtariTorso",
-            "DeepIMPALAAtariNetwork",
-            "DeepRNN",
-            "DiscreteFilteredQNetwork",
-            "DiscreteValuedDistribution",
-            "DuellingMLP",
-            "EpsilonGreedy",
-            "ExpQWeightedPolicy",
-            "IMPALAAtariNetwork",
-            "IQNHead",
-            "MaskedSequential",
-            "Multihead",
-            "NetworkWithMaskedEpsilonGreedy",
-            "OAREmbedding",
-            "R2D2AtariNetwork",
-            "RescaleToSpec",
-            "ResNetTorso",
-            "StochasticMeanHead",
-            "StochasticModeHead",
-            "StochasticSamplingHead",
-            "TanhToSpec",
-        )
-    },
-}
 # Maps full names to the text that explains their absence.
 NAMES = {
-    **{old: f"it has moved; use {new}." for old, new in MOVED.items()},
-    **ALGORITHMS,
     **gone.NAMES,
     **{name: _TF_AGENTS.format(reason) for name, reason in _OF_TF_AGENTS.items()},
     **{name: _ACME.format(reason) for name, reason in _OF_ACME.items()},
@@ -363,21 +230,37 @@ def explained(module: str) -> tuple[Callable[[str], Any], list[str]]:
 
 
 def _refuse_absent(module: str, name: str) -> None:
-    explanation = NAMES.get(f"{module}.{name}")
-    if explanation is not None:
-        raise AttributeError(f"{module}.{name}: {explanation}")
+    if text := explanation(f"{module}.{name}"):
+        raise AttributeError(f"{module}.{name}: {text}")
+
+
+def explanation(full_name: str) -> str | None:
+    """Returns the text that explains the absence of a name; None for other names.
+
+    The classes of algorithms, which tfrl itself exports, are looked for beside agents.
+    """
+    package, _, name = full_name.rpartition(".")
+    if (
+        package == "tfrl.agents"
+        and name[:1].isupper()
+        and name in sys.modules["tfrl"].__all__  # An import would be a circle.
+    ):
+        return (
+            f"use tfrl.{name}, the whole algorithm, or the class of an agent alone, "
+            "with TF-Agents' interface, such as DqnAgent or PPOAgent."
+        )
+    return NAMES.get(full_name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """Raises for names that no other finder knows.
 
-    The import system also looks for the module `tfrl.agents.PPOAgent` if `from
-    tfrl.agents import DQN` finds no such attribute.
+    The import system also looks for the module `tfrl.agents.DQN` if `from tfrl.agents
+    import DQN` finds no such attribute.
     """
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: Any = None
     ) -> None:
-        explanation = NAMES.get(fullname)
-        if explanation is not None:
-            raise ImportError(f"{fullname}: {explanation}", name=fullname)
+        if text := explanation(fullname):
+            raise ImportError(f"{fullname}: {text}", name=fullname)

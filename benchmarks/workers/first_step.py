@@ -1,6 +1,6 @@
-"""Runs `examples.train_dqn` up to the end of its first training step.
+"""Runs `tfrl train ddqn` up to the end of its first training step.
 
-Its arguments are "wall" or "cpu", and the example's flags. It prints a line of JSON:
+Its arguments are "wall" or "cpu", and the command's flags. It prints a line of JSON:
 "marks" has the time at which this file was reached and the end of each part, in seconds
 since the epoch or of processor time; "within" has the seconds in some of the parts.
 """
@@ -19,14 +19,13 @@ _REACHED = _clock()
 
 
 def main() -> None:
-    """Runs the example; ends the process after its first training step."""
+    """Runs the command; ends the process after its first training step."""
     import tensorflow  # noqa: F401
 
     tensorflow_imported = _clock()
-    from examples import train_dqn
     from tfrl import train
-    from tfrl.algorithms import algorithm, off_policy, worlds
-    from tfrl.command import cli
+    from tfrl.algorithms import algorithm, dqn, worlds
+    from tfrl.command import train as train_command
     from tfrl.eval import evaluate
     from tfrl.policies import policy_saver
     from tfrl.train.loops import collecting_loop
@@ -48,7 +47,7 @@ def main() -> None:
 
     timed(worlds, "make_environment", "environments")
     timed(algorithm.Algorithm, "make_agent", "agent")
-    timed(off_policy, "make_replay_buffer", "replay buffer")
+    timed(dqn.DDQN, "make_replay_buffer", "replay buffer")
     timed(train.OffPolicyLoop, "__init__", "loop")
     timed(evaluate.Evaluator, "run", "first evaluation")
     timed(policy_saver.PolicySaver, "__init__", "policy traced for saving")
@@ -75,7 +74,7 @@ def main() -> None:
         return info
 
     collecting_loop.CollectingLoop.run_call = run_until_trained  # type: ignore[method-assign]
-    cli.start(train_dqn.main)
+    train_command.start("dqn", "")
 
 
 if __name__ == "__main__":

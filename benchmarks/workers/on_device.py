@@ -1,4 +1,4 @@
-"""Measures tfrl's loops on a device, with the agents and settings of its examples."""
+"""Measures tfrl's loops on a device, with the usual settings of algorithms."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import tensorflow as tf
 
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 from benchmarks import processors
-from benchmarks.workers import serving
+from benchmarks.workers import making, serving
 from tfrl import agents, environments, networks, replay_buffers, train
-from tfrl.algorithms import off_policy, registry, worlds
-from tfrl.environments import native as native_environments
 from tfrl.specs import array_spec
 
 _IMAGE = array_spec.BoundedArraySpec((84, 84, 4), np.uint8, 0, 255)
@@ -22,47 +20,27 @@ _BUTTONS = array_spec.BoundedArraySpec((), np.int64, 0, 5)
 _CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # From Mnih et al. (2015).
 
 
-def off_policy_example(
-    algorithm: str, device: str, jit_compile: bool, **settings: Any
+def example(
+    algorithm: str,
+    device: str,
+    jit_compile: bool,
+    native: bool = False,
+    **settings: Any,
 ) -> serving.Task:
-    """Makes the loop of an example that learns from replay; see `_example`."""
-    config, environment, agent = _example(algorithm, device, **settings)
+    """Makes an algorithm's loop on a device.
+
+    Args:
+      algorithm: The name of the algorithm.
+      device: The device, such as "GPU:0".
+      jit_compile: Whether XLA compiles the loop.
+      native: Whether the environment is the native one, and on the device, too.
+      **settings: Settings, and their values.
+    """
+    settings |= {"device": device, "jit_compile": jit_compile}
     with train.device_scope(device):
-        s = registry.find(config.agent).Settings.of(config)
-        buffer = off_policy.make_replay_buffer(
-            s, environment, agent, config.num_iterations
+        return making.loop_task(
+            making.algorithm(algorithm, "", native, **settings).build()
         )
-    return _task(
-        train.OffPolicyLoop(
-            environment,
-            agent,
-            buffer,
-            collect_steps_per_iteration=config.collect_steps_per_iteration,
-            train_steps_per_iteration=config.train_steps_per_iteration,
-            initial_collect_steps=config.initial_collect_steps,
-            sample_batch_size=config.batch_size,
-            seed=0,
-            jit_compile=jit_compile,
-        )
-    )
-
-
-def on_policy_example(
-    algorithm: str, device: str, jit_compile: bool, **settings: Any
-) -> serving.Task:
-    """Makes the loop of an example that learns from rollouts; see `_example`."""
-    config, environment, agent = _example(algorithm, device, **settings)
-    return _task(
-        train.OnPolicyLoop(
-            environment,
-            agent,
-            collect_steps_per_iteration=config.collect_steps_per_iteration,
-            num_epochs=config.num_epochs,
-            minibatch_size=config.minibatch_size or None,
-            seed=0,
-            jit_compile=jit_compile,
-        )
-    )
 
 
 def images(
@@ -99,7 +77,7 @@ def images(
             max_length=10_000 // envs,
             seed=0,
         )
-    return _task(
+    return making.loop_task(
         train.OffPolicyLoop(
             environment,
             agent,
@@ -110,42 +88,6 @@ def images(
             jit_compile=jit_compile,
         )
     )
-
-
-def _example(
-    algorithm: str, device: str, native: bool = False, **settings: Any
-) -> tuple[Any, Any, Any]:
-    """Makes an example's agent on a device.
-
-    Args:
-      algorithm: The name of the example and of its configuration.
-      device: The device, such as "GPU:0".
-      native: Whether the environment is the native one, and on the device, too.
-      **settings: Fields of the configuration, and their values.
-
-    Returns:
-      The configuration, the environment and the agent.
-    """
-    config = registry.config_for(algorithm)
-    config.update(settings)
-    with train.device_scope(device):
-        environment: Any = (
-            native_environments.load(config.env, config.num_envs, seed=0)
-            if native
-            else worlds.make_environment(config.env, config.num_envs, 0)
-        )
-        agent = registry.algorithm_of(config, environment).make_agent()
-        agent.initialize()
-    return config, environment, agent
-
-
-def _task(loop: Any) -> serving.Task:
-    def run(count: int) -> dict[str, int]:
-        before = loop.info().environment_steps
-        steps = loop.run(count).environment_steps - before
-        return {"iterations": count, "environment steps": steps}
-
-    return serving.Task(run)
 
 
 def gpus() -> list[str]:
@@ -160,8 +102,8 @@ def gpus() -> list[str]:
 if __name__ == "__main__":
     serving.serve(
         {
-            "off_policy": off_policy_example,
-            "on_policy": on_policy_example,
+            "off_policy": example,
+            "on_policy": example,
             "images": images,
         },
         ["tensorflow", "keras", "gymnasium"],

@@ -11,9 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
-from benchmarks.workers import serving
+from benchmarks.workers import making, serving
 from tfrl.algorithms import registry
-from tfrl.environments import native
 
 
 def dqn_page(**settings: Any) -> serving.Task:
@@ -22,8 +21,8 @@ def dqn_page(**settings: Any) -> serving.Task:
 
 
 def dqn_loop(**settings: Any) -> serving.Task:
-    """Makes the loop of `examples.train_dqn` on a native environment."""
-    return _loop("dqn", settings, _dqn_fields)
+    """Makes the loop of double DQN on a native environment."""
+    return _loop("ddqn", settings, _dqn_fields)
 
 
 def sac_page(**settings: Any) -> serving.Task:
@@ -32,7 +31,7 @@ def sac_page(**settings: Any) -> serving.Task:
 
 
 def sac_loop(**settings: Any) -> serving.Task:
-    """Makes the loop of `examples.train_sac` on a native environment."""
+    """Makes the loop of SAC on a native environment."""
     return _loop("sac", settings, _sac_fields)
 
 
@@ -44,7 +43,7 @@ def ppo_page(**settings: Any) -> serving.Task:
 
 
 def ppo_loop(**settings: Any) -> serving.Task:
-    """Makes the loop of `examples.train_ppo` on a native environment."""
+    """Makes the loop of PPO on a native environment."""
     return _loop("ppo", settings, _ppo_fields)
 
 
@@ -65,13 +64,13 @@ def _loop(
     name: str, settings: dict[str, Any], fields: Callable[[Any], dict[str, Any]]
 ) -> serving.Task:
     """Makes a loop."""
-    _, chosen = _page(name, settings)
-    config = registry.config_for(name)
-    # Most fields of the page's settings have the configuration's names.
-    config.update({k: v for k, v in dataclasses.asdict(chosen).items() if k in config})
-    config.update({"env": chosen.environment, **fields(chosen)})
-    environment = native.load(config.env, config.num_envs, config.seed)
-    return _task(registry.algorithm_of(config, environment).build().run)
+    _, chosen = _page("dqn" if name == "ddqn" else name, settings)
+    # Most fields of the page's settings have the names of the algorithm's.
+    own = registry.find(name).setting_fields()
+    given = {k: x for k, x in dataclasses.asdict(chosen).items() if k in own}
+    given |= fields(chosen)
+    made = making.algorithm(name, chosen.environment, True, **given)
+    return _task(made.build().run)
 
 
 def _dqn_fields(settings: Any) -> dict[str, Any]:
@@ -110,10 +109,11 @@ def _ppo_fields(settings: Any) -> dict[str, Any]:
         "collect_steps_per_iteration": steps,
         "minibatch_size": steps * settings.num_envs // settings.num_minibatches,
         "fc_layer_params": settings.hidden_units,
+        "lambda_value": settings.gae_lambda,
         "anneal_clip_range": False,
         "entropy_regularization": settings.entropy_weight,
         "value_loss_weight": settings.value_weight,
-        "gradient_clipping": settings.gradient_norm,
+        "max_gradient_norm": settings.gradient_norm,
     }
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import examples  # noqa: F401  Sets the variables that TensorFlow reads.
 import tfrl
 from benchmarks.workers import (
+    making,
     pendulum_settings,
     ppo_settings,
     pqn_settings,
@@ -79,40 +80,35 @@ def tutorial(calls: str) -> serving.Task:
 
 
 def reinforce(native: bool = False, jit_compile: bool = False) -> serving.Task:
-    """Makes REINFORCE with the settings of `examples.train_reinforce`."""
-    config = _config("reinforce")
-    config.jit_compile = jit_compile
-    environment = _environment(config.env, native)
-    return _loop_task(registry.algorithm_of(config, environment).build())
+    """Makes REINFORCE with its usual settings."""
+    return _loop("reinforce", "", native, jit_compile=jit_compile)
 
 
 def actor_critic(
     algorithm: str, units: int, batch: int, native: bool, jit_compile: bool
 ) -> serving.Task:
-    """Makes the loop of `examples.train_sac` or `train_td3` on Pendulum."""
-    config = _config(algorithm)
-    layers = [name for name in config if name.endswith("fc_layer_params")]
-    config.update(
-        {
-            "env": pendulum_settings.ENVIRONMENT,
-            "replay_capacity": pendulum_settings.REPLAY_CAPACITY,
-            "initial_collect_steps": pendulum_settings.LEARNING_STARTS,
-            "batch_size": batch,
-            "actor_learning_rate": pendulum_settings.LEARNING_RATE,
-            "critic_learning_rate": pendulum_settings.LEARNING_RATE,
-            "gamma": pendulum_settings.GAMMA,
-            "target_update_tau": pendulum_settings.TARGET_UPDATE_TAU,
-            "jit_compile": jit_compile,
-            **dict.fromkeys(layers, (units, units)),
-        }
+    """Makes the loop of SAC or TD3 on Pendulum."""
+    fields = registry.find(algorithm).setting_fields()
+    layers = [name for name in fields if name.endswith("fc_layer_params")]
+    return _loop(
+        algorithm,
+        pendulum_settings.ENVIRONMENT,
+        native,
+        replay_capacity=pendulum_settings.REPLAY_CAPACITY,
+        initial_collect_steps=pendulum_settings.LEARNING_STARTS,
+        batch_size=batch,
+        actor_learning_rate=pendulum_settings.LEARNING_RATE,
+        critic_learning_rate=pendulum_settings.LEARNING_RATE,
+        gamma=pendulum_settings.GAMMA,
+        target_update_tau=pendulum_settings.TARGET_UPDATE_TAU,
+        jit_compile=jit_compile,
+        **dict.fromkeys(layers, (units, units)),
     )
-    environment = _environment(config.env, native)
-    return _loop_task(registry.algorithm_of(config, environment).build())
 
 
 def ppo(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
-    """Makes the loop of `examples.train_ppo` on CartPole."""
-    return _loop_task(_ppo_loop(envs, steps, native, jit_compile))
+    """Makes PPO's loop on CartPole."""
+    return making.loop_task(_ppo_loop(envs, steps, native, jit_compile))
 
 
 def ppo_sweep(envs: int, steps: int, runs: int) -> serving.Task:
@@ -123,56 +119,56 @@ def ppo_sweep(envs: int, steps: int, runs: int) -> serving.Task:
 def _ppo_loop(
     envs: int, steps: int, native: bool, jit_compile: bool, seed: int = 0
 ) -> train.TrainingLoop:
-    config = _config("ppo")
-    config.update(
-        {
-            "env": ppo_settings.ENVIRONMENT,
-            "num_envs": envs,
-            "seed": seed,
-            "collect_steps_per_iteration": steps,
-            "num_epochs": ppo_settings.EPOCHS,
-            "minibatch_size": envs * steps // ppo_settings.MINIBATCHES,
-            "fc_layer_params": (ppo_settings.UNITS, ppo_settings.UNITS),
-            "learning_rate": ppo_settings.LEARNING_RATE,
-            "anneal_learning_rate": False,
-            "clip_range": ppo_settings.CLIP_RANGE,
-            "anneal_clip_range": False,
-            "value_clip_range": ppo_settings.CLIP_RANGE,
-            "gamma": ppo_settings.GAMMA,
-            "gae_lambda": ppo_settings.GAE_LAMBDA,
-            "entropy_regularization": ppo_settings.ENTROPY_WEIGHT,
-            "value_loss_weight": ppo_settings.VALUE_WEIGHT,
-            "gradient_clipping": ppo_settings.GRADIENT_NORM,
-            "jit_compile": jit_compile,
-        }
+    made = making.algorithm(
+        "ppo",
+        ppo_settings.ENVIRONMENT,
+        native,
+        num_envs=envs,
+        seed=seed,
+        collect_steps_per_iteration=steps,
+        num_epochs=ppo_settings.EPOCHS,
+        minibatch_size=envs * steps // ppo_settings.MINIBATCHES,
+        fc_layer_params=(ppo_settings.UNITS, ppo_settings.UNITS),
+        learning_rate=ppo_settings.LEARNING_RATE,
+        final_learning_rate=None,
+        clip_range=ppo_settings.CLIP_RANGE,
+        anneal_clip_range=False,
+        value_clip_range=ppo_settings.CLIP_RANGE,
+        gamma=ppo_settings.GAMMA,
+        lambda_value=ppo_settings.GAE_LAMBDA,
+        entropy_regularization=ppo_settings.ENTROPY_WEIGHT,
+        value_loss_weight=ppo_settings.VALUE_WEIGHT,
+        max_gradient_norm=ppo_settings.GRADIENT_NORM,
+        jit_compile=jit_compile,
     )
-    environment = _environment(config.env, native, envs, seed)
-    return registry.algorithm_of(config, environment).build()
+    return made.build()
 
 
 def pqn(envs: int, steps: int, native: bool, jit_compile: bool) -> serving.Task:
-    """Makes the loop of `examples.train_pqn` on CartPole."""
-    config = _config("pqn")
-    config.update(
-        {
-            "env": pqn_settings.ENVIRONMENT,
-            "num_envs": envs,
-            "collect_steps_per_iteration": steps,
-            "num_epochs": pqn_settings.EPOCHS,
-            "minibatch_size": envs * steps // pqn_settings.MINIBATCHES,
-            "fc_layer_params": pqn_settings.UNITS,
-            "learning_rate": pqn_settings.LEARNING_RATE,
-            "anneal_learning_rate": False,
-            "gamma": pqn_settings.GAMMA,
-            "lambda_value": pqn_settings.LAMBDA,
-            "initial_epsilon": pqn_settings.EPSILON,
-            "final_epsilon": pqn_settings.EPSILON,
-            "gradient_clipping": pqn_settings.GRADIENT_NORM,
-            "jit_compile": jit_compile,
-        }
+    """Makes PQN's loop on CartPole."""
+    return _loop(
+        "pqn",
+        pqn_settings.ENVIRONMENT,
+        native,
+        num_envs=envs,
+        collect_steps_per_iteration=steps,
+        num_epochs=pqn_settings.EPOCHS,
+        minibatch_size=envs * steps // pqn_settings.MINIBATCHES,
+        fc_layer_params=pqn_settings.UNITS,
+        learning_rate=pqn_settings.LEARNING_RATE,
+        final_learning_rate=None,
+        gamma=pqn_settings.GAMMA,
+        lambda_value=pqn_settings.LAMBDA,
+        initial_epsilon=pqn_settings.EPSILON,
+        final_epsilon=pqn_settings.EPSILON,
+        max_gradient_norm=pqn_settings.GRADIENT_NORM,
+        jit_compile=jit_compile,
     )
-    environment = _environment(config.env, native, envs)
-    return _loop_task(registry.algorithm_of(config, environment).build())
+
+
+def _loop(*arguments: Any, **settings: Any) -> serving.Task:
+    """Makes a loop; see `making.algorithm`."""
+    return making.loop_task(making.algorithm(*arguments, **settings).build())
 
 
 def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
@@ -181,11 +177,6 @@ def buffer(prioritized: bool = False, **settings: Any) -> serving.Task:
     if prioritized:
         kind = tf_prioritized_replay_buffer.TFPrioritizedReplayBuffer
     return same_code.buffer_task(kind, **settings)
-
-
-def _config(name: str) -> Any:
-    """Returns the usual settings of an algorithm."""
-    return registry.config_for(name)
 
 
 def predict(
@@ -202,7 +193,7 @@ def predict(
         "loaded" the `predict` of its policy, saved and loaded.
     """
     kind: Any = getattr(tfrl, algorithm)
-    names = {"fc_layer_params", "actor_fc_layer_params"} & set(kind.Settings.texts())
+    names = {"fc_layer_params", "actor_fc_layer_params"} & kind.setting_fields().keys()
     layers = dict.fromkeys(names, (units, units))
     made = kind(environment, **layers, jit_compile=False, seed=0)
     shape = made.environment.observation_spec().shape
@@ -228,7 +219,7 @@ def _environment(name: str, native: bool, envs: int = 1, seed: int = 0) -> Any:
 
 
 def _off_policy(environment: Any, capacity: int, **options: Any) -> serving.Task:
-    return _loop_task(_off_policy_loop(environment, capacity, 0, **options))
+    return making.loop_task(_off_policy_loop(environment, capacity, 0, **options))
 
 
 def _off_policy_loop(
@@ -257,15 +248,6 @@ def _sweep(make_loop: members.MakeLoop, runs: int) -> serving.Task:
         each = max(1, count // runs)
         together.advance(each)
         return {"iterations": each * runs}
-
-    return serving.Task(run)
-
-
-def _loop_task(loop: Any) -> serving.Task:
-    def run(count: int) -> dict[str, int]:
-        before = loop.info().environment_steps
-        steps = loop.run(count).environment_steps - before
-        return {"iterations": count, "environment steps": steps}
 
     return serving.Task(run)
 

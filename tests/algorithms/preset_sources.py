@@ -110,6 +110,11 @@ def _rates(rate: float | str) -> tuple[float, float]:
     return rate, rate
 
 
+def _last(first: float, last: float) -> float | None:
+    """Returns the last rate as a setting: None for a rate that stays."""
+    return None if last == first else last
+
+
 # What the sources' DQNs do not have.
 _PLAIN = {
     "num_action_bins": 0,
@@ -142,7 +147,7 @@ def _dqn_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
     first, last = _rates(take("learning_rate"))
     # The target is updated after steps, of which `collected` come without updates.
     period = max(take("target_update_interval"), collected)
-    return {
+    found = {
         **_PLAIN,
         **_PRIORITIES,
         "munchausen": False,
@@ -157,7 +162,7 @@ def _dqn_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "target_update_tau": take("tau"),
         "target_update_period": period * updates // collected,
         "learning_rate": first,
-        "final_learning_rate": last,
+        "final_learning_rate": _last(first, last),
         "adam_epsilon": take("optimizer_eps", 0.0)
         + take("optimizer_eps_times_batch", 0.0) / batch,
         "max_gradient_norm": take("max_grad_norm") or 0.0,
@@ -171,6 +176,9 @@ def _dqn_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         **({"loss": take("loss")} if "loss" in values else {}),
         **({"num_quantiles": take("n_quantiles")} if "n_quantiles" in values else {}),
     }
+    if "num_quantiles" not in found:  # DQN itself, whose choice is the class.
+        del found["double_q"]
+    return found
 
 
 def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
@@ -189,12 +197,12 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "normalize_observations": is_normalized,
         "normalize_rewards": is_normalized,
         "learning_rate": first,
-        "anneal_learning_rate": last == 0,
+        "final_learning_rate": _last(first, last),
         "gamma": take("gamma"),
-        "gae_lambda": take("gae_lambda"),
+        "lambda_value": take("gae_lambda"),
         "entropy_regularization": take("ent_coef"),
         "value_loss_weight": take("vf_coef"),
-        "gradient_clipping": take("max_grad_norm"),
+        "max_gradient_norm": take("max_grad_norm"),
         "normalize_advantages": take("normalize_advantage"),
         "initial_log_stddev": take("log_std_init"),
         "gsde_sample_freq": take("sde_sample_freq") if take("use_sde") else 0,
@@ -257,7 +265,7 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "actor_learning_rate": first,
         "critic_learning_rate": first,
         "alpha_learning_rate": first if is_adapted else 0.0,
-        "anneal_learning_rates": last == 0,
+        "final_learning_rate": _last(first, last),
         "initial_alpha": 1.0 if is_adapted else temperature,
         "target_update_period": take("target_update_interval"),
         "num_critics": take("n_critics"),
@@ -309,7 +317,7 @@ def _c51_of_cleanrl(values: dict[str, Any]) -> dict[str, Any]:
         "target_update_period": take("target_network_frequency") // collected,
         "fc_layer_params": take("layers"),
         "learning_rate": rate,
-        "final_learning_rate": rate,
+        "final_learning_rate": None,
         "adam_epsilon": take("eps"),
         "max_gradient_norm": 0.0,
         "initial_epsilon": take("start_e"),
@@ -340,10 +348,10 @@ def _pqn_of_cleanrl(values: dict[str, Any]) -> dict[str, Any]:
         "minibatch_size": num_envs * steps // take("num_minibatches"),
         "fc_layer_params": take("layers"),
         "learning_rate": take("learning_rate"),
-        "anneal_learning_rate": take("anneal_lr"),
+        "final_learning_rate": 0.0 if take("anneal_lr") else None,
         "gamma": take("gamma"),
         "lambda_value": take("q_lambda"),
-        "gradient_clipping": take("max_grad_norm"),
+        "max_gradient_norm": take("max_grad_norm"),
         "initial_epsilon": take("start_e"),
         "final_epsilon": take("end_e"),
         "epsilon_decay_iterations": Between(
@@ -376,7 +384,7 @@ def _dqn_of_atari(values: dict[str, Any]) -> dict[str, Any]:
         "conv_layer_params": take("convolutions"),
         "fc_layer_params": take("layers"),
         "learning_rate": rate,
-        "final_learning_rate": rate,
+        "final_learning_rate": None,
         "adam_epsilon": take("epsilon"),
         "max_gradient_norm": 0.0,
         "initial_epsilon": 1.0,
@@ -397,6 +405,8 @@ def _dqn_of_atari(values: dict[str, Any]) -> dict[str, Any]:
     # Dopamine's names of the other settings are tfrl's names of the fields.
     found |= values
     values.clear()
+    if not {"num_atoms", "num_quantiles"} & found.keys():
+        del found["double_q"]
     return found
 
 
@@ -885,8 +895,8 @@ COMPARISONS: dict[str, Comparison] = {
         (_SB3_A2C, _zoo("a2c", n_envs=8, n_timesteps=500_000, ent_coef=0.0)),
         _on_policy_of_sb3,
         {
-            "anneal_learning_rate": "Chosen with Adam.",
-            "gae_lambda": "With 1, 4 of 64 seeds end below 475, with 0.95 two of 128.",
+            "final_learning_rate": "Chosen with Adam.",
+            "lambda_value": "With 1, 4 of 64 seeds end below 475; with 0.95, 2 of 128.",
         },
         _RMS_PROP,
     ),
@@ -917,7 +927,7 @@ COMPARISONS: dict[str, Comparison] = {
         ),
         _on_policy_of_sb3,
         dict.fromkeys(
-            ("collect_steps_per_iteration", "num_iterations", "gamma", "gae_lambda"),
+            ("collect_steps_per_iteration", "num_iterations", "gamma", "lambda_value"),
             "With the source's values 3 of 64 seeds do not learn to keep the cart on "
             "the track, with these all of 128 do. The run has as many steps.",
         ),
@@ -1091,7 +1101,6 @@ COMPARISONS: dict[str, Comparison] = {
                     "entropy_regularization": 0.0,
                     # The tutorial's environment and buffer.
                     "num_envs": 1,
-                    "replay": "uniform",
                     "conv_layer_params": (),
                 },
             ),
@@ -1165,7 +1174,7 @@ COMPARISONS: dict[str, Comparison] = {
         {
             "num_iterations": "300,000 steps, so that a run takes an hour on one core.",
             "replay_capacity": "Neither buffer is ever full.",
-            "anneal_learning_rates": "The rate would reach 0 after 300,000 steps.",
+            "final_learning_rate": "The rate would reach 0 after 300,000 steps.",
         },
         _SAC_EPSILON,
     ),

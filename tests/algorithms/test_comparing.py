@@ -61,7 +61,7 @@ def test_groups_differ_in_algorithms_and_settings_but_not_in_seeds(write, tmp_pa
 
 def test_a_setting_at_its_default_is_as_one_that_is_not_there(write, tmp_path):
     """Runs of earlier versions lack fields, and tuples become lists in JSON."""
-    defaults = tfrl.DQN.Settings.default_values()
+    defaults = tfrl.DQN.defaults()
     write("old", 1, seed=0)
     write("new", 2, seed=1, gamma=defaults["gamma"], fc_layer_params=[100, 100])
     write("other", 3, seed=2, replay="prioritized")

@@ -8,7 +8,7 @@ _OWN = ("chosen on", "chosen for")
 
 
 def settings_of(preset):
-    return registry.find(preset.algorithm).Settings.of(preset.settings).to_dict()
+    return registry.find(preset.algorithm)(settings=preset.settings).settings
 
 
 def compare(preset):

@@ -1,6 +1,5 @@
 import pathlib
 import re
-import runpy
 
 import gymnasium
 import numpy as np
@@ -9,9 +8,9 @@ import pytest
 import tfrl
 from tfrl.algorithms import presets, registry, worlds
 from tfrl.algorithms import settings as settings_lib
+from tfrl.experiments import actors
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-CONFIGS = REPOSITORY / "configs"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +23,8 @@ CONFIGS = REPOSITORY / "configs"
         ("ppo", "BreakoutNoFrameskip-v4", "ppo_atari"),
         ("ppo", "MiniGrid-Empty-5x5-v0", "ppo_minigrid"),
         ("ppo", "MyWalker2d-v5", None),
+        ("dqn", "CartPole-v1", "dqn"),
+        ("ddqn", "CartPole-v1", "ddqn"),
         ("dqn", "ALE/Breakout-v5", "dqn_atari"),
         ("ddqn", "ALE/Breakout-v5", "dqn_atari"),
         ("dqn", "BitFlippingToOnes12-v0", "dqn_bit_flipping_to_ones"),
@@ -74,7 +75,7 @@ def make_pair():
 def test_pictures_without_a_row_take_the_settings_for_pictures(environment, capsys):
     dqn = tfrl.DQN(environment, batch_size=8)
     expected = dict(presets.named("dqn_pixels").settings, batch_size=8)
-    found = dqn.settings.to_dict()
+    found = dqn.settings
     wrong = [
         name for name, x in expected.items() if found[name] != settings_lib._plain(x)
     ]
@@ -109,7 +110,7 @@ def test_each_environment_that_a_function_makes_is_used_once():
     ],
 )
 def test_others_have_the_settings_of_the_class(algorithm, make, capsys):
-    assert algorithm(make).settings.changed() == dict(algorithm.overrides)
+    assert algorithm(make).settings == algorithm.defaults()
     assert capsys.readouterr().err == ""
 
 
@@ -123,7 +124,7 @@ def test_a_registered_environment_is_made_to_learn_its_kind(algorithm, row):
     found = registry.find_preset(kind, "tests/Pictures-v0")
     assert found is not None
     assert found.name == row
-    assert registry.config_for(algorithm, "tests/Pictures-v0").fc_layer_params == (512,)
+    assert kind("tests/Pictures-v0").fc_layer_params == (512,)
     assert registry.find_preset(kind, "FrozenLake-v1") is None
     assert registry.find_preset(kind, "NoSuchEnvironment-v0") is None
 
@@ -131,9 +132,10 @@ def test_a_registered_environment_is_made_to_learn_its_kind(algorithm, row):
 @pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)
 def test_a_row_names_fields_that_it_changes(preset):
     kind = registry.find(preset.algorithm)
-    made = kind.Settings(**preset.settings)
-    # The rows of DQN say which of DQN and double DQN they are.
-    assert made.changed().keys() | {"double_q"} >= preset.settings.keys()
+    made, defaults = kind(settings=preset.settings).settings, kind.defaults()
+    assert all(made[name] != defaults[name] for name in preset.settings)
+    if preset.actors is not None:
+        actors.ActorSettings(**preset.actors)
     if preset.family:
         assert re.fullmatch(preset.family, preset.environment)
     assert preset.source
@@ -148,12 +150,16 @@ def test_names_are_different_and_a_wrong_one_is_told():
         presets.named("ppp")
 
 
-@pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)
-def test_a_file_has_the_settings_of_each_row(preset):
-    config = runpy.run_path(str(CONFIGS / f"{preset.name}.py"))["get_config"]()
-    assert (config.env, config.agent) == (preset.environment, preset.algorithm)
-    expected = registry.find(preset.algorithm).Settings.of(preset.settings)
-    assert registry.find(preset.algorithm).Settings.of(config) == expected
+def test_a_preset_of_another_algorithm_is_refused_and_a_relatives_is_taken():
+    with pytest.raises(ValueError, match=r"^preset: got 'ddqn_prioritized', settings"):
+        tfrl.PPO(preset="ddqn_prioritized")
+    redq = tfrl.REDQ("HalfCheetah-v5")
+    assert (redq.batch_size, redq.num_critics) == (tfrl.SAC("Ant-v5").batch_size, 10)
+    row = presets.named("sac_bipedal_walker")
+    assert row.settings["train_steps_per_iteration"] == 64
+    # Twenty updates a step are what REDQ is, so its class declares them.
+    assert tfrl.REDQ(preset=row.name).train_steps_per_iteration == 20
+    assert tfrl.TQC(preset=row.name).train_steps_per_iteration == 64
 
 
 @pytest.mark.parametrize("preset", presets.every(), ids=lambda preset: preset.name)

@@ -8,6 +8,7 @@ import pytest
 import tfrl
 from tfrl import train
 from tfrl.algorithms import presets, registry, run_folders
+from tfrl.train.runs import run_length
 
 
 def write(folder, config):
@@ -19,8 +20,9 @@ def write(folder, config):
 def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
     for name in registry.CLASSES:
         for row in [*presets.of_kinds(name).values(), None]:
-            config = registry.config_of_row(row) if row else registry.config_for(name)
-            fields = config.to_dict()
+            values = row.settings if row else {}
+            made = registry.find(name)(settings=values)
+            fields = made.config(run_length.RunLength(made.num_iterations, None))
             folder = write(tmp_path, fields)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -30,16 +32,18 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"num_iterations": "gone"}, "num_iterations: expected the length of the run"),
         ({"gamma": "high"}, "gamma: expected a number"),
-        ({"agent": ["dqn"]}, "agent: got ''"),
+        ({"algorithm": ["dqn"]}, "algorithm: got ''"),
         ({"batch_size": None}, "batch_size: expected an integer"),
     ],
 )
 def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
     tmp_path, changes, message
 ):
-    config = registry.config_for("dqn").to_dict()
-    folder = write(tmp_path / "run", {**config, **changes})
+    config = tfrl.DQN().config(run_length.RunLength(10, None))
+    fields = {k: x for k, x in {**config, **changes}.items() if x != "gone"}
+    folder = write(tmp_path / "run", fields)
     with pytest.raises(train.RunDirectoryError) as error:
         tfrl.load(folder)
     assert str(error.value).startswith(f"{folder / 'config.json'}: {message}")

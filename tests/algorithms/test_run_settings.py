@@ -9,28 +9,26 @@ from tfrl.algorithms import run_settings, worlds
 from tfrl.environments import extras
 
 
+def is_limited(name):
+    world = worlds.World(name, tfrl.DQN(), worlds.ActionFit("discrete", "DQN"))
+    return [world.has_time_limit(world.make_evaluation(n, 0)) for n in (1, 2)]
+
+
 def test_names_say_whether_there_is_a_limit():
-    assert worlds.is_limited("MountainCar-v0")
-    assert worlds.is_limited("CartPoleNoVel-v1")
-    assert worlds.is_limited("BitFlipping5-v0")
-    assert not worlds.is_limited("CliffWalking-v1")
+    assert all(is_limited("MountainCar-v0"))
+    assert all(is_limited("CartPoleNoVel-v1"))
+    assert all(is_limited("BitFlipping5-v0"))
+    assert not any(is_limited("CliffWalking-v1"))
 
 
 @pytest.mark.skipif(not extras.is_installed("minigrid"), reason="needs tfrl[minigrid]")
 def test_grids_end_their_episodes_themselves():
-    assert worlds.is_limited("MiniGrid-Empty-5x5-v0")
+    assert all(is_limited("MiniGrid-Empty-5x5-v0"))
 
 
 def settings_of(environment):
     algorithm = tfrl.DQN(environment, fc_layer_params=(4,), num_eval_episodes=2)
-    return run_settings.make(
-        algorithm.world,
-        algorithm.settings,
-        algorithm.agent,
-        "DQN",
-        films=False,
-        evaluates_untrained=True,
-    )
+    return run_settings.make(algorithm, algorithm.agent, films=False)
 
 
 def test_without_a_time_limit_all_evaluations_have_the_untrained_ones():

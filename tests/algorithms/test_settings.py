@@ -1,21 +1,21 @@
-"""Which values the settings of the algorithms may have."""
+"""Settings: which values they may have, and how classes declare them."""
+
+import subprocess
+import sys
 
 import keras
 import pytest
 
-from tfrl.algorithms import (
-    distributed,
-    dqn,
-    off_policy,
-    registry,
-    reinforce,
-    settings,
-)
-from tfrl.algorithms.settings import Settings, check_layers, field
+import tfrl
+from tests.forks import REPOSITORY
+from tfrl.algorithms import algorithm, registry, settings
+from tfrl.algorithms.settings import check_layers, field
+from tfrl.experiments import actors
 
-CLASSES = {
-    **{name: registry.find(name).Settings for name in registry.CLASSES},
-    "actors": distributed.ActorSettings,
+CLASSES = {name: registry.find(name) for name in registry.CLASSES}
+FIELDS = {
+    **{name: kind.setting_fields() for name, kind in CLASSES.items()},
+    "actors": actors.ActorSettings.__dataclass_fields__,
 }
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**20
@@ -63,11 +63,9 @@ FORBIDDEN = {
     "fc_layer_params": NO_LAYERS,
     "final_epsilon": NO_FRACTION,
     "final_importance_exponent": NEGATIVE,
-    "final_learning_rate": NEGATIVE,
+    "final_learning_rate": (-1e-9, NAN, INF, "two"),
     "frame_stack": COUNTS_OR_0,
-    "gae_lambda": NO_FRACTION,
     "gamma": NO_FRACTION,
-    "gradient_clipping": (0.0, -1.0, NAN, INF, "two"),
     "goals_per_step": COUNTS_OR_0,
     "gsde_initial_log_std": NOT_FINITE,
     "gsde_sample_freq": COUNTS_OR_0,
@@ -116,16 +114,18 @@ FORBIDDEN = {
     "policy_learning_rate": NEGATIVE,
     "priority_eta": NO_FRACTION,
     "priority_exponent": NEGATIVE,
+    "replay": NO_WORD,
     "replay_capacity": COUNTS,
     "pull_period": COUNTS,
     "push_period": COUNTS,
     "quantile_layer_params": NO_LAYERS,
     "reward_scale": NOT_FINITE,
-    "samples_per_insert": NOT_POSITIVE,
+    "samples_per_insert": NEGATIVE,
     "seed": COUNTS_OR_0,
     "sequence_length": COUNTS,
     "sigma": NEGATIVE,
-    "stride_length": COUNTS,
+    "sequences_per_update": COUNTS,
+    "stride_length": COUNTS_OR_0,
     "target_entropy_fraction": NO_FRACTION,
     "target_entropy_per_dimension": NOT_FINITE,
     "target_kl": NEGATIVE,
@@ -146,7 +146,7 @@ ALLOWED = {
     "conv_layer_params": ((), [[32, 8, 4]]),
     "fc_layer_params": ((), (1,), [64, 64]),
     "gamma": (0, 0.0, 1, 1.0),
-    "gradient_clipping": (None, 1e-9),
+    "final_learning_rate": (None, 0.0),
     "learning_rate": (0.0, 1e10),
     "minibatch_size": (0,),
     "num_atoms": (2,),
@@ -158,31 +158,37 @@ ALLOWED = {
 }
 
 
-def class_with(name):
-    """A class of settings with a field."""
-    return next(each for each in CLASSES.values() if name in each.texts())
+def set_one(name, value):
+    """Sets a setting of the first class that has it."""
+    kind = next(k for k, fields in FIELDS.items() if name in fields)
+    if kind == "actors":
+        actors.ActorSettings(**{name: value})
+    else:
+        CLASSES[kind](settings={name: value})
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_field_that_is_a_number_or_numbers_is_checked_and_has_a_text(name):
-    settings = CLASSES[name]
-    for field_name, value in settings.default_values().items():
-        assert settings.texts()[field_name], field_name
-        if not isinstance(value, bool | str):
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_setting_that_is_a_number_or_numbers_is_checked_and_has_a_text(name):
+    for field_name, each in FIELDS[name].items():
+        assert each.metadata["text"], field_name
+        if not isinstance(each.default, bool | str):
             assert field_name in FORBIDDEN, f"{field_name} of {name} has no range"
-    settings()
 
 
-def test_every_range_that_is_tested_is_of_a_field():
-    fields = {field_name for each in CLASSES.values() for field_name in each.texts()}
-    assert set(FORBIDDEN) <= fields
+@pytest.mark.parametrize("kind", CLASSES.values(), ids=CLASSES)
+def test_the_defaults_of_a_class_pass_its_checks(kind):
+    assert kind(settings={}).settings == kind.defaults()
+
+
+def test_every_range_that_is_tested_is_of_a_setting():
+    assert set(FORBIDDEN) <= {name for fields in FIELDS.values() for name in fields}
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_a_value_out_of_range_is_refused_with_the_field_the_value_and_the_remedy(name):
+def test_a_value_out_of_range_is_refused_with_the_name_the_value_and_the_remedy(name):
     for value in FORBIDDEN[name]:
         with pytest.raises((TypeError, ValueError)) as error:
-            class_with(name)(**{name: value})
+            set_one(name, value)
         message = str(error.value)
         assert message.startswith(f"{name}: expected "), message
         shown = repr(value) if value is None or isinstance(value, str) else value
@@ -193,12 +199,15 @@ def test_a_value_out_of_range_is_refused_with_the_field_the_value_and_the_remedy
 @pytest.mark.parametrize("name", ALLOWED)
 def test_a_value_at_the_end_of_a_range_passes(name):
     for value in ALLOWED[name]:
-        class_with(name)(**{name: value})
+        set_one(name, value)
 
 
 def test_the_remedy_is_the_callers():
-    with pytest.raises(ValueError, match="write --seed, please"):
-        Settings.check({"seed": -1}, "write --{}, please".format)
+    with (
+        settings.remedied_by("write --{}, please"),
+        pytest.raises(ValueError, match="write --seed, please"),
+    ):
+        tfrl.DQN(seed=-1)
 
 
 @pytest.mark.parametrize("name", settings.ACTIVATIONS)
@@ -206,68 +215,138 @@ def test_keras_has_every_activation(name):
     assert callable(keras.activations.get(name))
 
 
-def test_a_class_inherits_fields_changes_defaults_and_takes_known_values():
-    class Child(Settings):
-        defaults = {"seed": 3}  # noqa: RUF012
-        units: tuple[int, ...] = field((8,), "Units.", check_layers)
+class Base(algorithm.Algorithm):
+    name = title = "base"
 
-    made = Child.of({"units": [4, 5], "unknown": 1})
-    assert (made.seed, made.units) == (3, (4, 5))
-    assert made.changed() == {"units": (4, 5)}
-    assert Settings().seed == 0
-    assert list(Child.texts())[-1] == "units"
-    assert Child(**made.to_dict()) == made
+    units: tuple[int, ...] = field("Units.", check_layers, default=(8,))
+    rate: float = settings.rate(default=0.1)
+
+
+class Child(Base):
+    seed: int = 3
+    rate: float = 0.2
+
+
+def test_a_class_inherits_settings_and_changes_defaults_alone():
+    made = Child(settings={"units": [4, 5]})
+    assert (made.seed, made.units, made.rate) == (3, (4, 5), 0.2)
+    assert (Base.defaults()["seed"], Base.defaults()["rate"]) == (0, 0.1)
+    assert list(Child.setting_fields())[-2:] == ["units", "rate"]
+    assert Child.live_settings() == {"rate"}
+    assert Child.search_ranges() == {"rate": settings.RATES}
+    assert Child.setting_fields()["rate"].metadata["text"] == "Learning rate of Adam."
+    with pytest.raises(ValueError, match=r"^rate: expected a finite number of"):
+        Child(rate=-1.0)
+
+
+def test_a_setting_is_checked_when_it_is_set_and_stays_when_the_parts_are_made():
+    made = tfrl.DQN(gamma=0.9, fc_layer_params=(4,))
+    made.gamma = 0.8
+    with pytest.raises(ValueError, match=r"^gamma: expected a number in \[0, 1\]"):
+        made.gamma = 2.0
+    assert made.settings["gamma"] == made.gamma == 0.8
+    assert made.environment is not None
+    with pytest.raises(
+        AttributeError,
+        match=r"^gamma: the parts of this DQN are made with 0\.8; make another one "
+        r"with gamma=0\.9",
+    ):
+        made.gamma = 0.9
+
+
+def test_an_unknown_setting_is_named_with_the_nearest():
+    with pytest.raises(TypeError, match=r"DQN: got an unknown setting 'gama'; did you"):
+        tfrl.DQN(gama=0.9)
+
+
+TYPED = """
+import tfrl
+tfrl.SAC("Pendulum-v1", gamma=0.9, batch_size=32, seed=1, logdir="logs/x")
+tfrl.SAC("Pendulum-v1", gamme=0.9)
+tfrl.SAC("Pendulum-v1", batch_size="many")
+class Mine(tfrl.SAC):
+    gamma: float = 0.9
+    def f(self) -> float:
+        return self.gama
+Mine().gamma.imag
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_know_the_settings(tmp_path):
+    pytest.importorskip("mypy")
+    path = tmp_path / "typed.py"
+    path.write_text(TYPED)
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), str(path)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    lines = [line.partition(": error: ")[2] for line in found.splitlines()]
+    assert [line.partition("  [")[2] for line in lines if line] == [
+        "call-arg]",
+        "arg-type]",
+        "attr-defined]",
+    ], found
 
 
 def test_a_buffer_has_room_for_a_window_of_each_environment():
     values = {"num_envs": 5, "n_step_update": 3, "replay_capacity": 20}
-    off_policy.OffPolicySettings(**values)
+    tfrl.SAC(settings=values)
     with pytest.raises(
         ValueError,
         match=r"^replay_capacity: expected at least 20, 4 frames of each environment "
         r"\(num_envs, n_step_update\), got 19; set replay_capacity",
     ):
-        off_policy.OffPolicySettings(**{**values, "replay_capacity": 19})
+        tfrl.SAC(settings={**values, "replay_capacity": 19})
 
 
 def test_each_environment_gives_the_same_number_of_episodes():
     values = {"num_envs": 3, "collect_episodes_per_iteration": 6}
-    reinforce.REINFORCESettings(**values)
+    tfrl.REINFORCE(**values)
     with pytest.raises(
         ValueError,
         match=r"^collect_episodes_per_iteration: expected a multiple of num_envs, 3, "
         "got 7; set collect_episodes_per_iteration",
     ):
-        reinforce.REINFORCESettings(**{**values, "collect_episodes_per_iteration": 7})
+        tfrl.REINFORCE(**{**values, "collect_episodes_per_iteration": 7})
 
 
 def test_munchausen_names_everything_that_has_to_change():
-    values = {"double_q": False, "munchausen": True, "n_step_update": 1}
-    dqn.IQNSettings(**values)
+    tfrl.IQN(double_q=False, munchausen=True, n_step_update=1)
     with pytest.raises(
         ValueError,
         match=r"^munchausen: expected {'double_q': False, 'n_step_update': 1} with it, "
         r"got {'double_q': True, 'n_step_update': 3}; set munchausen, or set these",
     ):
-        dqn.IQNSettings(munchausen=True)
+        tfrl.IQN(munchausen=True)
 
 
 def test_the_atoms_are_in_order():
     with pytest.raises(ValueError, match=r"^max_q_value: expected more than min_q"):
-        dqn.C51Settings(max_q_value=-200.0)
+        tfrl.C51(max_q_value=-200.0)
 
 
-def test_a_server_relabels_no_goals_and_frames_are_stored_in_one_way():
-    dqn.DQNSettings(goals_per_step=4)
-    with pytest.raises(ValueError, match=r"^goals_per_step: expected 0 .*, got 4"):
-        dqn.DQNSettings(goals_per_step=4, replay="service")
+def test_frames_are_stored_in_one_way():
+    tfrl.DQN(goals_per_step=4)
     with pytest.raises(ValueError, match=r"^frame_stack: expected 0 with goals"):
-        dqn.DQNSettings(goals_per_step=4, frame_stack=2)
+        tfrl.DQN(goals_per_step=4, frame_stack=2)
 
 
 def test_r2d2_needs_memory_and_steps_to_learn_from():
     for name in ("lstm_size", "trace_length"):
         with pytest.raises(ValueError, match=f"^{name}: expected an integer in .1"):
-            dqn.R2D2Settings(**{name: 0})
-    with pytest.raises(ValueError, match=r"^double_q: expected True for R2D2"):
-        dqn.R2D2Settings(double_q=False)
+            tfrl.R2D2(**{name: 0})
+
+
+def test_a_learning_rate_ends_at_its_last_value_or_stays():
+    for name, last in (("dqn", 1e-5), ("c51", None), ("ppo", 0.0), ("sac", None)):
+        assert registry.find(name).defaults()["final_learning_rate"] == last
+    assert isinstance(
+        tfrl.DQN().agent_arguments()["optimizer"]._learning_rate,
+        keras.optimizers.schedules.PolynomialDecay,
+    )
+    constant = tfrl.DQN(final_learning_rate=None).agent_arguments()["optimizer"]
+    assert float(constant.learning_rate) == pytest.approx(2e-3)

@@ -2,13 +2,13 @@
 
 import gymnasium
 
+import tfrl
 from tfrl.algorithms import worlds
-from tfrl.algorithms.dqn import DQNSettings
 
 
 def make_world(environment, evaluation=None):
     fit = worlds.ActionFit("discrete", "DQN")
-    return worlds.World(environment, DQNSettings(), fit, evaluation)
+    return worlds.World(environment, tfrl.DQN(), fit, evaluation)
 
 
 class Doubled(gymnasium.RewardWrapper):

@@ -18,14 +18,15 @@ def test_a_row_names_the_commit_and_whether_the_code_differs_from_it(
     run = functools.partial(subprocess.run, cwd=tmp_path, check=True)
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
     run(["git", "init", "--quiet"])
-    for folder in ("tfrl", "examples", "configs"):
+    for folder in ("tfrl", "docs"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "code.py").write_text("1")
     (tmp_path / "scores.csv").write_text("old")
     run(["git", "add", "."])
     run(["git", *identity, "commit", "--quiet", "--message=First"])
     (tmp_path / "scores.csv").write_text("new")
+    (tmp_path / "docs" / "code.py").write_text("2")
     commit = commits.current_commit()
     assert re.fullmatch("[0-9a-f]{7}", commit)
-    (tmp_path / "configs" / "code.py").write_text("2")
+    (tmp_path / "tfrl" / "code.py").write_text("2")
     assert commits.current_commit() == f"{commit}+"

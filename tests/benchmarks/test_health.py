@@ -40,3 +40,11 @@ def test_a_run_without_rows_is_told_in_the_table(monkeypatch, tmp_path):
     table = runs.table()
     assert table.count("| not trained |") == len(runs.BROKEN)
     assert table.count("0 hits in 0 broken runs, 0 false alarms in 0 healthy") == 3
+
+
+def test_one_false_alarm_is_told_in_the_singular(monkeypatch):
+    monkeypatch.setattr(runs, "_rules_of_broken", lambda name, case: [case.rule])
+    monkeypatch.setattr(runs, "_rules_of_healthy", lambda name: {"seed 0": ["units"]})
+    case = health_cases.Case("units", "DQN", "DQN", "CartPole-v1")
+    table = runs._table_of({"broken": case}, {"healthy": case})
+    assert "\n\n1 hit in 1 broken run, 1 false alarm in 1 healthy one." in table

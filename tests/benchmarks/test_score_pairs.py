@@ -3,12 +3,12 @@ import pytest
 from benchmarks import score_pairs, scores
 
 
-def rows_of(agent, environment, returns, steps=1000, config="configs/a.py"):
+def rows_of(agent, environment, returns, steps=1000, preset="a"):
     return [
         {
             "agent": agent,
             "environment": environment,
-            "config": config,
+            "preset": preset,
             "config_hash": "of the configuration",
             "steps": str(steps + seed),
             "return": str(value),
@@ -32,10 +32,10 @@ def test_pairs_are_agents_of_the_table():
 
 def test_only_results_of_one_environment_and_as_many_steps_are_compared():
     rows = rows_of("X", "Cart", [1, 2], 50_000)
-    rows += rows_of("X", "Cart", [3, 5], 500_000, "configs/b.py")
+    rows += rows_of("X", "Cart", [3, 5], 500_000, "b")
     rows += rows_of("Y", "Cart", [4, 7], 49_000)
     rows += rows_of("Y", "Pole", [5, 8], 50_000)
-    rows += rows_of("Y", "Cart", [9], 51_000, "configs/c.py")
+    rows += rows_of("Y", "Cart", [9], 51_000, "c")
     rows += rows_of("Z", "Cart", [6, 9], 47_000)
     found = score_pairs.results(rows)
     ((x, y),) = score_pairs.matches(found, "X", "Y")

@@ -41,16 +41,16 @@ def test_periods_in_updates_become_periods_in_steps():
 def test_every_entry_that_is_compared_has_a_task(name):
     entry = NAMED[name]
     made = score_peers.task(entry)
-    assert made["algorithm"] == entry.settings()["agent"].upper()
+    assert made["algorithm"] == entry.algorithm.upper()
     assert made["steps"] > 10_000
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("dqn_dqn", "double_q: got True, expected False"),
+        ("double_dqn_ddqn", "double_dqn_ddqn: expected an algorithm of ppo, a2c, dqn"),
         ("recurrent_ppo_ppo_pendulum_memory", "lstm_size: got 64, expected 0"),
-        ("impala_impala", "impala_impala: expected an agent of ppo, a2c, dqn"),
+        ("impala_impala", "impala_impala: expected an algorithm of ppo, a2c, dqn"),
     ],
 )
 def test_an_entry_that_cannot_be_compared_is_an_error(name, text):
@@ -62,7 +62,7 @@ def row(entry, seed, returned, **more):
     return {
         "agent": entry.agent,
         "environment": entry.environment,
-        "config": entry.config,
+        "preset": entry.preset,
         "config_hash": entry.hash(),
         "seed": str(seed),
         "steps": "99000",

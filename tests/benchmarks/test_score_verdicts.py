@@ -13,7 +13,7 @@ REFERENCE = published.Figure(
 
 
 def row(seed, value):
-    names = {"agent": "SAC", "config": "configs/sac.py", "config_hash": "abc"}
+    names = {"agent": "SAC", "preset": "sac", "config_hash": "abc"}
     return {**names, "seed": str(seed), "return": value}
 
 

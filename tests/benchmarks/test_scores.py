@@ -18,18 +18,19 @@ from benchmarks import (
     score_table,
     scores,
 )
-from tfrl.algorithms import presets, registry
+from tfrl.algorithms import registry
+from tfrl.command import train as train_command
 
 # The defaults of the settings that the rows of the table were trained with.
 DEFAULTS = pathlib.Path(__file__).with_name("recorded_defaults.json")
-SAC = next(entry for entry in scores.ENTRIES if entry.config == "configs/sac.py")
+SAC = next(entry for entry in scores.ENTRIES if entry.name == "sac_sac")
 
 
 def row_of(run, value, **fields):
     return {
         "agent": run.entry.agent,
         "environment": "Pendulum-v1",
-        "config": run.entry.config,
+        "preset": run.entry.preset,
         "seed": str(run.seed),
         "steps": "20000",
         "return": str(value),
@@ -228,16 +229,10 @@ def test_a_run_whose_evaluations_are_cut_short_is_named():
 
 
 def test_a_hash_depends_on_every_setting_but_the_seed_and_the_device():
-    changed = dataclasses.replace(SAC, flags=("--config.gamma=0.9",))
+    changed = dataclasses.replace(SAC, changes={"gamma": 0.9})
     assert changed.hash() != SAC.hash()
-    for flag in ("--seed=7", "--config.device=GPU:0"):
-        assert dataclasses.replace(SAC, flags=(flag,)).hash() == SAC.hash()
-
-
-def test_every_entry_has_a_configuration_that_its_example_reads():
-    for entry in scores.ENTRIES:
-        assert (scores.ROOT / "examples" / f"{entry.example}.py").exists()
-        assert entry.settings()["env"]
+    for changes in ({"seed": 7}, {"device": "GPU:0"}):
+        assert dataclasses.replace(SAC, changes=changes).hash() == SAC.hash()
 
 
 def test_rows_come_back_in_the_order_of_entries_and_seeds(tmp_path):
@@ -309,7 +304,7 @@ def test_an_environments_picture_has_the_curves_and_a_dot_for_each_run():
 
 
 def test_the_page_shows_each_environment_once_and_old_pictures(tmp_path):
-    other = next(e for e in scores.ENTRIES if e.config == "configs/td3.py")
+    other = next(e for e in scores.ENTRIES if e.name == "td3_td3")
     runs = [scores.Run(entry, seed) for entry in (SAC, other) for seed in range(2)]
     rows = [row_of(run, -200) for run in runs]
     curves = {run.key(): curve(-1000, -200) for run in runs[:2]}
@@ -379,9 +374,9 @@ def test_a_run_is_verified_from_the_starts_of_its_row(monkeypatch, tmp_path):
 def test_a_setting_counts_once_it_is_not_at_its_default():
     entry = next(entry for entry in scores.ENTRIES if entry.agent == "A2C")
     assert entry.settings()["lstm_size"] == 0
-    same = dataclasses.replace(entry, flags=(*entry.flags, "--config.lstm_size=0"))
+    same = dataclasses.replace(entry, changes={"lstm_size": 0})
     assert same.hash() == entry.hash()
-    used = dataclasses.replace(entry, flags=(*entry.flags, "--config.lstm_size=8"))
+    used = dataclasses.replace(entry, changes={"lstm_size": 8})
     assert used.hash() != entry.hash()
 
 
@@ -402,9 +397,7 @@ def test_the_defaults_that_rows_were_trained_with_are_unchanged():
 
 def current_defaults():
     """The defaults of the settings of all algorithms."""
-    return {
-        name: registry.find(name).Settings.default_values() for name in registry.CLASSES
-    }
+    return {name: registry.find(name).defaults() for name in registry.CLASSES}
 
 
 def record_defaults():
@@ -441,20 +434,21 @@ def test_a_shell_reads_the_page_s_commands_as_they_are_meant():
 
 @pytest.mark.parametrize("entry", scores.ENTRIES, ids=lambda entry: entry.name)
 def test_a_row_s_command_has_its_settings(entry):
-    program, command, name, preset, *flags = shlex.split(score_table.command(entry))
-    assert (program, command, flags) == ("tfrl", "train", [*entry.flags])
-    row = presets.named(preset.removeprefix("--preset="))
-    assert f"configs/{row.name}.py" == entry.config
-    settings = entry.settings()
+    program, command, name, *flags = shlex.split(score_table.command(entry))
+    assert (program, command) == ("tfrl", "train")
     kind = registry.find(name)
-    assert settings["agent"] in (kind.name, kind.relative)
-    if settings["agent"] == "dqn":
-        assert kind.overrides["double_q"] == settings["double_q"]
+    given = train_command.define_flags(kind)
+    given([command, *flags])
+    made = train_command.make_recipe(kind, given)
+    config = {"env": made.world.name, "algorithm": made.name, **made.settings}
+    assert json.dumps(config, sort_keys=True) == json.dumps(
+        entry.settings(), sort_keys=True
+    )
 
 
 def test_the_page_says_how_the_recording_is_made():
     words = score_table._TAIL.split()
-    assert set(scores.HALF_TRAINED) <= set(words)
+    assert set(scores.HALF_TRAINED.flags()) <= set(words)
     assert f"--output={scores.RECORDING.relative_to(scores.ROOT)}" in words
 
 
@@ -473,13 +467,13 @@ def test_the_recording_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
         return [1 if output and len(done) == 2 else 0]
 
     monkeypatch.setattr(scores.jobs, "run_all", run_all)
-    with pytest.raises(RuntimeError, match="record made no recording"):
+    with pytest.raises(RuntimeError, match="tfrl made no recording"):
         scores.make_recording(lambda: False)
     assert not scores.RECORDING.exists()
     scores.make_recording(lambda: False)
     assert scores.RECORDING.read_text() == "frames"
     assert (tmp_path / "replay.tfrecord.spec").read_text() == "frames"
-    assert done == ["examples.train_sac", "examples.record"] * 2
+    assert done == ["tfrl.experiments.child", "tfrl"] * 2
 
 
 def test_the_steps_of_agents_that_learn_from_recordings_are_updates():

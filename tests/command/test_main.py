@@ -10,18 +10,18 @@ import pytest
 import tfrl
 from tests.forks import REPOSITORY
 from tfrl.algorithms import presets, registry
-from tfrl.command import completion, listing, main
+from tfrl.command import main
 
 
-def typed(monkeypatch, program, *words):
+def typed(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["tfrl", *words])
     monkeypatch.setattr(main.interrupts, "install", lambda: None)
     monkeypatch.setattr(main.threads, "set_up", lambda: None)
-    program()
+    main.main()
 
 
 def test_it_says_what_there_is(monkeypatch, capsys):
-    typed(monkeypatch, main.main)
+    typed(monkeypatch)
     printed = capsys.readouterr().out
     for command in main.COMMANDS:
         assert f"    tfrl {command}" in printed
@@ -36,13 +36,19 @@ def test_it_says_what_there_is(monkeypatch, capsys):
         ),
         (["train", "qr-dqm"], "algorithm: got 'qr-dqm', .*; did you mean qr_dqn"),
         (["train", "xyz"], "algorithm: got 'xyz', expected one of dqn, .*, bc\n"),
-        (["list", "games"], "list: got 'games', expected algorithms, settings or env"),
-        (["completion", "cmd"], "completion: got 'cmd', expected bash, zsh or fish"),
+        (
+            ["list", "games"],
+            "list: got 'games', expected one of algorithms, settings, env",
+        ),
+        (
+            ["completion", "cmd"],
+            "completion: got 'cmd', expected one of bash, zsh, fish",
+        ),
     ],
 )
 def test_a_wrong_word_is_told(monkeypatch, capsys, words, message):
     with pytest.raises(SystemExit) as ended:
-        typed(monkeypatch, main.main, *words)
+        typed(monkeypatch, *words)
     assert ended.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
@@ -50,7 +56,7 @@ def test_a_wrong_word_is_told(monkeypatch, capsys, words, message):
 
 
 def test_algorithms_are_listed_with_their_classes_and_actions(monkeypatch, capsys):
-    typed(monkeypatch, listing.main)
+    typed(monkeypatch, "list")
     rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
     assert [name for name, *_ in rows] == list(registry.CLASSES)
     for name, class_name, acts_on in rows:
@@ -60,25 +66,28 @@ def test_algorithms_are_listed_with_their_classes_and_actions(monkeypatch, capsy
 
 
 def test_settings_and_environments_are_listed(monkeypatch, capsys):
-    typed(monkeypatch, listing.main, "settings", "ppo")
-    lines = capsys.readouterr().out.splitlines()
+    typed(monkeypatch, "list", "settings", "ppo")
+    rows, _, notes = capsys.readouterr().out.partition("\n\n")
+    lines = rows.splitlines()
     expected = [each for each in presets.every() if each.algorithm == "ppo"]
     assert len(lines) == len(expected)
+    told = [f"{each.name}: {each.note}" for each in expected if each.note]
+    assert notes.splitlines() == told
     assert any("Hopper" in line or "HalfCheetah-v5" in line for line in lines)
-    typed(monkeypatch, listing.main, "environments", "cartpole")
+    typed(monkeypatch, "list", "environments", "cartpole")
     assert "CartPole-v1" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands_and_algorithms(monkeypatch, capsys, shell):
-    typed(monkeypatch, completion.main, shell)
+    typed(monkeypatch, "completion", shell)
     printed = capsys.readouterr().out
     for word in (*main.COMMANDS, *registry.CLASSES, "--env"):
         assert word in printed
 
 
 def test_bash_completes(monkeypatch, capsys):
-    typed(monkeypatch, completion.main, "bash")
+    typed(monkeypatch, "completion", "bash")
     script = capsys.readouterr().out + (
         "COMP_WORDS=(tfrl train qr); COMP_CWORD=2; _tfrl; echo ${COMPREPLY[@]}\n"
         "COMP_WORDS=(tfrl sweep qr); COMP_CWORD=2; _tfrl; echo ${COMPREPLY[@]}\n"
@@ -94,14 +103,14 @@ SMALL = (
     "--env=CartPole-v1",
     "--seed=3",
     "--num_environment_steps=60",
-    "--config.jit_compile=False",
-    "--config.num_eval_episodes=2",
-    "--config.num_envs=2",
-    "--config.collect_steps_per_iteration=8",
-    "--config.minibatch_size=8",
-    "--config.num_epochs=2",
-    "--config.fc_layer_params=(4,)",
-    "--config.eval_interval=2",
+    "--jit_compile=False",
+    "--num_eval_episodes=2",
+    "--num_envs=2",
+    "--collect_steps_per_iteration=8",
+    "--minibatch_size=8",
+    "--num_epochs=2",
+    "--fc_layer_params=(4,)",
+    "--eval_interval=2",
 )
 
 

@@ -27,12 +27,10 @@ def saved(tmp_path_factory):
 def run(saved, tmp_path, monkeypatch, capsys):
     def run(**given):
         flags = {"logdir": None, "replay": False, "num_episodes": 1, "output": None}
-        values = types.SimpleNamespace(**flags | {"overwrite": False} | given)
-        monkeypatch.setattr(record.flags, "FLAGS", values)
-        record.main()
+        record._run(types.SimpleNamespace(**flags | {"overwrite": False} | given))
         return capsys.readouterr().out
 
-    monkeypatch.setattr(record.saved_policy, "find", lambda: saved)
+    monkeypatch.setattr(record.saved_policy, "find", lambda _: saved)
     monkeypatch.chdir(tmp_path)
     return run
 
@@ -76,6 +74,14 @@ def test_the_file_is_named_for_the_run_and_its_environment(
 ):
     monkeypatch.chdir(tmp_path)
     flags = {"logdir": None, "replay": False, "output": None, "overwrite": False}
-    monkeypatch.setattr(record.flags, "FLAGS", types.SimpleNamespace(**flags | given))
     run = tmp_path / (given.get("logdir") or "run")
-    assert record._output(run, environment) == expected
+    values = types.SimpleNamespace(**flags | given)
+    assert record._output(values, run, environment) == expected
+
+
+def test_a_policy_for_other_observations_is_told_in_one_line(run, saved, monkeypatch):
+    other = saved._replace(env="Acrobot-v1")
+    monkeypatch.setattr(record.saved_policy, "find", lambda _: other)
+    expected = r"^policy: it was saved for observations float32\[4\], got .*\[6\]; .*$"
+    with pytest.raises(ValueError, match=expected):
+        run()

@@ -1,6 +1,6 @@
 """`tfrl report`, on runs whose rows are made by hand."""
 
-import sys
+import warnings
 
 import pytest
 
@@ -11,16 +11,15 @@ from tfrl.reports import figures
 
 
 def run(monkeypatch, *words):
-    monkeypatch.setattr(report.warnings, "showwarning", report.warnings.showwarning)
-    monkeypatch.setattr(sys, "argv", ["tfrl report", *map(str, words)])
-    report.main()
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    report.main([*map(str, words)])
 
 
 def test_a_run_gets_its_report_with_the_settings_that_are_not_defaults(
     tmp_path, monkeypatch, capsys
 ):
     rows = [{**row, "dormant_layer": 1.0} for row in healthy_rows()]
-    folder = write_run(tmp_path / "run", rows, agent="dqn", gamma=0.5)
+    folder = write_run(tmp_path / "run", rows, algorithm="dqn", gamma=0.5)
     run(monkeypatch, folder)
     output = capsys.readouterr().out
     assert "units: 100% of the units of a hidden layer" in output
@@ -30,13 +29,19 @@ def test_a_run_gets_its_report_with_the_settings_that_are_not_defaults(
 
 def test_several_runs_need_a_file(tmp_path, monkeypatch, capsys):
     folders = [
-        write_run(tmp_path / name, healthy_rows()[:6], agent="dqn") for name in "ab"
+        write_run(tmp_path / name, healthy_rows()[:6], algorithm="dqn") for name in "ab"
     ]
     with pytest.raises(SystemExit):
         run(monkeypatch, *folders)
     assert "--output: got none for several runs" in capsys.readouterr().err
     run(monkeypatch, *folders, f"--output={tmp_path / 'all.html'}")
     assert (tmp_path / "all.html").exists()
+
+
+def test_no_run_is_an_error(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(monkeypatch)
+    assert "folders: got none" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_run_is_named(tmp_path, monkeypatch, capsys):
@@ -81,7 +86,6 @@ PARTIAL = {
             ("env", "3"),
             ("env", '["CartPole-v1"]'),
             ("algorithm", '{"a": 1}'),
-            ("agent", '["dqn"]'),
             ("num_iterations", '"many"'),
             ("num_iterations", f"1{'0' * 400}"),
             ("gamma", "null"),
@@ -130,7 +134,12 @@ def hostile(tmp_path, monkeypatch):
         {**row, "versions": {"python": "3.11"}, "starting_seconds": 1.0}
         for row in healthy_rows()[:6]
     ]
-    settings = {"agent": "dqn", "num_iterations": 100, "gamma": 0.9, "batch_size": 64}
+    settings = {
+        "algorithm": "dqn",
+        "num_iterations": 100,
+        "gamma": 0.9,
+        "batch_size": 64,
+    }
     settings |= {"exploration_noise": 0.1, "vmax": 100.0}
     return write_run(tmp_path / "run", rows, **settings)
 
@@ -143,8 +152,9 @@ def test_a_run_that_cannot_be_read_is_named_in_one_line(
     with pytest.raises(SystemExit) as error:
         run(monkeypatch, hostile)
     assert error.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line, hint = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
+    assert hint.startswith("(--traceback shows where")
     assert str(hostile) in line
 
 

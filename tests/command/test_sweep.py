@@ -8,40 +8,32 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 
 from tests.forks import REPOSITORY
-from tfrl.algorithms import child_runs, comparing, registry
+from tfrl.algorithms import comparing, registry
 from tfrl.command import sweep
+from tfrl.experiments import children
 
 
 def test_settings_with_several_values_are_taken_from_the_command_line():
     words = [
-        "tfrl sweep dqn",
         "--env=A,B",
-        "--config.gamma=0.9,0.99",
-        "-config.fc_layer_params=(8,),(8, 8)",
-        "--config.batch_size=64",
-        "--config.conv_layer_params=((32, 8, 4), (64, 4, 2))",
+        "--gamma=0.9,0.99",
+        "-fc_layer_params=(8,),(8, 8)",
+        "--batch_size=64",
+        "--conv_layer_params=((32, 8, 4), (64, 4, 2))",
     ]
-    assert sweep.take_values(words) == {
+    assert sweep.take_values(words, registry.find("ddqn")) == {
         "gamma": ["0.9", "0.99"],
         "fc_layer_params": ["(8,)", "(8, 8)"],
     }
-    assert words[2:4] == ["--config.gamma=0.9", "--config.fc_layer_params=(8,)"]
-    assert words[4:] == [
-        "--config.batch_size=64",
-        "--config.conv_layer_params=((32, 8, 4), (64, 4, 2))",
+    assert words[1:3] == ["--gamma=0.9", "--fc_layer_params=(8,)"]
+    assert words[3:] == [
+        "--batch_size=64",
+        "--conv_layer_params=((32, 8, 4), (64, 4, 2))",
     ]
-
-
-class Flags(types.SimpleNamespace):
-    """The values of flags, by either way."""
-
-    def __getitem__(self, name):
-        return types.SimpleNamespace(value=getattr(self, name))
 
 
 @pytest.fixture
@@ -49,23 +41,10 @@ def command(monkeypatch, tmp_path):
     """Runs the command with its parts, which train nothing; returns what they got."""
     got = {"programs": [], "children": []}
 
-    def start(environment, swept, seeds="0..1", **settings):
-        config = registry.config_for("dqn+", environment)
-        with config.unlocked():
-            config.update(settings)
-        given = Flags(
-            seed=None,
-            seeds=seeds,
-            logdir=str(tmp_path),
-            processes=4,
-            overwrite=False,
-            evaluate_untrained=True,
-            film=False,
-            quiet=True,
-        )
-        monkeypatch.setattr(sweep.flags, "FLAGS", given)
-        monkeypatch.setattr(sweep.cli, "read_config", lambda flag: config)
-        sweep.main(None, swept)
+    def start(environment, seeds="0..1", *words):
+        flags = ("--nofilm", "--quiet", "--processes=4", f"--logdir={tmp_path}")
+        flags = (f"--env={environment}", f"--seeds={seeds}", *flags, *words)
+        sweep.main(registry.find("ddqn"), [*flags])
         return got
 
     class Compared:
@@ -75,17 +54,17 @@ def command(monkeypatch, tmp_path):
         def __str__(self):
             return "compared"
 
-    def train_all(children, most, on_end):
-        got["children"] += children
+    def train_all(runs, most, on_end):
+        got["children"] += runs
         got["most"] = most
-        for number in range(len(children)):
+        for number in range(len(runs)):
             on_end(number, 0)
-        return [0] * len(children)
+        return [0] * len(runs)
 
     def train_in_one_program(members, checkpoints, overwrite):
         got["programs"].append((members, checkpoints, overwrite))
 
-    monkeypatch.setattr(child_runs, "train_all", train_all)
+    monkeypatch.setattr(children, "train_all", train_all)
     monkeypatch.setattr(sweep.sweeps, "train_in_one_program", train_in_one_program)
     monkeypatch.setattr(comparing, "compare", lambda *folders: Compared())
     monkeypatch.setattr(sweep.quiet, "quieten_tensorflow", lambda: None)
@@ -94,18 +73,19 @@ def command(monkeypatch, tmp_path):
 
 
 def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, capsys):
-    swept = {"batch_size": ["32", "64"], "gamma": ["0.9", "1"]}
-    got = command("CartPole-v1", swept, "3", num_environment_steps=9_000)
+    swept = ("--batch_size=32,64", "--gamma=0.9,1")
+    got = command("CartPole-v1", "3", *swept, "--num_environment_steps=9000")
     (first, checkpoints, overwrite), (second, *_) = got["programs"]
     assert (checkpoints, overwrite) == (tmp_path / "programs", False)
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "0"
     names = [path.name for path, _ in first + second]
     values = [(batch, gamma) for batch in (32, 64) for gamma in ("0.9", "1")]
     assert names == [f"batch_size_{x}_gamma_{gamma}_seed_3" for x, gamma in values]
-    found = [(c.batch_size, c.gamma, c.seed) for _, c in first + second]
+    keys = ("batch_size", "gamma", "seed")
+    found = [tuple(c[key] for key in keys) for _, c in first + second]
     assert found == [(x, float(gamma), 3) for x, gamma in values]
-    assert isinstance(second[0].config.gamma, float)
-    assert 2_000 <= second[0].config.num_iterations <= 9_000 / 4
+    assert isinstance(second[0].config["gamma"], float)
+    assert 2_000 <= second[0].config["num_iterations"] <= 9_000 / 4
     printed = capsys.readouterr().out
     assert printed.startswith(
         "4 runs in 2 programs, one after another, since CartPole-v1 is written in "
@@ -116,13 +96,13 @@ def test_runs_on_an_environment_in_tensorflow_are_programs(command, tmp_path, ca
 
 
 def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
-    got = command("gymnasium.envs:CartPole-v1", {"loss": ["squared", "huber"]}, "7")
+    got = command("gymnasium.envs:CartPole-v1", "7", "--loss=squared,huber")
     squared, huber = got["children"]
     assert huber.folder == tmp_path / "runs" / "loss_huber_seed_7"
-    assert huber.arguments[:3] == ["train", "dqn", "--env=gymnasium.envs:CartPole-v1"]
-    assert "--config.loss=huber" in huber.arguments
-    assert "--config.seed=7" in squared.arguments
-    assert {"--film=False", "--quiet=True", "--overwrite=False"} <= {*huber.arguments}
+    found = [huber.config[key] for key in ("algorithm", "env", "loss")]
+    assert found == ["ddqn", "gymnasium.envs:CartPole-v1", "huber"]
+    assert (squared.config["loss"], squared.config["seed"]) == ("squared", 7)
+    assert (huber.options["films"], huber.options["overwrite"]) == (False, False)
     assert got["most"] == 2
     printed = capsys.readouterr().out
     assert printed.startswith(
@@ -133,16 +113,28 @@ def test_runs_of_another_environment_are_processes(command, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("seeds", ["", "a", "3..1", "1,1", "0..2,2", "1..", "0...3"])
-def test_wrong_seeds_are_told(command, seeds):
-    with pytest.raises(ValueError, match=f"seeds: got '{re.escape(seeds)}', expected"):
-        command("CartPole-v1", {}, seeds)
+def test_wrong_seeds_are_told(command, seeds, capsys):
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", seeds)
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: seeds: got {seeds!r}, expected different numbers;")
 
 
-def test_a_wrong_value_is_told_before_anything_is_made(command, tmp_path):
-    with pytest.raises(ValueError, match=r"gamma: expected .*, got 2"):
-        command("CartPole-v1", {"gamma": ["0.9", "2"]})
-    with pytest.raises(ValueError, match=r"Pendulum-v1.*continuous"):
-        command("Pendulum-v1", {})
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--gamma=0.9,2"], r"gamma: expected .*, got 2.*; set --gamma\."),
+        (["--env=Pendulum-v1"], r"Pendulum-v1.*continuous"),
+        (["--seed=3"], r"seed: got 3; give --seeds, such as 0\.\.9\."),
+        (["--loss=huber,squard"], r"loss: expected one of .*got 'squard'"),
+    ],
+)
+def test_a_wrong_value_is_told_before_anything_is_made(
+    command, tmp_path, words, message, capsys
+):
+    with pytest.raises(SystemExit):
+        command("CartPole-v1", "0..1", *words)
+    assert re.search(message, capsys.readouterr().err)
     assert not list(tmp_path.iterdir())
 
 
@@ -151,12 +143,12 @@ def test_a_wrong_value_is_told_before_anything_is_made(command, tmp_path):
 def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
     logdir = tmp_path / "sweep"
     command = [
-        *(sys.executable, "-m", "tfrl", "sweep", "dqn", f"--env={environment}"),
+        *(sys.executable, "-m", "tfrl", "sweep", "ddqn", f"--env={environment}"),
         *("--seeds=4,5", f"--logdir={logdir}", "--num_iterations=400"),
-        *("--config.initial_collect_steps=20", "--config.replay_capacity=400"),
-        *("--config.fc_layer_params=(8,)", "--config.num_eval_episodes=2"),
-        *("--config.eval_interval=40", "--config.checkpoint_interval=40"),
-        *("--config.gamma=0.9,0.99", "--processes=2"),
+        *("--initial_collect_steps=20", "--replay_capacity=400"),
+        *("--fc_layer_params=(8,)", "--num_eval_episodes=2"),
+        *("--eval_interval=40", "--checkpoint_interval=40"),
+        *("--gamma=0.9,0.99", "--processes=2"),
     ]
     is_program = environment == "CartPole-v1"
     checkpoints = "programs/*/sweep.npz" if is_program else "runs/*/checkpoints/*.index"
@@ -170,7 +162,7 @@ def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert f"4 runs in {'one program' if is_program else 'processes'}" in result.stdout
-    assert "| dqn gamma=0.9 " in result.stdout
+    assert "| ddqn gamma=0.9 " in result.stdout
     assert (logdir / "compare.png").exists()
     folders = list(logdir.glob("runs/*"))
     assert {path.name for path in folders} == {
@@ -179,6 +171,10 @@ def test_a_killed_sweep_goes_on_and_is_compared(tmp_path, environment):
     for folder in folders:
         assert (folder / "policy" / "saved_model.pb").exists()
         assert json.loads((folder / "finished.json").read_text())["iteration"] == 400
+    if not is_program:
+        for folder in folders:
+            recipe = json.loads((folder / "recipe.json").read_text())
+            assert f"gamma_{recipe['config']['gamma']}_" in folder.name
     times = {path: path.stat().st_mtime for path in logdir.glob("runs/*/metrics.csv")}
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""The examples as their users run them: as processes, with flags.
+"""The command and the examples as their users run them: as processes, with flags.
 
 Most are forks of one process; see `tests.forks`. And most are slow: `tests/algorithms`,
 `tests/command` and `tests/train` have fast tests of the code that the examples call.
@@ -26,33 +26,33 @@ from tfrl import datasets
 from tfrl.train.runs import run_length, stopped_runs
 
 # Without what takes long and no assertion is about.
-QUICK = ("--config.jit_compile=False", "--nofilm", "--noevaluate_untrained")
+QUICK = ("--jit_compile=False", "--nofilm", "--noevaluate_untrained")
 SMALL_DQN = (
     "--num_iterations=60",
-    "--config.initial_collect_steps=100",
-    "--config.eval_interval=20",
-    "--config.log_interval=10",
-    "--config.checkpoint_interval=10",
-    "--config.num_eval_episodes=2",
+    "--initial_collect_steps=100",
+    "--eval_interval=20",
+    "--log_interval=10",
+    "--checkpoint_interval=10",
+    "--num_eval_episodes=2",
 )
-PLAIN_DQN = (*SMALL_DQN, "--config.jit_compile=False")
+PLAIN_DQN = (*SMALL_DQN, "--jit_compile=False")
 
 # For tests that look at a run's outputs alone.
 SHORT_DQN = (
     "--num_iterations=8",
-    "--config.initial_collect_steps=100",
-    "--config.eval_interval=8",
-    "--config.log_interval=8",
-    "--config.checkpoint_interval=8",
-    "--config.num_eval_episodes=2",
-    "--config.fc_layer_params=(8,)",
-    "--config.jit_compile=False",
+    "--initial_collect_steps=100",
+    "--eval_interval=8",
+    "--log_interval=8",
+    "--checkpoint_interval=8",
+    "--num_eval_episodes=2",
+    "--fc_layer_params=(8,)",
+    "--jit_compile=False",
 )
 
 
-def run_process(module, *arguments):
+def run_process(command, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", f"examples.{module}", *arguments],
+        [sys.executable, "-m", "tfrl", *command.split(), *arguments],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -78,7 +78,7 @@ def rows(logdir):
 def trained(tmp_path_factory):
     """A short DQN run, and what it printed."""
     logdir = tmp_path_factory.mktemp("dqn") / "run"
-    process = run_process("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    process = run_process("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     assert process.returncode == 0, process.stderr
     return logdir, process.stdout, process.stderr
 
@@ -113,7 +113,7 @@ def test_a_stopped_run_stays_stopped_until_it_is_continued(trained, run, tmp_pat
     length = run_length.RunLength(60, None)
     (logdir / "finished.json").unlink()
     stopped_runs.mark(logdir, stopped_runs.Stop(length, 40, 50, "Patience: over"))
-    arguments = ("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    arguments = ("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     code, output, errors = run(*arguments)
     assert (code, output) == (0, f"Outputs: {logdir}\n")
     assert "This run was stopped at iteration 40 by Patience: over" in errors
@@ -135,7 +135,7 @@ def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
     before = (logdir / "learning_curve.png").stat().st_mtime_ns
     # It may go on on another device.
     code, _, errors = run(
-        "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.device=CPU:0"
+        "train ddqn", f"--logdir={logdir}", *SMALL_DQN, "--device=CPU:0"
     )
     assert code == 0
     assert "This run is finished: 60 iterations done" in errors
@@ -146,9 +146,7 @@ def test_a_finished_run_says_so_and_leaves_its_outputs_alone(trained, run):
 def test_changed_flags_are_an_error_that_names_the_field(trained, run):
     logdir, _, _ = trained
     before = (logdir / "metrics.csv").read_text()
-    code, _, errors = run(
-        "train_dqn", f"--logdir={logdir}", *SMALL_DQN, "--config.gamma=0.5"
-    )
+    code, _, errors = run("train ddqn", f"--logdir={logdir}", *SMALL_DQN, "--gamma=0.5")
     assert code == 2
     assert "gamma: was 0.995, is 0.5" in errors
     assert "Traceback" not in errors
@@ -164,11 +162,11 @@ def test_a_run_may_go_on_that_began_before_there_were_some_settings(
     for name in ("dtype", "normalize_observations", "num_action_bins"):
         del config[name]
     (logdir / "config.json").write_text(json.dumps(config))
-    arguments = ("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    arguments = ("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     code, _, errors = run(*arguments)
     assert code == 0, errors
     assert "This run is finished" in errors
-    code, _, errors = run(*arguments, "--config.dtype=mixed_bfloat16")
+    code, _, errors = run(*arguments, "--dtype=mixed_bfloat16")
     assert code == 2
     assert "dtype: was '(absent)', is 'mixed_bfloat16'" in errors
 
@@ -187,7 +185,7 @@ def test_a_folder_that_another_process_uses_is_an_error(trained, run):
         stdout=subprocess.PIPE,
     ) as holder:
         holder.stdout.readline()
-        for module in ("train_dqn", "sweep_dqn"):
+        for module in ("train ddqn",):
             code, _, errors = run(module, f"--logdir={logdir}", *SMALL_DQN[:1])
             assert code == 2
             assert f"locked by process {holder.pid} on host" in errors
@@ -204,7 +202,7 @@ def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     code, _, errors = run("play", f"--logdir={logdir}", "--video=")
     assert code == 2
     assert f"'{logdir / 'policy'}' cannot be loaded" in errors
-    code, _, errors = run("train_dqn", f"--logdir={logdir}", *SMALL_DQN)
+    code, _, errors = run("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0
     assert f"POLICY LOST: {logdir / 'policy'} is damaged" in errors
     code, output, _ = run("play", f"--logdir={logdir}", "--video=")
@@ -237,10 +235,10 @@ def test_play_prints_returns_limits_the_steps_of_an_episode_and_films(
 def test_a_killed_run_goes_on_from_its_last_checkpoint(trained, forks, tmp_path):
     whole, _, _ = trained
     logdir = tmp_path / "run"
-    fork = forks.start("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
+    fork = forks.start("train ddqn", f"--logdir={logdir}", *PLAIN_DQN)
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     fork.end(signal.SIGKILL)
-    code, _, errors = forks.run("train_dqn", f"--logdir={logdir}", *PLAIN_DQN)
+    code, _, errors = forks.run("train ddqn", f"--logdir={logdir}", *PLAIN_DQN)
     assert code == 0, errors
     if "This run is finished" not in errors:
         assert "Resumed at iteration" in errors
@@ -254,7 +252,7 @@ def test_an_interrupted_run_saves_itself_and_exits_with_130(forks, tmp_path):
     logdir = tmp_path / "run"
     arguments = (f"--logdir={logdir}", *SMALL_DQN[1:], *QUICK)
     arguments = (*arguments, "--num_iterations=1000000")
-    fork = forks.start("train_dqn", *arguments)
+    fork = forks.start("train ddqn", *arguments)
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     code, _, errors = fork.end(signal.SIGINT)
     assert code == 130
@@ -289,9 +287,8 @@ gymnasium.register("Corridor-v0", entry_point=Corridor, max_episode_steps=50)
 
 
 def get_config():
-    config = runpy.run_path("configs/dqn.py")["get_config"]()
-    config.env = "Corridor-v0"
-    return config
+    config = runpy.run_path("configs/ddqn_small.py")["get_config"]()
+    return {**config, "env": "Corridor-v0"}
 """
 
 
@@ -302,11 +299,11 @@ def test_a_config_brings_an_environment_of_ones_own_for_prioritized_replay(
     (tmp_path / "corridor.py").write_text(OWN_CONFIG)
     logdir = tmp_path / "run"
     code, output, errors = run(
-        "train_dqn",
+        "train ddqn",
         f"--config={tmp_path / 'corridor.py'}",
         f"--logdir={logdir}",
-        "--config.replay=prioritized",
-        "--config.importance_exponent=0.5",
+        "--replay=prioritized",
+        "--importance_exponent=0.5",
         *SHORT_DQN,
     )
     assert code == 0, errors
@@ -318,47 +315,9 @@ def test_a_config_brings_an_environment_of_ones_own_for_prioritized_replay(
     assert any("_max_priority" in name for name in saved.get_variable_to_shape_map())
 
 
-# config.json of `train_dqn --replay=service`, as it was before train_dqn_service.
-OLD_SERVICE_RUN = {
-    "algorithm": "dqn",
-    "batch_size": 64,
-    "checkpoint_interval": 10,
-    "collect_steps_per_iteration": 4,
-    "double_q": True,
-    "dtype": "float32",
-    "env": "CartPole-v1",
-    "epsilon_decay_iterations": 2000,
-    "eval_interval": 20,
-    "fc_layer_params": [100, 100],
-    "final_epsilon": 0.05,
-    "final_importance_exponent": 1.0,
-    "final_learning_rate": 1e-05,
-    "gamma": 0.995,
-    "importance_exponent": 0.4,
-    "initial_collect_steps": 100,
-    "initial_epsilon": 1.0,
-    "jit_compile": False,
-    "learning_rate": 0.002,
-    "log_interval": 10,
-    "n_step_update": 3,
-    "num_envs": 1,
-    "num_eval_episodes": 2,
-    "num_iterations": 60,
-    "priority_exponent": 0.6,
-    "replay": "service",
-    "replay_capacity": 50000,
-    "seed": 0,
-    "target_update_period": 1,
-    "target_update_tau": 0.02,
-    "train_steps_per_iteration": 4,
-}
-
-
 @pytest.mark.slow
-def test_a_run_with_a_replay_server_goes_on_also_one_of_the_old_flag(forks, tmp_path):
+def test_a_run_with_a_replay_server_goes_on(forks, tmp_path):
     logdir = tmp_path / "run"
-    logdir.mkdir()
-    (logdir / "config.json").write_text(json.dumps(OLD_SERVICE_RUN))
     arguments = ("train_dqn_service", f"--logdir={logdir}", *SMALL_DQN, *QUICK)
     fork = forks.start(*arguments)
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
@@ -382,7 +341,7 @@ def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
         *QUICK,
         "--num_iterations=9999",
         "--env=Pendulum-v1",
-        "--config.num_action_bins=3",
+        "--num_action_bins=3",
     )
     fork.wait_for((logdir / "checkpoints" / "ckpt-20.index").exists)
     children = pathlib.Path(f"/proc/{fork.pid}/task").glob("*/children")
@@ -403,7 +362,7 @@ def test_a_run_tells_that_its_replay_server_has_died(forks, tmp_path):
 def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
     logdir = tmp_path / "run"
     code, output, errors = run(
-        "train_dqn", f"--logdir={logdir}", "--env=Blackjack-v1", *SHORT_DQN
+        "train ddqn", f"--logdir={logdir}", "--env=Blackjack-v1", *SHORT_DQN
     )
     assert code == 0, errors
     assert "Finished 8 iterations" in output
@@ -413,8 +372,8 @@ def test_train_dqn_takes_observations_of_several_parts(run, tmp_path):
 @pytest.mark.slow
 def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
     logdir = tmp_path / "run"
-    arguments = (*SHORT_DQN, "--env=Pendulum-v1", "--config.num_action_bins=5")
-    code, output, errors = run("train_dqn", f"--logdir={logdir}", *arguments)
+    arguments = (*SHORT_DQN, "--env=Pendulum-v1", "--num_action_bins=5")
+    code, output, errors = run("train ddqn", f"--logdir={logdir}", *arguments)
     assert code == 0, errors
     assert (logdir / "agent.mp4").exists()
     # The saved policy returns the number of a bin, which its folder's run explains.
@@ -431,7 +390,7 @@ def test_continuous_actions_in_bins_train_and_play(run, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "env"),
-    [("train_reinforce", "CartPole-v0"), ("train_reinforce_service", "Blackjack-v1")],
+    [("train reinforce", "CartPole-v0"), ("train_reinforce_service", "Blackjack-v1")],
 )
 def test_train_reinforce_runs(module, env, run, tmp_path):
     logdir = tmp_path / "run"
@@ -440,61 +399,65 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
         f"--logdir={logdir}",
         f"--env={env}",
         "--num_iterations=4",
-        "--config.eval_interval=2",
-        "--config.num_eval_episodes=2",
-        "--config.use_baseline",
+        "--eval_interval=2",
+        "--num_eval_episodes=2",
+        "--use_baseline",
         "--nofilm",
     )
     assert code == 0, errors
     assert "Finished 4 iterations" in output
-    # What `train_reinforce --replay=service` wrote before there was the script.
-    replay = {"train_reinforce": "uniform", "train_reinforce_service": "service"}
     config = json.loads((logdir / "config.json").read_text())
-    assert (config["algorithm"], config["replay"]) == ("reinforce", replay[module])
+    assert config["algorithm"] == module.removeprefix("train").strip("_ ")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "arguments", "message"),
     [
-        ("train_dqn", ["--config.gamma=high"], "gamma"),
-        ("train_dqn", ["--env=CartPol-v1"], "CartPole"),
+        ("train ddqn", ["--gamma=high"], "gamma"),
+        ("train ddqn", ["--env=CartPol-v1"], "CartPole"),
         (
-            "train_dqn",
+            "train ddqn",
             ["--env=Pendulum-v1"],
             'set num_action_bins=11, for example, or train SAC: tfrl.SAC("Pendulum',
         ),
         (
-            "train_dqn",
-            ["--config.num_action_bins=5"],
+            "train ddqn",
+            ["--num_action_bins=5"],
             "num_action_bins for 'CartPole-v1': env: got the action spec",
         ),
-        ("train_dqn", ["--logdir=/proc/nowhere"], "cannot be written"),
-        ("train_dqn", ["--num_iterations=0"], "num_iterations: expected an integer in"),
-        ("train_dqn", ["--config.replay_capacity=1"], "(num_envs, n_step_update)"),
+        ("train ddqn", ["--logdir=/proc/nowhere"], "cannot be written"),
         (
-            "train_dqn",
-            ["--config.replay_capacity=0"],
+            "train ddqn",
+            ["--num_iterations=0"],
+            "num_iterations: expected an integer in",
+        ),
+        ("train ddqn", ["--replay_capacity=1"], "(num_envs, n_step_update)"),
+        (
+            "train ddqn",
+            ["--replay_capacity=0"],
             "replay_capacity: expected an in",
         ),
         (
-            "train_dqn",
-            ["--config.learning_rate=-1"],
+            "train ddqn",
+            ["--learning_rate=-1"],
             "learning_rate: expected a finite",
         ),
-        ("train_dqn", ["--config.gamma=2"], "gamma: expected a number in [0, 1], got"),
-        ("train_dqn", ["--config.device=x"], "device: got 'x', expected one of"),
-        ("train_dqn", ["--config.jit_compile=perhaps"], "jit_compile"),
-        ("train_dqn", ["--config.device=GPU:9"], "device: got 'GPU:9', expected one"),
-        ("train_dqn", ["--replay=magic"], "got 'magic', expected 'uniform' or 'prior"),
-        ("train_dqn", ["--replay=service"], "take the example train_dqn_service"),
+        ("train ddqn", ["--gamma=2"], "gamma: expected a number in [0, 1], got"),
+        ("train ddqn", ["--device=x"], "device: got 'x', expected one of"),
+        ("train ddqn", ["--jit_compile=perhaps"], "jit_compile"),
+        ("train ddqn", ["--device=GPU:9"], "device: got 'GPU:9', expected one"),
         (
-            "train_reinforce",
-            ["--replay=service"],
-            "take the example train_reinforce_service",
+            "train ddqn",
+            ["--replay=magic"],
+            "one of 'uniform', 'prioritized', got 'magic",
         ),
-        ("train_dqn_service", ["--replay=uniform"], "expected 'service'"),
-        ("train_reinforce_service", ["--config.num_envs=2"], "expected 1"),
+        (
+            "train_dqn_service",
+            ["--replay=prioritized"],
+            "expected 'uniform' in a server",
+        ),
+        ("train_reinforce_service", ["--num_envs=2"], "expected 1"),
         ("play", [], "--logdir: expected the folder of a run"),
     ],
 )
@@ -516,16 +479,16 @@ def test_an_error_of_the_users_environment_is_shown_as_what_it_is(run, tmp_path)
     arguments = (
         "--env=tests.examples.broken_environment:Broken-v0",
         f"--logdir={tmp_path / 'run'}",
-        "--config.jit_compile=False",
-        "--config.num_envs=1",
-        "--config.collect_steps_per_iteration=8",
-        "--config.minibatch_size=8",
-        "--config.num_epochs=1",
+        "--jit_compile=False",
+        "--num_envs=1",
+        "--collect_steps_per_iteration=8",
+        "--minibatch_size=8",
+        "--num_epochs=1",
         "--num_iterations=20",
-        "--config.checkpoint_interval=2",
+        "--checkpoint_interval=2",
         "--noevaluate_untrained",
     )
-    code, _, errors = run("train_ppo", *arguments)
+    code, _, errors = run("train ppo", *arguments)
     assert code == 2
     assert 'return {}["qpos"]' in errors
     assert re.search(
@@ -539,21 +502,21 @@ def test_an_error_of_the_users_environment_is_shown_as_what_it_is(run, tmp_path)
 def test_train_sac_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
-        "--config.jit_compile=False",
+        "--jit_compile=False",
         "--noevaluate_untrained",
-        "--config.initial_collect_steps=20",
+        "--initial_collect_steps=20",
         "--num_iterations=4",
-        "--config.eval_interval=2",
-        "--config.num_eval_episodes=1",
-        "--config.log_interval=2",
-        "--config.batch_size=8",
-        "--config.actor_fc_layer_params=(4,)",
-        "--config.critic_fc_layer_params=(4,)",
-        "--config.num_critics=3",
-        "--config.num_min=2",
-        "--config.ou_stddev=0.1",
+        "--eval_interval=2",
+        "--num_eval_episodes=1",
+        "--log_interval=2",
+        "--batch_size=8",
+        "--actor_fc_layer_params=(4,)",
+        "--critic_fc_layer_params=(4,)",
+        "--num_critics=3",
+        "--num_min=2",
+        "--ou_stddev=0.1",
     )
-    code, _, errors = run("train_sac", *arguments)
+    code, _, errors = run("train sac", *arguments)
     assert code == 0, errors
     assert float(rows(tmp_path / "run")[-1]["evaluation_return"]) < 0
     assert (tmp_path / "run" / "agent.mp4").exists()
@@ -563,25 +526,25 @@ def test_train_sac_writes_all_its_outputs(run, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--config.agent=tqc", "--config.num_quantiles=3"),
-        ("--config=configs/discrete_sac.py", "--replay=prioritized"),
+        ("train tqc", "--num_quantiles=3"),
+        ("train discrete_sac", "--replay=prioritized"),
     ],
 )
 def test_train_sac_trains_its_other_agents(run, arguments, tmp_path):
     arguments = (
         *arguments,
         f"--logdir={tmp_path / 'run'}",
-        "--config.jit_compile=False",
-        "--config.initial_collect_steps=20",
+        "--jit_compile=False",
+        "--initial_collect_steps=20",
         "--num_iterations=4",
-        "--config.eval_interval=4",
-        "--config.num_eval_episodes=1",
-        "--config.log_interval=4",
-        "--config.batch_size=8",
-        "--config.actor_fc_layer_params=(4,)",
-        "--config.critic_fc_layer_params=(4,)",
+        "--eval_interval=4",
+        "--num_eval_episodes=1",
+        "--log_interval=4",
+        "--batch_size=8",
+        "--actor_fc_layer_params=(4,)",
+        "--critic_fc_layer_params=(4,)",
     )
-    code, _, errors = run("train_sac", *arguments)
+    code, _, errors = run(*arguments)
     assert code == 0, errors
     assert rows(tmp_path / "run")[-1]["iteration"] == "4"
 
@@ -591,18 +554,21 @@ def test_train_sac_trains_its_other_agents(run, arguments, tmp_path):
     ("arguments", "message"),
     [
         (
-            ["--env=CartPole-v1"],
+            ("train sac", "--env=CartPole-v1"),
             'SAC chooses continuous ones; train DQN: tfrl.DQN("CartPole-v1"), or ',
         ),
         (
-            ["--env=Pendulum-v1", "--config.agent=discrete_sac"],
+            ("train discrete_sac", "--env=Pendulum-v1"),
             "Discrete SAC chooses among discrete ones; train SAC: tfrl.SAC(",
         ),
-        (["--config.agent=ppo"], "agent: got 'ppo', expected one of 'sac', 'tqc', "),
+        (
+            ("train td3", "--env=CartPole-v1"),
+            "TD3 chooses continuous ones; train DQN: tfrl.DQN(",
+        ),
     ],
 )
-def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_path):
-    code, _, errors = run("train_sac", *arguments, f"--logdir={tmp_path}")
+def test_the_algorithm_to_take_instead_is_named(run, arguments, message, tmp_path):
+    code, _, errors = run(*arguments, f"--logdir={tmp_path}")
     assert code == 2
     assert message in errors
 
@@ -613,15 +579,16 @@ def test_train_sac_names_the_agent_to_take_instead(run, arguments, message, tmp_
     [
         (
             (
+                "train ppo",
                 "--env=Pendulum-v1",
-                "--config.num_epochs=2",
-                "--config.minibatch_size=8",
-                "--config.normalize_observations",
-                "--config.normalize_rewards",
+                "--num_epochs=2",
+                "--minibatch_size=8",
+                "--normalize_observations",
+                "--normalize_rewards",
             ),
             "16",
         ),
-        (("--config=configs/a2c.py",), "4"),
+        (("train a2c",), "4"),
     ],
 )
 def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
@@ -629,15 +596,15 @@ def test_train_ppo_writes_its_outputs(run, arguments, updates, tmp_path):
         *arguments,
         *QUICK,
         f"--logdir={tmp_path / 'run'}",
-        "--config.num_envs=2",
-        "--config.collect_steps_per_iteration=8",
+        "--num_envs=2",
+        "--collect_steps_per_iteration=8",
         "--num_iterations=4",
-        "--config.eval_interval=4",
-        "--config.num_eval_episodes=1",
-        "--config.log_interval=4",
-        "--config.fc_layer_params=(4,)",
+        "--eval_interval=4",
+        "--num_eval_episodes=1",
+        "--log_interval=4",
+        "--fc_layer_params=(4,)",
     )
-    code, _, errors = run("train_ppo", *arguments)
+    code, _, errors = run(*arguments)
     assert code == 0, errors
     assert rows(tmp_path / "run")[-1]["train_steps"] == updates
 
@@ -647,48 +614,40 @@ def test_train_pqn_writes_its_log(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
         "--env=Pendulum-v1",
-        "--config.num_action_bins=3",
+        "--num_action_bins=3",
         *QUICK,
-        "--config.num_envs=2",
-        "--config.collect_steps_per_iteration=8",
-        "--config.minibatch_size=8",
+        "--num_envs=2",
+        "--collect_steps_per_iteration=8",
+        "--minibatch_size=8",
         "--num_iterations=4",
-        "--config.eval_interval=4",
-        "--config.num_eval_episodes=1",
-        "--config.log_interval=4",
-        "--config.fc_layer_params=(4,)",
+        "--eval_interval=4",
+        "--num_eval_episodes=1",
+        "--log_interval=4",
+        "--fc_layer_params=(4,)",
     )
-    code, _, errors = run("train_pqn", *arguments)
+    code, _, errors = run("train pqn", *arguments)
     assert code == 0, errors
     # In each iteration, 4 epochs of 2 minibatches.
     assert rows(tmp_path / "run")[-1]["train_steps"] == "32"
 
 
 @pytest.mark.slow
-def test_train_ppo_names_its_agents(run, tmp_path):
-    code, _, errors = run("train_ppo", "--config.agent=sac", f"--logdir={tmp_path}")
-    assert code == 2
-    assert "agent: got 'sac', expected one of 'ppo', 'a2c'" in errors
-
-
-@pytest.mark.slow
 def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path / 'run'}",
-        "--config.agent=ddpg",
-        "--config.jit_compile=False",
+        "--jit_compile=False",
         "--noevaluate_untrained",
-        "--config.initial_collect_steps=20",
-        "--config.eval_interval=4",
-        "--config.num_eval_episodes=1",
-        "--config.log_interval=4",
-        "--config.batch_size=8",
-        "--config.fc_layer_params=(4,)",
+        "--initial_collect_steps=20",
+        "--eval_interval=4",
+        "--num_eval_episodes=1",
+        "--log_interval=4",
+        "--batch_size=8",
+        "--fc_layer_params=(4,)",
         "--replay=prioritized",
     )
     for length, film in ((4, "--nofilm"), (8, "--film")):
         flags = (f"--num_iterations={length}", film)
-        code, _, errors = run("train_td3", *flags, *arguments)
+        code, _, errors = run("train ddpg", *flags, *arguments)
         assert code == 0, errors
     last = rows(tmp_path / "run")[-1]
     assert (last["iteration"], last["train_steps"]) == ("8", "8")
@@ -701,14 +660,14 @@ def test_train_td3_resumes_and_writes_all_its_outputs(run, tmp_path):
 )
 def test_train_d4pg_on_dm_control(run, tmp_path):
     code, _, errors = run(
-        "train_d4pg",
-        "--config=configs/d4pg_cartpole.py",
+        "train d4pg",
+        "--env=dm_control/cartpole-swingup",
         *QUICK,
         "--num_iterations=10",
-        "--config.initial_collect_steps=20",
-        "--config.eval_interval=100",
-        "--config.num_eval_episodes=1",
-        "--config.batch_size=8",
+        "--initial_collect_steps=20",
+        "--eval_interval=100",
+        "--num_eval_episodes=1",
+        "--batch_size=8",
         f"--logdir={tmp_path / 'run'}",
     )
     assert code == 0, errors
@@ -720,15 +679,14 @@ def test_train_d4pg_on_dm_control(run, tmp_path):
 @pytest.mark.parametrize("config", ["dmpo", "mpo"])
 def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     code, _, errors = run(
-        "train_dmpo",
-        f"--config=configs/{config}.py",
+        f"train {config}",
         *QUICK,
         "--num_iterations=10",
-        "--config.initial_collect_steps=20",
-        "--config.fc_layer_params=(8,)",
-        "--config.eval_interval=100",
-        "--config.num_eval_episodes=1",
-        "--config.batch_size=8",
+        "--initial_collect_steps=20",
+        "--fc_layer_params=(8,)",
+        "--eval_interval=100",
+        "--num_eval_episodes=1",
+        "--batch_size=8",
         f"--logdir={tmp_path / 'run'}",
     )
     assert code == 0, errors
@@ -736,19 +694,12 @@ def test_train_dmpo_writes_its_outputs(run, tmp_path, config):
     assert (last["iteration"], last["train_steps"]) == ("10", "10")
 
 
-@pytest.mark.slow
-def test_train_td3_names_the_example_for_discrete_actions(run, tmp_path):
-    code, _, errors = run("train_td3", "--env=CartPole-v1", f"--logdir={tmp_path}")
-    assert code == 2
-    assert "TD3 chooses continuous ones; train DQN: tfrl.DQN(" in errors
-
-
 SMALL_OFFLINE = (
-    "--config.jit_compile=False",
-    "--config.batch_size=8",
-    "--config.fc_layer_params=(4,)",
+    "--jit_compile=False",
+    "--batch_size=8",
+    "--fc_layer_params=(4,)",
     "--num_iterations=4",
-    "--config.num_eval_episodes=1",
+    "--num_eval_episodes=1",
     "--noevaluate_untrained",
 )
 
@@ -763,15 +714,14 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
     assert "3 whole episodes of CartPole-v1, mean return" in output
     mean = re.search(r"mean return [\d.]+", output)[0]
     code, output, errors = run(
-        "train_offline",
+        "train bc",
         f"--logdir={tmp_path / 'run'}",
         "--env=CartPole-v1",
-        "--config.agent=bc",
-        f"--config.data={data.parent}/*.tfrecord",
+        f"--data={data.parent}/*.tfrecord",
         *SMALL_OFFLINE,
     )
     assert code == 0, errors
-    assert f"3 whole episodes, {mean}" in output
+    assert f"3 whole episodes, {mean}" in errors
     last = rows(tmp_path / "run")[-1]
     assert (last["train_steps"], last["environment_steps"]) == ("4", "0")
     assert float(last["evaluation_return"]) > 0
@@ -797,22 +747,22 @@ def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
     ("script", "flags"),
     [
         (
-            "train_ppo",
+            "train ppo",
             [
-                "--config=configs/ppo_atari.py",
-                "--config.num_envs=2",
-                "--config.collect_steps_per_iteration=8",
-                "--config.minibatch_size=8",
+                "--env=ALE/Pong-v5",
+                "--num_envs=2",
+                "--collect_steps_per_iteration=8",
+                "--minibatch_size=8",
             ],
         ),
         *(
             (
-                "train_dqn",
+                f"train {agent}",
                 [
-                    f"--config=configs/{agent}_atari.py",
-                    f"--config.emulator={emulator}",
-                    "--config.initial_collect_steps=50",
-                    "--config.replay_capacity=1000",
+                    "--env=ALE/Pong-v5",
+                    f"--emulator={emulator}",
+                    "--initial_collect_steps=50",
+                    "--replay_capacity=1000",
                 ],
             )
             for agent, emulator in (("dqn", "ale-py"), ("rainbow", "envpool"))
@@ -826,7 +776,7 @@ def test_an_agent_plays_an_atari_game(run, tmp_path, script, flags):
         f"--logdir={tmp_path}",
         *flags,
         "--num_iterations=2",
-        "--config.num_eval_episodes=1",
+        "--num_eval_episodes=1",
     )
     assert code == 0, errors
     assert "Finished 2 iterations" in output
@@ -848,17 +798,16 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
         ):
             file[f"episode_0/{name}"] = np.ones(shape, np.float32)
         file["episode_0/terminations"] = np.zeros(30, bool)
-    code, output, errors = run(
-        "train_offline",
+    code, _, errors = run(
+        f"train {agent}",
         f"--logdir={tmp_path / 'run'}",
-        f"--config.agent={agent}",
-        f"--config.data={tmp_path / 'main_data.hdf5'}",
-        "--config.normalize_observations",
+        f"--data={tmp_path / 'main_data.hdf5'}",
+        "--normalize_observations",
         *SMALL_OFFLINE,
         "--nofilm",
     )
     assert code == 0, errors
-    assert "31 frames, 1 whole episodes, mean return 30.0" in output
+    assert "31 frames, 1 whole episodes, mean return 30.0" in errors
     # The normalizer has seen the data: its mean is 1, as all observations are.
     checkpoint = tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints")
     saved = tf.train.load_checkpoint(checkpoint)
@@ -871,9 +820,7 @@ def test_train_offline_reads_files_of_minari(agent, run, tmp_path):
 @pytest.mark.slow
 def test_train_offline_says_how_to_make_the_data(run, tmp_path):
     path = tmp_path / "datasets" / "hopper"
-    code, _, errors = run(
-        "train_offline", f"--logdir={tmp_path / 'run'}", f"--config.data={path}"
-    )
+    code, _, errors = run("train iql", f"--logdir={tmp_path / 'run'}", f"--data={path}")
     assert code == 2
     assert f"data: got {str(path)!r}, where there is no file or folder" in errors
     assert "which tfrl record makes" in errors
@@ -884,14 +831,14 @@ def test_train_offline_says_how_to_make_the_data(run, tmp_path):
 def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
     arguments = (
         f"--logdir={tmp_path}",
-        "--config.initial_collect_steps=20",
-        "--config.eval_interval=4",
-        "--config.log_interval=2",
-        "--config.checkpoint_interval=2",
-        "--config.num_eval_episodes=1",
-        "--config.batch_size=8",
-        "--config.actor_fc_layer_params=(4,)",
-        "--config.critic_fc_layer_params=(4,)",
+        "--initial_collect_steps=20",
+        "--eval_interval=4",
+        "--log_interval=2",
+        "--checkpoint_interval=2",
+        "--num_eval_episodes=1",
+        "--batch_size=8",
+        "--actor_fc_layer_params=(4,)",
+        "--critic_fc_layer_params=(4,)",
     )
     code, output, errors = run("actor_learner", *arguments, "--num_iterations=5")
     assert code == 0, errors
@@ -917,52 +864,37 @@ def test_actor_learner_trains_and_goes_on_from_its_checkpoints(run, tmp_path):
 
 
 SMALL_IMPALA = (
-    "--config.jit_compile=False",
+    "--jit_compile=False",
     "--noevaluate_untrained",
-    "--config.num_envs=2",
-    "--config.sequence_length=8",
-    "--config.fc_layer_params=(4,)",
-    "--config.num_eval_episodes=1",
+    "--num_envs=2",
+    "--sequence_length=8",
+    "--fc_layer_params=(4,)",
+    "--num_eval_episodes=1",
     "--num_iterations=4",
-    "--config.eval_interval=4",
-    "--config.log_interval=4",
+    "--eval_interval=4",
+    "--log_interval=4",
 )
 
 
 @pytest.mark.slow
 def test_train_impala_writes_its_outputs(run, tmp_path):
     arguments = (f"--logdir={tmp_path / 'run'}", "--nofilm", *SMALL_IMPALA)
-    code, _, errors = run("train_impala", *arguments)
+    code, _, errors = run("train impala", *arguments)
     assert code == 0, errors
     last = rows(tmp_path / "run")[-1]
     assert (last["train_steps"], last["iteration"]) == ("4", "4")
 
 
-# Three processes import TensorFlow.
-@pytest.mark.slow
-def test_train_impala_trains_with_actors_and_resumes(run, tmp_path):
-    logdir = tmp_path / "run"
-    arguments = (f"--logdir={logdir}", "--num_actors=1", "--config.batch_size=2")
-    for length in (4, 8):
-        code, output, errors = run(
-            "train_impala", *arguments, *SMALL_IMPALA, f"--num_iterations={length}"
-        )
-        assert code == 0, errors
-        assert f"Finished {length} iterations" in output
-        assert rows(logdir)[-1]["train_steps"] == str(length)
-    for name in ("learning_curve.png", "agent.mp4", "policy", "finished.json"):
-        assert (logdir / name).exists()
-
-
-SMALL_DISTRIBUTED = (
+SMALL_ACTORS = (
+    "--num_actors=2",
     "--nofilm",
-    "--config.jit_compile=False",
-    "--config.num_envs=2",
-    "--config.fc_layer_params=(4,)",
-    "--config.num_eval_episodes=1",
-    "--config.eval_interval=4",
-    "--config.log_interval=2",
+    "--jit_compile=False",
+    "--num_envs=2",
+    "--num_eval_episodes=1",
+    "--eval_interval=4",
+    "--log_interval=2",
 )
+SAC = ("--actor_fc_layer_params=(4,)", "--critic_fc_layer_params=(4,)")
 
 
 # Three or four processes import TensorFlow.
@@ -970,30 +902,36 @@ SMALL_DISTRIBUTED = (
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--num_shards=2", "--config.initial_collect_steps=50", "--evaluator"),
         (
-            "--config.agent=ppo",
-            "--schedule=lockstep",
-            "--config.batch_size=4",
-            "--config.sequence_length=8",
-            "--config.pull_period=8",
+            *("train ddqn", "--num_shards=2", "--initial_collect_steps=50"),
+            *("--evaluator", "--fc_layer_params=(4,)"),
+        ),
+        (
+            *("train ppo", "--schedule=lockstep", "--sequences_per_update=4"),
+            *("--collect_steps_per_iteration=8", "--pull_period=8"),
+            "--fc_layer_params=(4,)",
+        ),
+        ("train sac", "--initial_collect_steps=50", "--batch_size=8", *SAC),
+        (
+            *("train impala", "--sequences_per_update=2", "--sequence_length=8"),
+            "--fc_layer_params=(4,)",
         ),
     ],
-    ids=["DQN, two shards", "PPO, lockstep"],
+    ids=["DQN, two shards", "PPO, lockstep", "SAC", "IMPALA"],
 )
-def test_train_distributed_trains_and_resumes(run, arguments, tmp_path):
+def test_runs_with_actors_train_and_resume(run, arguments, tmp_path):
     logdir = tmp_path / "run"
+    command, *flags = arguments
+    flags = (f"--logdir={logdir}", *SMALL_ACTORS, *flags)
     for length in (4, 8):
-        code, output, errors = run(
-            "train_distributed",
-            f"--logdir={logdir}",
-            *SMALL_DISTRIBUTED,
-            *arguments,
-            f"--num_iterations={length}",
-        )
+        code, output, errors = run(command, *flags, f"--num_iterations={length}")
         assert code == 0, errors
+        assert "Starting 2 actors, " in errors
         assert f"Finished {length} iterations" in output
         assert rows(logdir)[-1]["iteration"] == str(length)
+    code, _, errors = run(command, *flags, "--num_iterations=8")
+    assert code == 0, errors
+    assert "This run is finished: 8 iterations done" in errors
 
 
 @pytest.mark.slow
@@ -1007,28 +945,33 @@ def test_train_distributed_trains_and_resumes(run, arguments, tmp_path):
         ),
         (("--num_shards=3",), "num_shards: got 3 with 2 actors"),
         (("--schedule=lockstep",), "got 'lockstep' for a DdqnAgent"),
-        (("--config.agent=c51",), "agent: got 'c51', expected one of 'dqn', 'r2d2'"),
+        (("--num_environment_steps=9",), "num_environment_steps: got 9 with actors"),
+        (("--track=mlflow",), "track: got 'mlflow', but a run of actors and a learner"),
+        (("--initial_run=there",), "initial_run: got 'there' with actors, expected"),
+        (("--push_period=0",), "push_period: expected an integer in [1, "),
     ],
 )
-def test_train_distributed_refuses_what_cannot_run(run, arguments, message, tmp_path):
-    code, _, errors = run("train_distributed", f"--logdir={tmp_path}", *arguments)
+def test_what_actors_cannot_do_is_refused(run, arguments, message, tmp_path):
+    logdir = f"--logdir={tmp_path / 'run'}"
+    code, _, errors = run("train ddqn", "--num_actors=2", logdir, *arguments)
     assert code == 2
     assert message in " ".join(errors.split())
+    assert "Traceback" not in errors
 
 
 # Three processes import TensorFlow.
 @pytest.mark.slow
 def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):
     code, output, errors = run(
-        "train_dmpo",
+        "train dmpo",
         f"--logdir={tmp_path / 'run'}",
         "--nofilm",
         "--num_actors=1",
         "--num_iterations=3",
-        "--config.train_steps_per_iteration=7",
-        "--config.initial_collect_steps=1",
-        "--config.fc_layer_params=(8,)",
-        "--config.num_eval_episodes=1",
+        "--train_steps_per_iteration=7",
+        "--initial_collect_steps=1",
+        "--fc_layer_params=(8,)",
+        "--num_eval_episodes=1",
     )
     assert code == 0, errors
     assert "Finished 3 iterations" in output
@@ -1039,21 +982,21 @@ def test_actors_wait_for_many_updates_after_few_first_steps(run, tmp_path):
     ("module", "argument", "message"),
     [
         (
-            "train_dqn",
+            "train ddqn",
             "--env=Foo-v9",
             r"error: environment_name: .* Here environment_name comes from --env\.",
         ),
         (
-            "train_reinforce",
-            "--config.replay_capacity=5",
+            "train reinforce",
+            "--replay_capacity=5",
             r"error: EpisodicLoop: .* Here max_length comes from "
-            r"--config\.replay_capacity\.",
+            r"--replay_capacity\.",
         ),
         (
             "train_reinforce_service",
-            "--config.replay_capacity=5",
+            "--replay_capacity=5",
             r"error: ReverbAddEpisodeObserver: .* Here max_sequence_length comes from "
-            r"--config\.replay_capacity\.",
+            r"--replay_capacity\.",
         ),
     ],
 )
@@ -1073,10 +1016,10 @@ def test_a_lack_of_memory_says_what_to_lower(run, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import tensorflow as tf\n"
-        "from tfrl.command import cli\n"
+        "from tfrl.command import parsing, program\n"
         "def main():\n"
         "    raise tf.errors.ResourceExhaustedError(None, None, 'a\\nallocating 9')\n"
-        "cli.start(main)\n"
+        "program.start(parsing.new(), [], main, None)\n"
     )
     code, _, errors = run(str(script))
     assert code == 2

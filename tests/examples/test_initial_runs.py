@@ -14,17 +14,17 @@ import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 SMALL = (
-    "--config.num_envs=2",
-    "--config.collect_steps_per_iteration=8",
-    "--config.num_epochs=1",
-    "--config.minibatch_size=8",
-    "--config.fc_layer_params=(8,)",
-    "--config.lstm_size=4",
-    "--config.eval_interval=2",
-    "--config.log_interval=2",
-    "--config.checkpoint_interval=2",
-    "--config.num_eval_episodes=2",
-    "--config.jit_compile=False",
+    "--num_envs=2",
+    "--collect_steps_per_iteration=8",
+    "--num_epochs=1",
+    "--minibatch_size=8",
+    "--fc_layer_params=(8,)",
+    "--lstm_size=4",
+    "--eval_interval=2",
+    "--log_interval=2",
+    "--checkpoint_interval=2",
+    "--num_eval_episodes=2",
+    "--jit_compile=False",
     "--nofilm",
     "--noevaluate_untrained",
 )
@@ -47,7 +47,7 @@ def earlier(forks, tmp_path_factory):
     """The folder of a recurrent run of PPO."""
     logdir = tmp_path_factory.mktemp("ppo") / "run"
     arguments = (*SMALL, f"--logdir={logdir}", "--num_iterations=2")
-    code, _, errors = forks.run("train_ppo", *arguments)
+    code, _, errors = forks.run("train ppo", *arguments)
     assert code == 0, errors
     return logdir
 
@@ -67,7 +67,7 @@ def test_the_policy_of_a_recurrent_run_plays(earlier, run):
 def test_a_recurrent_run_resumes(earlier, run, tmp_path):
     logdir = shutil.copytree(earlier, tmp_path / "longer")
     arguments = (*SMALL, f"--logdir={logdir}", "--num_iterations=4")
-    code, _, errors = run("train_ppo", *arguments)
+    code, _, errors = run("train ppo", *arguments)
     assert code == 0, errors
     assert "Resumed at iteration 2" in errors
     assert [v.shape for v in weights(logdir).values()].count((4, 16)) == 2
@@ -81,7 +81,7 @@ def begun(earlier, forks, tmp_path_factory):
     logdir = folder / "run"
     # With a learning rate of 0, which the earlier run had not, nothing moves.
     arguments = (*SMALL, f"--logdir={logdir}", f"--initial_run={initial_run}")
-    arguments = ("train_ppo", *arguments, "--config.learning_rate=0.0")
+    arguments = ("train ppo", *arguments, "--learning_rate=0.0")
     code, _, errors = forks.run(*arguments, "--num_iterations=2")
     assert code == 0, errors
     return initial_run, logdir, arguments, errors
@@ -112,16 +112,16 @@ def test_a_new_run_resumes_without_the_earlier_one(begun, run):
     ("arguments", "message"),
     [
         (
-            ("train_ppo", *SMALL, "--config.lstm_size=5"),
+            ("train ppo", *SMALL, "--lstm_size=5"),
             "had other weights than this one",
         ),
         (
-            ("train_ppo", *SMALL, "--logdir={earlier}", "--overwrite"),
-            "which is the folder of this run, too; choose another one",
+            ("train ppo", *SMALL, "--logdir={earlier}", "--overwrite"),
+            "which is the folder of this run, too; give another logdir",
         ),
         (
-            ("train_impala", "--num_actors=1"),
-            "a run of actors and a learner begins with new weights",
+            ("train impala", "--num_actors=1"),
+            "with actors, expected none; train in one process",
         ),
     ],
     ids=["other networks", "the same folder", "actors"],
@@ -144,7 +144,7 @@ def test_an_initial_run_that_does_not_fit_is_refused(
 def test_an_initial_run_without_checkpoints_is_refused(run, tmp_path):
     nowhere = tmp_path / "nowhere"
     code, _, errors = run(
-        "train_ppo", *SMALL, f"--logdir={tmp_path / 'run'}", f"--initial_run={nowhere}"
+        "train ppo", *SMALL, f"--logdir={tmp_path / 'run'}", f"--initial_run={nowhere}"
     )
     assert code == 2
     assert f"initial_run: got '{nowhere}', where there is no checkpoint" in errors

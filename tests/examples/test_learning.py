@@ -13,9 +13,9 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def run(module, *arguments):
+def run(command, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", f"examples.{module}", *arguments],
+        [sys.executable, "-m", "tfrl", *command.split(), *arguments],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -41,8 +41,8 @@ def test_dqn_solves_cart_pole_within_50_000_steps(replay, tmp_path):
     for seed in range(5):
         logdir = tmp_path / str(seed)
         run(
-            "train_dqn",
-            f"--config.replay={replay}",
+            "train ddqn",
+            f"--replay={replay}",
             f"--seed={seed}",
             f"--logdir={logdir}",
         )
@@ -60,7 +60,7 @@ def test_reinforce_solves_cart_pole_v0_within_250_iterations(tmp_path):
     scores = []
     for seed in range(5):
         logdir = tmp_path / str(seed)
-        run("train_reinforce", f"--seed={seed}", f"--logdir={logdir}")
+        run("train reinforce", f"--seed={seed}", f"--logdir={logdir}")
         scores.append(mean_return_of_policy(logdir, logdir / "final_policy", 50, 777))
     print(f"final policies {scores}")
     assert sum(score >= 195 for score in scores) >= 4
@@ -71,7 +71,7 @@ def test_dqn_with_hindsight_flips_ten_bits_within_1_500_steps(tmp_path):
     for seed in range(3):
         logdir = tmp_path / str(seed)
         env = "--env=BitFlippingToOnes10-v0"
-        run("train_dqn", env, f"--seed={seed}", f"--logdir={logdir}")
+        run("train ddqn", env, f"--seed={seed}", f"--logdir={logdir}")
         with open(logdir / "metrics.csv", newline="") as file:
             last = list(csv.DictReader(file))[-1]
         assert int(last["environment_steps"]) <= 1_500

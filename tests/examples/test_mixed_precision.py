@@ -1,4 +1,4 @@
-"""Each example that trains, in mixed precision and in float32."""
+"""Each algorithm that the command trains, in mixed precision and in float32."""
 
 import csv
 import math
@@ -13,46 +13,45 @@ from tests import processors
 pytestmark = pytest.mark.slow
 FEW = (
     "--num_iterations=2",
-    "--config.eval_interval=2",
-    "--config.log_interval=2",
-    "--config.num_eval_episodes=1",
+    "--eval_interval=2",
+    "--log_interval=2",
+    "--num_eval_episodes=1",
 )
-OFF_POLICY = (*FEW, "--config.initial_collect_steps=100")
-ON_POLICY = (*FEW, "--config.num_envs=2")
+OFF_POLICY = (*FEW, "--initial_collect_steps=100")
+ON_POLICY = (*FEW, "--num_envs=2")
 PPO = (
     *ON_POLICY,
-    "--config.collect_steps_per_iteration=8",
-    "--config.num_epochs=2",
-    "--config.minibatch_size=8",
+    "--collect_steps_per_iteration=8",
+    "--num_epochs=2",
+    "--minibatch_size=8",
 )
-PLAIN = "--config.jit_compile=False"
+PLAIN = "--jit_compile=False"
 EXAMPLES = {
-    "ppo": ("train_ppo", PLAIN, *PPO),
-    "ppo, compiled": ("train_ppo", *PPO),
-    "ppo, continuous": ("train_ppo", "--env=Pendulum-v1", PLAIN, *PPO),
-    "a2c": ("train_ppo", "--config=configs/a2c.py", PLAIN, *ON_POLICY),
-    "impala": ("train_impala", PLAIN, *ON_POLICY),
-    "pqn": ("train_pqn", PLAIN, *PPO),
-    "reinforce": ("train_reinforce", "--config.use_baseline", PLAIN, *FEW),
-    "dqn": ("train_dqn", PLAIN, *OFF_POLICY),
-    "sac": ("train_sac", PLAIN, *OFF_POLICY),
-    "sac, compiled": ("train_sac", *OFF_POLICY),
-    "tqc": ("train_sac", "--config.agent=tqc", PLAIN, *OFF_POLICY),
+    "ppo": ("train ppo", PLAIN, *PPO),
+    "ppo, compiled": ("train ppo", *PPO),
+    "ppo, continuous": ("train ppo", "--env=Pendulum-v1", PLAIN, *PPO),
+    "a2c": ("train a2c", PLAIN, *ON_POLICY),
+    "impala": ("train impala", PLAIN, *ON_POLICY),
+    "pqn": ("train pqn", PLAIN, *PPO),
+    "reinforce": ("train reinforce", "--use_baseline", PLAIN, *FEW),
+    "dqn": ("train ddqn", PLAIN, *OFF_POLICY),
+    "sac": ("train sac", PLAIN, *OFF_POLICY),
+    "sac, compiled": ("train sac", *OFF_POLICY),
+    "tqc": ("train tqc", PLAIN, *OFF_POLICY),
     "discrete_sac": (
-        "train_sac",
-        "--config=configs/discrete_sac.py",
+        "train discrete_sac",
         PLAIN,
         *OFF_POLICY,
     ),
-    "td3": ("train_td3", PLAIN, *OFF_POLICY),
-    "ddpg": ("train_td3", "--config.agent=ddpg", PLAIN, *OFF_POLICY),
-    "d4pg": ("train_d4pg", PLAIN, *OFF_POLICY),
-    "d4pg, compiled": ("train_d4pg", *OFF_POLICY),
-    "dmpo": ("train_dmpo", PLAIN, *OFF_POLICY),
-    "mpo": ("train_dmpo", "--config=configs/mpo.py", PLAIN, *OFF_POLICY),
-    "iql": ("train_offline", PLAIN, *FEW),
-    "cql": ("train_offline", "--config.agent=cql", PLAIN, *FEW),
-    "bc": ("train_offline", "--config.agent=bc", PLAIN, *FEW),
+    "td3": ("train td3", PLAIN, *OFF_POLICY),
+    "ddpg": ("train ddpg", PLAIN, *OFF_POLICY),
+    "d4pg": ("train d4pg", PLAIN, *OFF_POLICY),
+    "d4pg, compiled": ("train d4pg", *OFF_POLICY),
+    "dmpo": ("train dmpo", PLAIN, *OFF_POLICY),
+    "mpo": ("train mpo", PLAIN, *OFF_POLICY),
+    "iql": ("train iql", PLAIN, *FEW),
+    "cql": ("train cql", PLAIN, *FEW),
+    "bc": ("train bc", PLAIN, *FEW),
 }
 
 
@@ -70,7 +69,7 @@ def data(tmp_path_factory):
             values = random.uniform(-1, 1, shape).astype(np.float32)
             file[f"episode_0/{name}"] = values
         file["episode_0/terminations"] = np.zeros(30, bool)
-    return f"--config.data={path}"
+    return f"--data={path}"
 
 
 @pytest.fixture
@@ -78,10 +77,10 @@ def trained(run, tmp_path, data):
     """Trains in some precision; returns the loss, and all variables by name."""
 
     def train(module, *arguments, dtype):
-        if module == "train_offline":
+        if module in ("train iql", "train cql", "train bc"):
             arguments = (*arguments, data)
         logdir = tmp_path / dtype
-        flags = (f"--logdir={logdir}", f"--config.dtype={dtype}")
+        flags = (f"--logdir={logdir}", f"--dtype={dtype}")
         code, _, errors = run(module, *arguments, *flags)
         assert code == 0, errors
         with open(logdir / "metrics.csv", newline="") as file:

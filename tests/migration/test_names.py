@@ -150,6 +150,22 @@ def test_calls_take_the_arguments_of_tf_agents_or_are_on_the_page():
     assert not found
 
 
+def test_constructors_take_the_arguments_of_tf_agents_by_position():
+    differing, found, number = named_in("Calls"), [], 0
+    for path, name, kind, arguments in present():
+        if not (arguments and inspect.isclass(kind)):
+            continue
+        if {name, f"{path.rpartition('.')[2]}.{name}"} & differing:
+            continue
+        parameters = inspect.signature(kind).parameters.values()
+        ordered = [x.name for x in parameters if x.kind == x.POSITIONAL_OR_KEYWORD]
+        number += 1
+        if ordered[: len(arguments)] != arguments:
+            found.append((f"{path}.{name}", arguments, ordered))
+    assert not found
+    assert number >= 173
+
+
 @pytest.mark.parametrize(
     "statement",
     [

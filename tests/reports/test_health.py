@@ -16,7 +16,7 @@ _SETTINGS = {
     "batch_size": 64,
     "num_environment_steps": 12_000,
     "initial_collect_steps": 1_000,
-    "gradient_clipping": 0.5,
+    "max_gradient_norm": 0.5,
 }
 
 
@@ -186,7 +186,7 @@ NO_SETTINGS = {"reward_scale_factor", "agent_arguments"}
 
 @pytest.mark.parametrize("name", registry.CLASSES)
 def test_remedies_name_only_settings_that_the_algorithm_has(name):
-    settings = registry.find(name).Settings.default_values()
+    settings = {**registry.find(name).defaults(), "algorithm": name}
     finds = {rule.name: rule.find for rule in health.RULES}
     for rule, arguments in FINDS:
         known = {**settings, **_SETTINGS, **dict(arguments.get("settings", {}))}

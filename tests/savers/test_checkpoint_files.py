@@ -1,3 +1,5 @@
+import os
+
 import keras
 import pytest
 import tensorflow as tf
@@ -40,3 +42,21 @@ def test_a_missing_shard_is_an_error(tmp_path):
     )
     with pytest.raises(checkpoint_files.READING_ERRORS):
         checkpoint_files.read_whole(path)
+
+
+@pytest.mark.parametrize("name", ["ckpt-1.index", "ckpt-1.data-00000-of-00001"])
+def test_a_pipe_in_place_of_a_file_is_an_error(tmp_path, name):
+    path = tf.train.Checkpoint(variable=tf.Variable(1.0)).write(
+        str(tmp_path / "ckpt-1")
+    )
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=f"^{name} is no file$"):
+        checkpoint_files.read_whole(path)
+
+
+def test_a_pipe_in_place_of_the_state_is_written_again(tmp_path):
+    tf.train.Checkpoint(variable=tf.Variable(1.0)).write(str(tmp_path / "ckpt-1"))
+    os.mkfifo(tmp_path / "checkpoint")
+    checkpoint_files.repair_state(str(tmp_path))
+    assert 'path: "ckpt-1"' in (tmp_path / "checkpoint").read_text()

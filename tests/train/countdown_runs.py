@@ -67,7 +67,7 @@ def make_run(path, environment=None, config=None, own=False, **kwargs):
     """A run of 20 iterations; `evaluate` returns the iteration unless given.
 
     Its environment must have the specs of a `countdown()`. For `own` see
-    `used_loops.Pool`.
+    `used_loops.Pool`. Without a `path` it writes nothing.
     """
     loop = _pool.take(environment or countdown(), own=own)
     settings = {
@@ -78,7 +78,9 @@ def make_run(path, environment=None, config=None, own=False, **kwargs):
         "checkpoint_interval": 4,
         **kwargs,
     }
-    directory = run_directory.RunDirectory(path, config or {"env": "Countdown"})
+    directory = None
+    if path is not None:
+        directory = run_directory.RunDirectory(path, config or {"env": "Countdown"})
     with (
         mock.patch.object(saved_policies, "SavedPolicies", _saved_policies),
         mock.patch.object(diagnostics, "Diagnostics", _diagnostics),

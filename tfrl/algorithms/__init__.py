@@ -4,10 +4,6 @@ Their classes are names of `tfrl` itself, such as `tfrl.PPO`:
 
 >>> import tfrl
 >>> ppo = tfrl.PPO("CartPole-v1", seed=3, learning_rate=3e-4)
->>> ppo.settings.learning_rate
+>>> ppo.learning_rate
 0.0003
 """
-
-from tfrl import absent
-
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -1,16 +1,15 @@
 """The base of the algorithms: an agent with its networks, replay, loop and settings.
 
-Each class of this package is one algorithm. Python programs use it as `tfrl.PPO`;
-scripts, score tables, sweeps and distributed runs make the same parts with it.
+Each class of this package is one algorithm, whose fields are its settings. Python
+programs use it as `tfrl.PPO`; the command, score tables, sweeps and distributed runs
+make the same parts with it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import pathlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,225 +17,202 @@ from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
-    presets,
     recordings,
     registry,
     run_folders,
+    run_settings,
     spaces,
     worlds,
 )
+from tfrl.algorithms import settings as settings_lib
+from tfrl.algorithms.settings import part
+from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
-from tfrl.reports import run_files
-from tfrl.system import quiet
-from tfrl.train.runs import run_length
+from tfrl.system import interrupts, log, quiet
+from tfrl.train.runs import run_files, run_length
 
 if TYPE_CHECKING:
     from tfrl.policies.acting import prediction
 
 
-@dataclasses.dataclass(frozen=True)
-class OwnParts:
-    """The parts of an algorithm that a program makes itself.
-
-    Attributes:
-      networks: A dict of networks by the agent's arguments, such as `q_network`, or the
-        only network. Each may be a function of the observation spec and the action
-        spec.
-      agent: A subclass of the algorithm's agent, or a function with its arguments.
-      arguments: Further arguments of the agent, such as `exploration`.
-      replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and the
-        number of environments that makes one.
-    """
-
-    networks: Any = None
-    agent: Callable[..., agents.TFAgent] | None = None
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    replay_buffer: Any = None
-
-    def __str__(self) -> str:
-        """Returns the names of the parts, such as "agent=MyAgent"; "" without any."""
-        parts = {
-            "network": self.networks,
-            "agent": self.agent,
-            "replay_buffer": self.replay_buffer,
-            **self.arguments,
-        }
-        return ", ".join(
-            f"{name}={_name_of(part)}"
-            for name, part in parts.items()
-            if part is not None
-        )
-
-
-class Algorithm:
+class Algorithm(settings_lib.Recipe):
     """An algorithm with its settings, which trains an agent in an environment.
 
     ```python
-    ppo = tfrl.PPO("CartPole-v1", seed=0).learn(50_000)
+    ppo = tfrl.PPO("CartPole-v1", seed=0, learning_rate=3e-4).learn(50_000)
     ppo.evaluate(20).mean
     action, state = ppo.predict(observation)
     ppo.save("cart_pole")
     ppo = tfrl.load("cart_pole").learn(50_000)
     ```
 
+    Its settings are attributes, such as `ppo.learning_rate`. They can be set until the
+    first use of a part makes the parts.
+
+    Args:
+      environment: Where to train: the name of an environment, a function that makes
+        one, or an environment; see `worlds.World`. None for `environment_name`.
+      evaluation_environment: The same, to evaluate and film in.
+      network: A network, or a function that makes one from the spec of its input and
+        the spec of the actions. For an agent with several networks, a dict of some of
+        them, by the names of the agent's arguments; the algorithm makes the others.
+      exploration: A function that makes the collect policy from the agent's policy, for
+        agents that take `exploration`.
+      replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and the
+        number of environments that makes one.
+      agent: A subclass of the algorithm's agent, or a function with its arguments.
+      agent_arguments: Further arguments of the agent.
+      environment_name: The environment's name, if `environment` is not a name.
+      initial_run: The folder of a run, to begin with its last weights; see
+        `train.load_weights`. A run that resumes in `logdir` has its own.
+      logdir: The folder of the run: `learn` writes all outputs there, and resumes. None
+        writes no file.
+      preset: The name of a preset; empty for the environment's preset, if there is one.
+        `tfrl list settings` lists the presets.
+      settings: Settings by name, as the attribute `settings` of another one, instead of
+        a preset's.
+      **values: Settings, which go before those of the preset.
+
+    Raises:
+      TypeError: There is no such setting, or `environment` is not an environment.
+      ValueError: A setting is out of its range, or the preset is for another algorithm,
+        or the run is to begin with the weights in its own folder.
+
     Attributes:
-      Settings: The class of its settings.
       name: Its name on the command line and in the names of folders.
       title: Its name for readers.
       agent_name: The name of its agent's class in `tfrl.agents`.
       environment_name: The environment that it trains in by default.
-      relative: The algorithm whose settings for an environment it takes, too.
+      relative: An algorithm whose presets it takes, too, except for settings that its
+        own class declares.
       actions: The kind of actions that it chooses; see `spaces`.
-      overrides: Settings of the class that hold for every environment.
       is_offline: Whether it learns from recorded data, and steps no environment.
       supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
-      settings: The settings, an instance of `Settings`.
     """
 
-    Settings: ClassVar[Any]
     name: ClassVar[str]
     title: ClassVar[str]
     agent_name: ClassVar[str]
     environment_name: ClassVar[str] = "CartPole-v1"
     relative: ClassVar[str | None] = None
     actions: ClassVar[spaces.Kind] = "any"
-    overrides: ClassVar[Mapping[str, Any]] = {}
     is_offline: ClassVar[bool] = False
     supports_sweep: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        environment: Any = None,
-        *,
-        evaluation_environment: Any = None,
-        logdir: str | pathlib.Path | None = None,
-        initial_run: str | pathlib.Path | None = None,
-        network: Any = None,
-        exploration: Callable[..., Any] | None = None,
-        replay_buffer: Any = None,
-        agent: Callable[..., agents.TFAgent] | None = None,
-        agent_arguments: Mapping[str, Any] | None = None,
-        environment_name: str = "",
-        preset: str = "",
-        settings: Any = None,
-        **values: Any,
-    ) -> None:
-        """Creates the algorithm; the first use of a part makes the parts.
+    # What the constructor takes beside settings; `alias` is the argument's name.
+    own_environment: Any = part(alias="environment", default=None, kw_only=False)
+    own_evaluation: Any = part(alias="evaluation_environment", default=None)
+    own_network: Any = part(alias="network", default=None)
+    own_exploration: Callable[..., Any] | None = part(alias="exploration", default=None)
+    own_replay_buffer: Any = part(alias="replay_buffer", default=None)
+    own_agent: Callable[..., agents.TFAgent] | None = part(alias="agent", default=None)
+    own_arguments: Mapping[str, Any] | None = part(
+        alias="agent_arguments", default=None
+    )
+    own_name: str = part(alias="environment_name", default="")
+    initial_run: str | pathlib.Path | None = part(alias="initial_run", default=None)
+    given_logdir: str | pathlib.Path | None = part(alias="logdir", default=None)
+    given_preset: str = part(alias="preset", default="")
+    given_settings: Mapping[str, Any] | None = part(alias="settings", default=None)
 
-        Args:
-          environment: Where to train: the name of an environment, a function that makes
-            one, or an environment; see `worlds.World`. None for `environment_name`.
-          evaluation_environment: The same, to evaluate and film in.
-          logdir: The folder of the run: `learn` writes all outputs there, and resumes.
-            None writes no file.
-          initial_run: The folder of a run, to begin with its last weights; see
-            `train.load_weights`. A run that resumes in `logdir` has its own.
-          network: A network, or a function that makes one from the spec of its input
-            and the spec of the actions. For an agent with several networks, a dict of
-            some of them, by the names of the agent's arguments; the algorithm makes the
-            others.
-          exploration: A function that makes the collect policy from the agent's policy,
-            for agents that take `exploration`.
-          replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and
-            the number of environments that makes one.
-          agent: A subclass of the algorithm's agent, or a function with its arguments.
-          agent_arguments: Further arguments of the agent.
-          environment_name: The environment's name, if `environment` is not a name.
-          preset: The name of a preset; empty for the environment's preset, if there is
-            one. `tfrl list settings` lists the presets.
-          settings: All settings; None takes the preset's settings, changed by `values`.
-          **values: Settings, see `Settings`.
+    if not TYPE_CHECKING:  # Type checkers know the arguments by the fields.
 
-        Raises:
-          TypeError: There is no such setting, or `environment` is not an environment.
-          ValueError: A setting is out of its range, or the preset is for another
-            algorithm, or the run is to begin with the weights in its own folder.
-        """
-        if environment is None:
-            environment = self.environment_name
-        if settings is None:
-            probe = worlds.Probe(environment)
-            settings = self._settings_for(probe, environment_name, preset, values)
-            environment = probe.environment
-        self.settings = settings
-        self.world = worlds.World(
-            environment,
-            settings,
-            worlds.ActionFit(self.action_kind, self.title, clip=self.actions == "any"),
-            evaluation_environment,
-            environment_name,
-        )
-        self.logdir = None if logdir is None else pathlib.Path(logdir)
-        self.initial_run = None if initial_run is None else str(initial_run)
-        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
-            raise ValueError(
-                f"initial_run: got {self.initial_run!r}, which is the folder of this "
-                "run, too; give another logdir."
-            )
-        arguments = dict(agent_arguments or {})
-        if exploration is not None:
-            arguments["exploration"] = exploration
-        self.own = OwnParts(network, agent, arguments, replay_buffer)
-        self.num_iterations: int = settings.num_iterations
+        def __init__(self, environment=None, **given):
+            """Creates the algorithm; see the class for the arguments."""
+            self._create({"environment": environment, **given})
+
+    def _create(self, given: Mapping[str, Any]) -> None:
+        """Stores the arguments of the constructor."""
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
+        fields = {x.metadata["argument"]: x.name for x in self.part_fields()}
+        for name in given.keys() & fields.keys():
+            setattr(self, fields[name], given[name])
+        values = {name: x for name, x in given.items() if name not in fields}
+        environment = self.own_environment
+        probe = worlds.Probe(
+            self.environment_name if environment is None else environment
+        )
+        made = self.given_settings
+        if made is None:
+            made = self._settings_for(probe, values)
+        self.set_all({**made, **values})
+        self.world = worlds.World(
+            probe.environment,
+            self,
+            worlds.ActionFit(self.action_kind, self.title, clip=self.actions == "any"),
+            self.own_evaluation,
+            self.own_name,
+        )
+        self.write_to(self.given_logdir)
+        # The iterations that schedules span; None for those of the run.
+        self._scheduled: int | None = None
         # Measurements by calls of `learn` without files; see `health`.
         self.rows: list[dict[str, Any]] = []
         # The length that the calls of `learn` so far have together.
         self.reached: run_length.RunLength | None = None
 
-    @classmethod
     def _settings_for(
-        cls,
-        probe: worlds.Probe,
-        name: str,
-        preset_name: str,
-        values: Mapping[str, Any],
-    ) -> Any:
-        """Returns the settings for an environment, and says where they are from.
+        self, probe: worlds.Probe, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the preset's settings, and logs where they are from.
 
-        The size of an environment that a program has made sets `num_envs`. `name` is
-        the name of an environment without one.
+        The size of an environment that a program has made sets `num_envs`.
+
+        Args:
+          probe: The environment.
+          values: The settings that the program gives.
         """
         given = probe.environment
-        name = given if isinstance(given, str) else name
-        known = cls.Settings.texts()
-        for each in values:
-            if each not in known:
-                near = difflib.get_close_matches(each, known, n=1)
-                raise TypeError(
-                    f"{cls.__name__}: got an unknown setting {each!r}"
-                    + (f"; did you mean {near[0]}?" if near else ".")
-                )
-        preset = (
-            presets.named(preset_name)
-            if preset_name
-            else registry.find_preset(cls, name, probe.find_kind)
+        name = given if isinstance(given, str) else self.own_name
+        preset = registry.preset_for(
+            type(self), name, self.given_preset, probe.find_kind
         )
+        made = {} if preset is None else registry.settings_of(type(self), preset)
         if preset is not None:
-            if preset_name and preset.algorithm not in (cls.name, cls.relative):
-                raise ValueError(
-                    f"preset: got {preset_name!r}, settings of {preset.algorithm!r}, "
-                    f"expected a preset of {cls.name!r}; `tfrl list settings "
-                    f"{cls.name}` lists them."
-                )
-            print(
-                f"{cls.title} on {name or 'this environment'}: {preset.text(name)}.",
-                file=sys.stderr,
-            )
-        made = {**({} if preset is None else preset.settings), **cls.overrides}
-        followers = cls.Settings.followers(made, values)
-        settings = cls.Settings.of({**made, **followers, **values})
-        num_envs = worlds.batch_size_of(given)
-        if num_envs is None or "num_envs" not in known:
-            return settings
+            where = name or "this environment"
+            log.info(f"{self.title} on {where}: {preset.text(name)}.")
+        num_envs = conversion.batch_size_of(given)
+        if num_envs is None or "num_envs" not in self.setting_fields():
+            return made
         if values.get("num_envs", num_envs) != num_envs:
             raise ValueError(
                 f"num_envs: got {values['num_envs']} for an environment that is a "
                 f"batch of {num_envs}; leave it out, or give a function that makes one."
             )
-        return dataclasses.replace(settings, **{**settings.fitted(num_envs), **values})
+        return {**made, **self.fitted({**self.defaults(), **made, **values}, num_envs)}
+
+    def is_made(self) -> bool:
+        """Whether parts are made, so that settings stay as they are."""
+        return self._environment is not None or self._loop is not None
+
+    @property
+    def logdir(self) -> pathlib.Path | None:
+        """The folder of the run; None if it writes no file."""
+        return None if self.given_logdir is None else pathlib.Path(self.given_logdir)
+
+    def write_to(self, logdir: str | pathlib.Path | None) -> None:
+        """Sets the folder of the run.
+
+        Raises:
+          ValueError: The run is to begin with the weights in this folder.
+        """
+        self.given_logdir = logdir
+        if self.logdir and run_folders.is_same(self.logdir, self.initial_run):
+            raise ValueError(
+                f"initial_run: got {str(self.initial_run)!r}, which is the folder of "
+                "this run, too; give another logdir."
+            )
+
+    @property
+    def schedule_iterations(self) -> int:
+        """The iterations that schedules span, such as a learning rate that falls."""
+        return self._scheduled or self.num_iterations
+
+    def schedule_over(self, num_iterations: int | None) -> None:
+        """Lets schedules span another number of iterations; None for the run's."""
+        self._scheduled = num_iterations
 
     # What a subclass says.
 
@@ -268,6 +244,7 @@ class Algorithm:
     def environment(self) -> environments.TFEnvironment:
         """The environment to train in."""
         if self._environment is None:
+            self.world.fit.kind = self.action_kind
             self._environment = self.world.make_training()
         return self._environment
 
@@ -276,7 +253,7 @@ class Algorithm:
         """The spec of the networks' input: an observation, without a mask."""
         return policies.utils.network_observation_spec(
             self.environment.observation_spec(),
-            self.own.arguments.get("observation_and_action_constraint_splitter"),
+            self.agent_keywords().get("observation_and_action_constraint_splitter"),
         )
 
     @property
@@ -324,28 +301,48 @@ class Algorithm:
             network of the program matches no argument of the agent.
         """
         quiet.take_onednn_notice()
-        environment, own = self.environment, self.own
+        environment = self.environment
         specs = self.observation_spec, environment.action_spec()
         spaces.check_actions(
             specs[1],
             self.action_kind,
             self.title,
             self.world.name,
-            has_bins="num_action_bins" in self.settings.texts(),
+            has_bins="num_action_bins" in self.setting_fields(),
         )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
             networks[name] = network(*specs) if _is_function(network) else network
-        return (own.agent or self.agent_class())(
+        return (self.own_agent or self.agent_class())(
             environment.time_step_spec(),
             specs[1],
             **networks,
-            **{**self.agent_arguments(), **own.arguments},
+            **{**self.agent_arguments(), **self.agent_keywords()},
+        )
+
+    def agent_keywords(self) -> dict[str, Any]:
+        """Returns the agent's arguments that the program gives."""
+        exploration = self.own_exploration
+        given = {} if exploration is None else {"exploration": exploration}
+        return {**(self.own_arguments or {}), **given}
+
+    def own_parts(self) -> str:
+        """Returns the names of the program's parts, such as "agent=MyAgent"."""
+        given = {
+            "network": self.own_network,
+            "agent": self.own_agent,
+            "replay_buffer": self.own_replay_buffer,
+            **self.agent_keywords(),
+        }
+        return ", ".join(
+            f"{name}={_name_of(each)}"
+            for name, each in given.items()
+            if each is not None
         )
 
     def _own_networks(self, networks: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the program's networks by the agent's arguments."""
-        given = self.own.networks
+        given = self.own_network
         if given is None:
             return {}
         if not isinstance(given, Mapping) and len(networks) == 1:
@@ -364,20 +361,14 @@ class Algorithm:
             )
         return dict(given)
 
-    def build(
-        self,
-        num_environment_steps: int | None = None,
-        prepare: Callable[[Any], None] | None = None,
-    ) -> train.TrainingLoop:
+    def build(self, num_environment_steps: int | None = None) -> train.TrainingLoop:
         """Makes the agent, with its weights, and the loop that trains it.
 
         The first `learn` does this. Call it to use the parts before `learn`.
 
         Args:
           num_environment_steps: The total number of steps, which schedules span; None
-            for the settings' `num_iterations`.
-          prepare: Called with the agent when it has its weights, such as to load
-            others.
+            for `num_iterations`.
 
         Raises:
           RuntimeError: The parts are made already.
@@ -390,22 +381,44 @@ class Algorithm:
                 f"{type(self).__name__} for a run of another length."
             )
         if num_environment_steps is not None:
-            values = self.settings.to_dict()
-            self.num_iterations = least_iterations(values, num_environment_steps)
+            self._scheduled = self.least_iterations(num_environment_steps)
         self.world.describe(self.observation_spec, self.environment.action_spec())
-        with train.device_scope(self.settings.device):
+        with train.device_scope(self.device):
             agent = self.make_agent()
             agent.initialize()
             if self.initial_run and not run_folders.has_checkpoint(self.logdir):
-                train.load_weights(agent, self.initial_run)
-            if prepare is not None:
-                prepare(agent)
+                path = train.load_weights(agent, self.initial_run)
+                log.info(f"Initial weights: {path}")
         self._loop = self.make_loop(agent)
         return self._loop
 
+    @property
+    def steps_per_iteration(self) -> int:
+        """The environment steps of an iteration; 0 if their number is not fixed."""
+        return 0
+
+    def least_iterations(self, num_environment_steps: int) -> int:
+        """Returns the smallest number of iterations that reach a number of steps.
+
+        A learning rate that falls until the end depends on this number.
+
+        Args:
+          num_environment_steps: The steps.
+        """
+        each = self.steps_per_iteration
+        if not each:
+            return self.num_iterations
+        left = num_environment_steps - self.initial_steps
+        return max(-(-left // each), 1)
+
+    @property
+    def initial_steps(self) -> int:
+        """The environment steps before the first iteration."""
+        return 0
+
     def refuse_replay(self) -> None:
         """Raises a ValueError if an algorithm without replay gets a buffer."""
-        if self.own.replay_buffer is not None:
+        if self.own_replay_buffer is not None:
             raise ValueError(
                 f"replay_buffer: got one, but {self.title} learns from rollouts, "
                 "without replay; leave it out."
@@ -413,7 +426,7 @@ class Algorithm:
 
     def own_buffer(self, agent: agents.TFAgent) -> Any:
         """Returns the buffer that the user's program has made, if any."""
-        buffer = self.own.replay_buffer
+        buffer = self.own_replay_buffer
         if buffer is not None and not hasattr(buffer, "add_batch"):
             return buffer(agent.collect_data_spec, self.environment.batch_size)
         return buffer
@@ -462,21 +475,99 @@ class Algorithm:
             self._remove_outputs()
         if self._loop is None:
             self.build(total or num_environment_steps)
-        self.reached = self._longer(num_environment_steps)
-        if self.logdir is None:
-            learning.without_files(
-                self, self.reached, callbacks, shows_progress=progress
-            )
-        else:
-            self.reached = learning.in_folder(
-                self,
-                self.logdir,
-                self.reached,
-                callbacks,
-                shows_progress=progress,
-                continue_stopped=continue_stopped,
-            )
+        length = self.reached = self._longer(num_environment_steps)
+        if self.logdir and learning.has_trained_on(self.logdir, length):
+            # A later call of `learn` has trained on before this program began.
+            learning.restore(self, self.logdir)
+            return self
+        run = self.run(
+            length,
+            self.open_folder(length) if self.logdir else None,
+            callbacks=callbacks,
+            # Callbacks see evaluations; without files nobody else does.
+            evaluates=bool(self.logdir or callbacks),
+            shows_progress=progress,
+            continue_stopped=continue_stopped,
+        )
+        result = run.run()
+        if run.stop is not None:
+            self.reached = length.with_total(run.stop.done)
+        elif not (result.finished or result.stopped_by):
+            interrupts.stop()
         return self
+
+    def run(
+        self,
+        length: run_length.RunLength,
+        directory: train.RunDirectory | None = None,
+        *,
+        callbacks: Sequence[train.Callback] = (),
+        **options: Any,
+    ) -> train.Run:
+        """Returns the run that trains up to a length.
+
+        Args:
+          length: The length of the run.
+          directory: The folder of its outputs; None writes nothing.
+          callbacks: The callbacks.
+          **options: Arguments of `run_settings.make`, and further ones of `train.Run`.
+        """
+        if self._loop is None:
+            self.build()
+        return train.Run(
+            self.loop,
+            directory,
+            **dataclasses.asdict(length),
+            callbacks=callbacks,
+            rows=self.rows,
+            **run_settings.make(self, self.agent, **options),
+        )
+
+    def open_folder(
+        self,
+        length: run_length.RunLength,
+        folder: pathlib.Path | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> train.RunDirectory:
+        """Returns the folder of a run.
+
+        Args:
+          length: The length of the run.
+          folder: The folder; None for `logdir`.
+          overwrite: Whether to remove the outputs of an earlier run first.
+
+        Raises:
+          RunDirectoryError: The folder belongs to another run.
+        """
+        path = folder or self.logdir
+        assert path is not None
+        return run_folders.open_folder(
+            path, self.config(length), self.defaults(), overwrite=overwrite
+        )
+
+    def config(self, length: run_length.RunLength) -> dict[str, Any]:
+        """Returns the configuration of a run, for its folder.
+
+        Args:
+          length: The length of the run.
+        """
+        iterations = length.num_iterations or self.schedule_iterations
+        fields = {
+            "algorithm": self.name,
+            "env": self.world.name,
+            **self.settings,
+            "num_iterations": iterations,
+        }
+        if own_parts := self.own_parts():
+            fields["own_parts"] = own_parts
+        if self.initial_run:
+            fields["initial_run"] = str(self.initial_run)
+        if length.num_environment_steps is not None:
+            fields["num_environment_steps"] = length.num_environment_steps
+        elif iterations != self.schedule_iterations:
+            fields["schedule_iterations"] = self.schedule_iterations
+        return fields
 
     def _remove_outputs(self) -> None:
         """Removes the outputs in the folder of the run."""
@@ -496,7 +587,7 @@ class Algorithm:
         )
         more = num_environment_steps or 0
         if by_iterations:
-            more = more or self.settings.num_iterations
+            more = more or self.num_iterations
 
         def of(total: int) -> run_length.RunLength:
             numbers = (total, None) if by_iterations else (None, total)
@@ -552,8 +643,10 @@ class Algorithm:
         rows = self.rows
         if self.logdir is not None:
             rows = run_files.read_rows(self.logdir / "diagnostics.jsonl")
-        length = self.reached or run_length.RunLength(self.num_iterations, None)
-        return evidence_lib.Evidence(rows, learning.config_of(self, length))
+        return evidence_lib.Evidence(rows, self.config(self._length_so_far()))
+
+    def _length_so_far(self) -> run_length.RunLength:
+        return self.reached or run_length.RunLength(self.schedule_iterations, None)
 
     def health(self) -> list[health_lib.Finding]:
         """Returns findings about why the run may not learn; none if it is healthy.
@@ -600,31 +693,15 @@ class Algorithm:
         """
         path = pathlib.Path(folder)
         overwrite = self.logdir is None or path.resolve() != self.logdir.resolve()
-        length = self.reached or run_length.RunLength(self.num_iterations, None)
-        learning.with_files(self, path, length, films=False, overwrite=overwrite).save()
+        length = self._length_so_far()
+        directory = self.open_folder(length, path, overwrite=overwrite)
+        self.run(length, directory, evaluates=False).save()
 
 
 def _is_function(network: Any) -> bool:
     from tfrl.networks import network as network_lib
 
     return callable(network) and not isinstance(network, network_lib.Network)
-
-
-def least_iterations(values: Mapping[str, Any], num_environment_steps: int) -> int:
-    """Returns the smallest number of iterations that reach a run's number of steps.
-
-    A learning rate that decays until the end depends on this number.
-
-    Args:
-      values: The settings.
-      num_environment_steps: The steps.
-    """
-    each = values.get("collect_steps_per_iteration") or values.get("sequence_length")
-    if not each:
-        return int(values["num_iterations"])
-    each *= values.get("num_envs", 1)
-    left = num_environment_steps - values.get("initial_collect_steps", 0)
-    return max(-(-left // each), 1)
 
 
 def _name_of(part: Any) -> str:

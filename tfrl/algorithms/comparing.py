@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tfrl.algorithms import registry, run_folders
-from tfrl.eval import comparison
-from tfrl.reports import run_files
-from tfrl.train.runs import finished_runs
+from tfrl.reports import comparison
+from tfrl.train.runs import finished_runs, run_files
 
 # Fields that do not change what a run learns, or that say which run it is.
-_ASIDE = {"agent", "algorithm", "checkpoint_interval", "device", "env", "seed"}
+_ASIDE = {"algorithm", "checkpoint_interval", "device", "env", "seed"}
 _ASIDE |= {"eval_interval", "log_interval", "num_eval_episodes"}
 
 
@@ -50,7 +49,7 @@ def compare(
       *folders: The folders of runs, or of sweeps, or that hold such folders; or
         patterns of their names.
       metric: The column of metrics.csv to compare; the higher the better.
-      normalize: See `eval.comparison.compare`.
+      normalize: See `reports.comparison.compare`.
 
     Raises:
       FileNotFoundError: There is no run in a folder.
@@ -115,7 +114,7 @@ def _read(path: pathlib.Path, metric: str) -> _Run | None:
     config = run_folders.read(path)
     name = registry.name_of(config) or path.name
     if name in registry.CLASSES:
-        config = {**registry.find(name).Settings.default_values(), **config}
+        config = {**registry.find(name).defaults(), **config}
     named = json.loads(json.dumps(config))  # Defaults have tuples, files lists.
     settings = {k: str(x) for k, x in named.items() if k not in _ASIDE}
     return _Run(name, config.get("env") or "", settings, curve)

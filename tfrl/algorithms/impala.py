@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tfrl import agents, train
 from tfrl.algorithms import algorithm, parts
@@ -13,107 +13,96 @@ from tfrl.algorithms.settings import (
     FRACTION,
     FROM_0,
     SIZE,
-    Settings,
     check_layers,
     field,
+    final_rate,
+    gradient_norm,
     live,
-    number,
     rate,
 )
-
-
-class IMPALASettings(Settings):
-    """The settings of IMPALA.
-
-    With actors in processes, an update takes 16 sequences from any of their
-    environments, the same number of steps.
-    """
-
-    defaults: ClassVar = {
-        "num_iterations": 12_500,
-        "activation": "tanh",
-        "eval_interval": 1_250,
-        "log_interval": 250,
-        "checkpoint_interval": 2_500,
-    }
-
-    num_envs: int = field(
-        16, "Environments stepped together, by each actor.", ENVIRONMENTS
-    )
-    sequence_length: int = field(5, "Steps of each environment in an update.", SIZE)
-    collect_update_period: int = field(
-        4, "Updates between two copies of the weights for collection.", SIZE
-    )
-    batch_size: int = field(16, "Sequences in an update, with --num_actors.", SIZE)
-    max_queue_size: int = field(
-        32, "Sequences that wait for the learner, with --num_actors.", SIZE
-    )
-    fc_layer_params: tuple[int, ...] = field(
-        (64, 64), "Units of the hidden layers of each network.", check_layers
-    )
-    share_layers: bool = field(
-        False, "Actor and critic share all layers before their outputs."
-    )
-    normalize_observations: bool = field(
-        False, "Normalize observations by their running statistics."
-    )
-    learning_rate: float = rate(7e-4)
-    anneal_learning_rate: bool = field(
-        True, "Whether the learning rate falls linearly to 0."
-    )
-    gamma: float = live(0.99, "Discount per step.", FRACTION, DISCOUNTS)
-    lambda_value: float = live(
-        1.0, "Lambda of V-trace; 0 uses one-step targets.", FRACTION
-    )
-    entropy_regularization: float = live(
-        0.01, "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES
-    )
-    value_loss_weight: float = live(
-        0.5, "Weight of the squared error of the values.", FROM_0
-    )
-    max_abs_reward: float = field(
-        0.0, "Size to which rewards are clipped; 0: unlimited.", FROM_0
-    )
-    gradient_clipping: float | None = field(
-        0.5,
-        "Largest norm of all gradients together.",
-        number(low=0.0, excludes_low=True, optional=True),
-    )
 
 
 class IMPALA(algorithm.Algorithm):
     """IMPALA: an actor and a critic with V-trace (Espeholt et al., 2018)."""
 
-    Settings = IMPALASettings
     name = "impala"
     title = "IMPALA"
     agent_name = "ImpalaAgent"
 
+    num_iterations: int = 12_500
+    activation: str = "tanh"
+    eval_interval: int = 1_250
+    log_interval: int = 250
+    checkpoint_interval: int = 2_500
+
+    num_envs: int = field(
+        "Environments stepped together, by each actor.", ENVIRONMENTS, default=16
+    )
+    sequence_length: int = field(
+        "Steps of each environment in an update.", SIZE, default=5
+    )
+    collect_update_period: int = field(
+        "Updates between two copies of the weights for collection.", SIZE, default=4
+    )
+    fc_layer_params: tuple[int, ...] = field(
+        "Units of the hidden layers of each network.", check_layers, default=(64, 64)
+    )
+    share_layers: bool = field(
+        "Actor and critic share all layers before their outputs.", default=False
+    )
+    normalize_observations: bool = field(
+        "Normalize observations by their running statistics.", default=False
+    )
+    learning_rate: float = rate(default=7e-4)
+    final_learning_rate: float | None = final_rate(default=0.0)
+    gamma: float = live("Discount per step.", FRACTION, DISCOUNTS, default=0.99)
+    lambda_value: float = live(
+        "Lambda of V-trace; 0 uses one-step targets.", FRACTION, default=1.0
+    )
+    entropy_regularization: float = live(
+        "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES, default=0.01
+    )
+    value_loss_weight: float = live(
+        "Weight of the squared error of the values.", FROM_0, default=0.5
+    )
+    max_abs_reward: float = field(
+        "Size to which rewards are clipped; 0: unlimited.", FROM_0, default=0.0
+    )
+    max_gradient_norm: float = gradient_norm(default=0.5)
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """The environment steps of an iteration."""
+        return self.sequence_length * self.num_envs
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic."""
         return parts.actor_and_critic(
-            self.settings, self.observation_spec, self.environment.action_spec()
+            self,
+            self.observation_spec,
+            self.environment.action_spec(),
+            fc_layer_params=self.fc_layer_params,
+            share_layers=self.share_layers,
         )
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        s = self.settings
-        rate: Any = s.learning_rate
-        if s.anneal_learning_rate:
-            rate = parts.decay(rate, self.num_iterations, 0.0)
+        rate = parts.rate(
+            self.learning_rate, self.schedule_iterations, self.final_learning_rate
+        )
         return {
             "optimizer": parts.adam(rate, epsilon=1e-5),
-            "discount_factor": s.gamma,
-            "lambda_value": s.lambda_value,
-            "entropy_regularization": s.entropy_regularization,
-            "value_pred_loss_coef": s.value_loss_weight,
-            "max_abs_reward": s.max_abs_reward or None,
-            "gradient_clipping": s.gradient_clipping,
-            "collect_update_period": s.collect_update_period,
+            "discount_factor": self.gamma,
+            "lambda_value": self.lambda_value,
+            "entropy_regularization": self.entropy_regularization,
+            "value_pred_loss_coef": self.value_loss_weight,
+            "max_abs_reward": self.max_abs_reward or None,
+            "gradient_clipping": self.max_gradient_norm or None,
+            "collect_update_period": self.collect_update_period,
             "observation_normalizer": parts.observation_normalizer(
-                s, self.observation_spec
+                self, self.observation_spec
             ),
-            "seed": s.seed,
+            "seed": self.seed,
         }
 
     def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
@@ -122,12 +111,11 @@ class IMPALA(algorithm.Algorithm):
         Raises:
           ValueError: There is a replay buffer.
         """
-        s = self.settings
         self.refuse_replay()
         return train.OnPolicyLoop(
             self.environment,
             agent,
-            collect_steps_per_iteration=s.sequence_length,
-            seed=s.seed,
-            jit_compile="auto" if s.jit_compile else False,
+            collect_steps_per_iteration=self.sequence_length,
+            seed=self.seed,
+            jit_compile="auto" if self.jit_compile else False,
         )

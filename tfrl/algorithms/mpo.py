@@ -6,10 +6,10 @@ equations are in `tfrl.agents` and `tfrl.losses`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tfrl import losses, networks
-from tfrl.algorithms import off_policy, parts, spaces, td3
+from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
     COUNT,
@@ -24,150 +24,148 @@ from tfrl.algorithms.settings import (
 )
 
 
-class MPOSettings(off_policy.OffPolicySettings):
-    """The settings of MPO. The epsilons are the largest KL divergences."""
-
-    defaults: ClassVar = {
-        "num_iterations": 19_000,
-        "gamma": 0.98,
-        "n_step_update": 5,
-        "target_update_tau": 1.0,
-        "activation": "usual",
-    }
-
-    fc_layer_params: tuple[int, ...] = field(
-        (64, 64), "Units of the hidden layers.", check_layers
-    )
-    init_scale: float = field(1.0, "First standard deviation of the actions.", ABOVE_0)
-    num_samples: int = field(20, "Actions drawn for each frame.", SIZE)
-    policy_learning_rate: float = rate(1e-3)
-    critic_learning_rate: float = rate(1e-3)
-    dual_learning_rate: float = rate(
-        1e-2, "Learning rate of Adam for temperatures and KL penalties."
-    )
-    target_update_period: int = field(
-        100, "Updates between steps of the target networks.", COUNT
-    )
-    epsilon: float = field(
-        0.1, "Bound on the KL of the actions' weights from uniform.", FROM_0
-    )
-    epsilon_mean: float = live(
-        1e-2, "Bound on the policy's KL through its mean.", FROM_0
-    )
-    epsilon_stddev: float = live(
-        1e-5, "Bound on the policy's KL through its deviation.", FROM_0
-    )
-    epsilon_penalty: float = field(
-        1e-3, "Bound on the KL of the weights that penalize large actions.", FROM_0
-    )
-    init_log_temperature: float = field(1.0, "First log of both temperatures.", FINITE)
-    init_log_alpha_mean: float = field(
-        1.0, "First log weight of the penalty on the mean.", FINITE
-    )
-    init_log_alpha_stddev: float = field(
-        10.0, "First log weight of the penalty on the deviation.", FINITE
-    )
-
-
-class DMPOSettings(MPOSettings):
-    """The settings of DMPO."""
-
-    # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
-    vmin: float = field(-814.0, "The smallest return.", FINITE)
-    vmax: float = field(0.0, "The largest return.", FINITE)
-    num_atoms: int = field(
-        51,
-        "Atoms of the critic's distribution, from vmin to vmax.",
-        integer(2, 2**31 - 1),
-    )
-
-
 class MPO(off_policy.OffPolicy):
-    """MPO: maximum a posteriori policy optimisation (Abdolmaleki et al., 2018)."""
+    """MPO: maximum a posteriori policy optimisation (Abdolmaleki et al., 2018).
 
-    Settings: ClassVar[Any] = MPOSettings
+    The epsilons are the largest KL divergences.
+    """
+
     name = "mpo"
     title = "MPO"
     agent_name = "MpoAgent"
     environment_name = "Pendulum-v1"
     actions = "vector"
 
+    num_iterations: int = 19_000
+    gamma: float = 0.98
+    n_step_update: int = 5
+    target_update_tau: float = 1.0
+    activation: str = "usual"
+
+    fc_layer_params: tuple[int, ...] = field(
+        "Units of the hidden layers.", check_layers, default=(64, 64)
+    )
+    init_scale: float = field(
+        "First standard deviation of the actions.", ABOVE_0, default=1.0
+    )
+    num_samples: int = field("Actions drawn for each frame.", SIZE, default=20)
+    policy_learning_rate: float = rate(default=1e-3)
+    critic_learning_rate: float = rate(default=1e-3)
+    dual_learning_rate: float = rate(
+        "Learning rate of Adam for temperatures and KL penalties.", default=1e-2
+    )
+    target_update_period: int = field(
+        "Updates between steps of the target networks.", COUNT, default=100
+    )
+    epsilon: float = field(
+        "Bound on the KL of the actions' weights from uniform.", FROM_0, default=0.1
+    )
+    epsilon_mean: float = live(
+        "Bound on the policy's KL through its mean.", FROM_0, default=1e-2
+    )
+    epsilon_stddev: float = live(
+        "Bound on the policy's KL through its deviation.", FROM_0, default=1e-5
+    )
+    epsilon_penalty: float = field(
+        "Bound on the KL of the weights that penalize large actions.",
+        FROM_0,
+        default=1e-3,
+    )
+    init_log_temperature: float = field(
+        "First log of both temperatures.", FINITE, default=1.0
+    )
+    init_log_alpha_mean: float = field(
+        "First log weight of the penalty on the mean.", FINITE, default=1.0
+    )
+    init_log_alpha_stddev: float = field(
+        "First log weight of the penalty on the deviation.", FINITE, default=10.0
+    )
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the policy, of normal distributions, and the critic."""
-        s = self.settings
         encoder = spaces.observation_network(
             self.observation_spec,
-            conv_layer_params=s.conv_layer_params or None,
-            dtype=s.dtype,
-            seed=s.seed,
+            conv_layer_params=self.conv_layer_params or None,
+            dtype=self.dtype,
+            seed=self.seed,
         )
         policy = networks.Sequential(
             [
                 *([] if encoder is None else [encoder]),
                 networks.LayerNormMLP(
-                    s.fc_layer_params,
-                    activation=parts.mlp_activation(s),
+                    self.fc_layer_params,
+                    activation=parts.mlp_activation(self),
                     activate_final=True,
-                    dtype=s.dtype,
+                    dtype=self.dtype,
                 ),
                 networks.MultivariateNormalDiagHead(
                     self.environment.action_spec().shape.num_elements(),
-                    init_scale=s.init_scale,
+                    init_scale=self.init_scale,
                     use_tfd_independent=True,
                 ),
             ],
-            seed=s.seed,
+            seed=self.seed,
         )
         critic = self.make_critic()
         return {"policy_network": policy, "critic_network": critic}
 
     def make_critic(self) -> networks.Network:
         """Makes the critic, which predicts the mean of the return."""
-        s = self.settings
         return networks.CriticNetwork(
             (self.observation_spec, self.environment.action_spec()),
-            joint_fc_layer_params=s.fc_layer_params,
-            seed=s.seed + 1,
-            **parts.network_arguments(s, self.observation_spec, for_critic=True),
+            joint_fc_layer_params=self.fc_layer_params,
+            seed=self.seed + 1,
+            **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        s = self.settings
         return {
-            "policy_optimizer": parts.adam(s.policy_learning_rate),
-            "critic_optimizer": parts.adam(s.critic_learning_rate),
-            "dual_optimizer": parts.adam(s.dual_learning_rate),
+            "policy_optimizer": parts.adam(self.policy_learning_rate),
+            "critic_optimizer": parts.adam(self.critic_learning_rate),
+            "dual_optimizer": parts.adam(self.dual_learning_rate),
             "policy_loss_module": losses.MPO(
-                epsilon=s.epsilon,
-                epsilon_mean=s.epsilon_mean,
-                epsilon_stddev=s.epsilon_stddev,
-                epsilon_penalty=s.epsilon_penalty,
-                init_log_temperature=s.init_log_temperature,
-                init_log_alpha_mean=s.init_log_alpha_mean,
-                init_log_alpha_stddev=s.init_log_alpha_stddev,
+                epsilon=self.epsilon,
+                epsilon_mean=self.epsilon_mean,
+                epsilon_stddev=self.epsilon_stddev,
+                epsilon_penalty=self.epsilon_penalty,
+                init_log_temperature=self.init_log_temperature,
+                init_log_alpha_mean=self.init_log_alpha_mean,
+                init_log_alpha_stddev=self.init_log_alpha_stddev,
             ),
-            "num_samples": s.num_samples,
-            "target_update_tau": s.target_update_tau,
-            "target_update_period": s.target_update_period,
-            "gamma": s.gamma,
-            "n_step_update": s.n_step_update,
+            "num_samples": self.num_samples,
+            "target_update_tau": self.target_update_tau,
+            "target_update_period": self.target_update_period,
+            "gamma": self.gamma,
+            "n_step_update": self.n_step_update,
             "observation_normalizer": parts.observation_normalizer(
-                s, self.observation_spec
+                self, self.observation_spec
             ),
-            "seed": s.seed,
+            "seed": self.seed,
         }
 
 
 class DMPO(MPO):
     """MPO with a critic of distributions (Hoffman et al., 2020)."""
 
-    Settings = DMPOSettings
     name = "dmpo"
     title = "DMPO"
     agent_name = "DmpoAgent"
 
+    # The least reward of Pendulum-v1, -16.27, divided by 1 - gamma.
+    vmin: float = field("The smallest return.", FINITE, default=-814.0)
+    vmax: float = field("The largest return.", FINITE, default=0.0)
+    num_atoms: int = field(
+        "Atoms of the critic's distribution, from vmin to vmax.",
+        integer(2, 2**31 - 1),
+        default=51,
+    )
+
     def make_critic(self) -> networks.Network:
         """Makes the critic, which predicts the distribution of the return."""
-        s = self.settings
-        return td3.distributional_critic(s, self.environment)
+        return parts.distributional_critic(
+            self,
+            self.environment,
+            self.fc_layer_params,
+            (self.vmin, self.vmax, self.num_atoms),
+        )

@@ -13,76 +13,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfrl import agents, datasets, environments, networks, replay_buffers, train
+from tfrl import agents, datasets, networks, replay_buffers, train
 from tfrl.algorithms import algorithm, parts, recordings
 from tfrl.algorithms.settings import (
     FINITE,
     FRACTION,
     FROM_0,
     SIZE,
-    Settings,
     check_layers,
     field,
     number,
 )
-
-
-class BCSettings(Settings):
-    """The settings of behavioural cloning, which were chosen on seeds from 100 up."""
-
-    defaults: ClassVar = {"num_iterations": 20_000, "eval_interval": 2_000}
-
-    data: str = field(
-        f"{recordings.FOLDER}/*.tfrecord",
-        "Files of recordings, or a Minari dataset's folder; {env} is the environment.",
-    )
-    train_steps_per_iteration: int = field(1, "Updates in each iteration.", SIZE)
-    batch_size: int = field(64, "Frames in each update.", SIZE)
-    fc_layer_params: tuple[int, ...] = field(
-        (64, 64), "Units of each network's hidden layers.", check_layers
-    )
-    normalize_observations: bool = field(
-        False, "Normalize observations by the data's mean and variance."
-    )
-    learning_rate: float = field(1e-3, "Learning rate of Adam.", FROM_0)
-
-
-class OfflineSettings(BCSettings):
-    """The settings of algorithms that learn values from data."""
-
-    gamma: float = field(0.99, "Discount per step.", FRACTION)
-    reward_scale: float = field(0.1, "Factor by which rewards are multiplied.", FINITE)
-    target_update_tau: float = field(
-        0.005, "Step size of the target critics towards the critics.", FRACTION
-    )
-
-
-class IQLSettings(OfflineSettings):
-    """The settings of IQL."""
-
-    expectile: float = field(
-        0.7,
-        "Expectile of the values of recorded actions.",
-        number(low=0.0, high=1.0, excludes_low=True, excludes_high=True),
-    )
-    inverse_temperature: float = field(
-        10.0, "Inverse temperature of advantages; 0 clones all actions.", FROM_0
-    )
-
-
-class CQLSettings(OfflineSettings):
-    """The settings of CQL."""
-
-    cql_alpha: float = field(0.1, "Weight of the penalty.", FROM_0)
-    num_cql_samples: int = field(
-        4, "Sampled actions of each kind in the penalty.", SIZE
-    )
+from tfrl.system import log
 
 
 class BC(algorithm.Algorithm):
-    """Behavioural cloning: the likelihood of recorded actions."""
+    """Behavioural cloning: the likelihood of recorded actions.
 
-    Settings: ClassVar[Any] = BCSettings
+    The default settings of this module were chosen on seeds from 100 up.
+    """
+
     name = "bc"
     relative: ClassVar[str | None] = "iql"
     title = "Behavioural cloning"
@@ -91,24 +41,48 @@ class BC(algorithm.Algorithm):
     supports_sweep = False
     environment_name = "Pendulum-v1"
 
+    num_iterations: int = 20_000
+    eval_interval: int = 2_000
+
+    data: str = field(
+        "Files of recordings, or a Minari dataset's folder; {env} is the environment.",
+        default=f"{recordings.FOLDER}/*.tfrecord",
+    )
+    train_steps_per_iteration: int = field(
+        "Updates in each iteration.", SIZE, default=1
+    )
+    batch_size: int = field("Frames in each update.", SIZE, default=64)
+    fc_layer_params: tuple[int, ...] = field(
+        "Units of each network's hidden layers.", check_layers, default=(64, 64)
+    )
+    normalize_observations: bool = field(
+        "Normalize observations by the data's mean and variance.", default=False
+    )
+    learning_rate: float = field("Learning rate of Adam.", FROM_0, default=1e-3)
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor."""
-        s = self.settings
-        return {
-            "cloning_network": _make_actor(s, self.environment, _plain_projection())
-        }
+        return {"cloning_network": self.make_actor(_plain_projection())}
+
+    def make_actor(self, projection: Any) -> networks.Network:
+        """Makes an actor with a head for continuous actions."""
+        return networks.ActorDistributionNetwork(
+            self.environment.observation_spec(),
+            self.environment.action_spec(),
+            fc_layer_params=self.fc_layer_params,
+            continuous_projection_net=projection,
+            seed=self.seed,
+            **parts.network_arguments(self, self.environment.observation_spec()),
+        )
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import keras  # Not at the top: --help does not wait for TensorFlow.
-
-        s = self.settings
         return {
-            "optimizer": keras.optimizers.Adam(s.learning_rate),
+            "optimizer": parts.adam(self.learning_rate),
             "observation_normalizer": parts.observation_normalizer(
-                s, self.observation_spec
+                self, self.observation_spec
             ),
-            "seed": s.seed,
+            "seed": self.seed,
         }
 
     def make_loop(self, agent: agents.TFAgent) -> train.OfflineLoop:
@@ -116,131 +90,166 @@ class BC(algorithm.Algorithm):
 
         The environment is only for evaluations.
         """
-        s = self.settings
-        with train.device_scope(s.device):
+        with train.device_scope(self.device):
             buffer = self.own_buffer(agent)
             if buffer is None:
-                buffer = make_replay_buffer(s, agent, self.world.name)
+                buffer = self.make_replay_buffer(agent)
         return train.OfflineLoop(
             agent,
             buffer,
-            train_steps_per_iteration=s.train_steps_per_iteration,
-            sample_batch_size=s.batch_size,
-            seed=s.seed,
-            jit_compile="auto" if s.jit_compile else False,
+            train_steps_per_iteration=self.train_steps_per_iteration,
+            sample_batch_size=self.batch_size,
+            seed=self.seed,
+            jit_compile="auto" if self.jit_compile else False,
         )
 
+    def make_replay_buffer(
+        self, agent: agents.TFAgent
+    ) -> replay_buffers.TFUniformReplayBuffer:
+        """Makes a buffer of all recorded frames, and prints their mean return.
 
-class IQL(BC):
+        It also shows the frames to the agent's normalizer.
+        """
+        import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+        # Parsed once, for the buffer and for the returns.
+        path = recordings.in_folder_of(self.data, self.world.name)
+        blocks = load(path, agent.collect_data_spec).batch(1024).as_numpy_iterator()
+        arrays = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *blocks)
+        frames = tf.data.Dataset.from_tensor_slices(arrays)
+        num_frames = len(arrays.step_type)
+        replay_buffer = replay_buffers.TFUniformReplayBuffer(
+            agent.collect_data_spec, batch_size=1, max_length=num_frames, seed=self.seed
+        )
+        datasets.fill(replay_buffer, frames)
+        one_sequence = tf.nest.map_structure(
+            lambda x: tf.constant(x[np.newaxis]), arrays
+        )
+        agent.update_normalizers(one_sequence)
+        returns = datasets.episode_returns(frames)
+        mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
+        log.info(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
+        return replay_buffer
+
+
+class LearnsValues(BC):
+    """The base of the algorithms that learn values from data."""
+
+    relative: ClassVar[str | None] = None
+
+    gamma: float = field("Discount per step.", FRACTION, default=0.99)
+    reward_scale: float = field(
+        "Factor by which rewards are multiplied.", FINITE, default=0.1
+    )
+    target_update_tau: float = field(
+        "Step size of the target critics towards the critics.", FRACTION, default=0.005
+    )
+
+    def make_critic(self) -> networks.Network:
+        """Makes the critic, which the agent copies."""
+        spec = self.environment.observation_spec()
+        return networks.CriticNetwork(
+            (spec, self.environment.action_spec()),
+            joint_fc_layer_params=self.fc_layer_params,
+            seed=self.seed + 1,
+            **parts.network_arguments(self, spec, for_critic=True),
+        )
+
+    def arguments_of_values(self, third_optimizer: str) -> dict[str, Any]:
+        """Returns the arguments that the agents of values share.
+
+        Args:
+          third_optimizer: The argument for the optimizer beside actor and critic.
+        """
+        optimizers = ("actor_optimizer", "critic_optimizer", third_optimizer)
+        return {
+            **{name: parts.adam(self.learning_rate) for name in optimizers},
+            "target_update_tau": self.target_update_tau,
+            "gamma": self.gamma,
+            "reward_scale_factor": self.reward_scale,
+            "observation_normalizer": parts.observation_normalizer(
+                self, self.environment.observation_spec()
+            ),
+        }
+
+
+class IQL(LearnsValues):
     """IQL: expectiles of the values of recorded actions (Kostrikov et al., 2021)."""
 
-    Settings = IQLSettings
     name = "iql"
-    relative = None
     title = "IQL"
     agent_name = "IqlAgent"
     actions = "continuous"
 
+    expectile: float = field(
+        "Expectile of the values of recorded actions.",
+        number(low=0.0, high=1.0, excludes_low=True, excludes_high=True),
+        default=0.7,
+    )
+    inverse_temperature: float = field(
+        "Inverse temperature of advantages; 0 clones all actions.", FROM_0, default=10.0
+    )
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics, the values and the actor."""
-        s = self.settings
         value_network = networks.ValueNetwork(
             self.observation_spec,
-            fc_layer_params=s.fc_layer_params,
-            seed=s.seed + 2,
-            **parts.network_arguments(s, self.observation_spec),
+            fc_layer_params=self.fc_layer_params,
+            seed=self.seed + 2,
+            **parts.network_arguments(self, self.observation_spec),
         )
         return {
-            "critic_network": _make_critic(s, self.environment),
+            "critic_network": self.make_critic(),
             "value_network": value_network,
-            "actor_network": _make_actor(s, self.environment, _plain_projection()),
+            "actor_network": self.make_actor(_plain_projection()),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        s = self.settings
         return {
-            **_arguments_of_values(s, self.environment, "value_optimizer"),
-            "expectile": s.expectile,
-            "inverse_temperature": s.inverse_temperature,
-            "seed": s.seed,
+            **self.arguments_of_values("value_optimizer"),
+            "expectile": self.expectile,
+            "inverse_temperature": self.inverse_temperature,
+            "seed": self.seed,
         }
 
 
-class CQL(BC):
+class CQL(LearnsValues):
     """CQL on SAC: a penalty on actions outside of the data (Kumar et al., 2020)."""
 
-    Settings = CQLSettings
     name = "cql"
     relative = "iql"
     title = "CQL"
     agent_name = "CqlSacAgent"
     actions = "vector"
 
+    cql_alpha: float = field("Weight of the penalty.", FROM_0, default=0.1)
+    num_cql_samples: int = field(
+        "Sampled actions of each kind in the penalty.", SIZE, default=4
+    )
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics and the actor, whose actions are squashed."""
-        s = self.settings
         squashed = functools.partial(
             agents.sac.TanhNormalProjectionNetwork,
             std_transform=agents.sac.std_clip_transform,
         )
         return {
-            "critic_network": _make_critic(s, self.environment),
-            "actor_network": _make_actor(s, self.environment, squashed),
+            "critic_network": self.make_critic(),
+            "actor_network": self.make_actor(squashed),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        s = self.settings
         return {
-            **_arguments_of_values(s, self.environment, "alpha_optimizer"),
-            "cql_alpha": s.cql_alpha,
-            "num_cql_samples": s.num_cql_samples,
+            **self.arguments_of_values("alpha_optimizer"),
+            "cql_alpha": self.cql_alpha,
+            "num_cql_samples": self.num_cql_samples,
             "include_critic_entropy_term": False,
             "use_lagrange_cql_alpha": False,
-            "random_seed": s.seed,
+            "random_seed": self.seed,
             "greedy_eval": True,
         }
-
-
-def _arguments_of_values(
-    s: Any, environment: environments.TFEnvironment, third_optimizer: str
-) -> dict[str, Any]:
-    """Returns the arguments that IQL and CQL share."""
-    import keras  # Not at the top: --help does not wait for TensorFlow.
-
-    optimizers = ("actor_optimizer", "critic_optimizer", third_optimizer)
-    return {
-        **{name: keras.optimizers.Adam(s.learning_rate) for name in optimizers},
-        "target_update_tau": s.target_update_tau,
-        "gamma": s.gamma,
-        "reward_scale_factor": s.reward_scale,
-        "observation_normalizer": parts.observation_normalizer(
-            s, environment.observation_spec()
-        ),
-    }
-
-
-def _make_actor(
-    s: Any, environment: environments.TFEnvironment, projection: Any
-) -> networks.Network:
-    return networks.ActorDistributionNetwork(
-        environment.observation_spec(),
-        environment.action_spec(),
-        fc_layer_params=s.fc_layer_params,
-        continuous_projection_net=projection,
-        seed=s.seed,
-        **parts.network_arguments(s, environment.observation_spec()),
-    )
-
-
-def _make_critic(s: Any, environment: environments.TFEnvironment) -> networks.Network:
-    return networks.CriticNetwork(
-        (environment.observation_spec(), environment.action_spec()),
-        joint_fc_layer_params=s.fc_layer_params,
-        seed=s.seed + 1,
-        **parts.network_arguments(s, environment.observation_spec(), for_critic=True),
-    )
 
 
 def _plain_projection() -> Any:
@@ -251,38 +260,6 @@ def _plain_projection() -> Any:
         networks.NormalProjectionNetwork,
         std_transform=lambda x: tf.exp(tf.clip_by_value(x, -5.0, 2.0)),
     )
-
-
-def make_replay_buffer(
-    s: Any, agent: agents.TFAgent, environment: str
-) -> replay_buffers.TFUniformReplayBuffer:
-    """Makes a buffer of all recorded frames, and prints their mean return.
-
-    It also shows the frames to the agent's normalizer.
-
-    Args:
-      s: The settings.
-      agent: The agent.
-      environment: The environment's name; empty if it has none.
-    """
-    import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-    # Parsed once, for the buffer and for the returns.
-    path = recordings.in_folder_of(s.data, environment)
-    blocks = load(path, agent.collect_data_spec).batch(1024).as_numpy_iterator()
-    arrays = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *blocks)
-    frames = tf.data.Dataset.from_tensor_slices(arrays)
-    num_frames = len(arrays.step_type)
-    replay_buffer = replay_buffers.TFUniformReplayBuffer(
-        agent.collect_data_spec, batch_size=1, max_length=num_frames, seed=s.seed
-    )
-    datasets.fill(replay_buffer, frames)
-    one_sequence = tf.nest.map_structure(lambda x: tf.constant(x[np.newaxis]), arrays)
-    agent.update_normalizers(one_sequence)
-    returns = datasets.episode_returns(frames)
-    mean = f", mean return {returns.mean():.1f}" if len(returns) else ""
-    print(f"Data: {num_frames:,} frames, {len(returns)} whole episodes{mean}")
-    return replay_buffer
 
 
 def load(path: str, spec: Any) -> Any:
@@ -300,6 +277,6 @@ def load(path: str, spec: Any) -> Any:
             f"data: got {path!r}, where there is no file or folder, expected "
             "recordings, which tfrl record makes, or the folder of a dataset of "
             "Minari's: `minari download NAME` fetches one to ~/.minari/datasets/NAME. "
-            "Set data (--config.data) to either."
+            "Set data (--data) to either."
         )
     return datasets.load_recordings(files)

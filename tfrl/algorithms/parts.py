@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tfrl import agents, networks, utils
+from tfrl import agents, environments, networks, utils
+from tfrl.algorithms import spaces
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
+
+
+class NormalizesObservations(Protocol):
+    """An algorithm with a setting for the normalization of observations."""
+
+    normalize_observations: bool
 
 
 def network_arguments(
-    s: Any, observation_spec: Any, *, for_critic: bool = False
+    s: Algorithm, observation_spec: Any, *, for_critic: bool = False
 ) -> dict[str, Any]:
     """Returns the arguments shared by all networks that take observations.
 
@@ -29,7 +40,7 @@ def network_arguments(
     return {**_activation(s), **encoder}
 
 
-def _activation(s: Any) -> dict[str, Any]:
+def _activation(s: Algorithm) -> dict[str, Any]:
     """Returns the argument for the activation, if the settings choose one."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -38,13 +49,13 @@ def _activation(s: Any) -> dict[str, Any]:
     return {"activation_fn": keras.activations.get(s.activation)}
 
 
-def mlp_activation(s: Any) -> str:
+def mlp_activation(s: Algorithm) -> str:
     """Returns the activation of a `LayerNormMLP`, whose usual one is ELU."""
     return "elu" if s.activation == "usual" else str(s.activation)
 
 
 def actor_and_critic(
-    s: Any, observation_spec: Any, action_spec: Any, **arguments: Any
+    s: Algorithm, observation_spec: Any, action_spec: Any, **arguments: Any
 ) -> dict[str, Any]:
     """Makes the networks of A2C, PPO or IMPALA, a dict by the agent's arguments.
 
@@ -57,10 +68,8 @@ def actor_and_critic(
     actor, critic = agents.ppo.ppo_networks.create_networks(
         observation_spec,
         action_spec,
-        fc_layer_params=s.fc_layer_params,
         conv_layer_params=s.conv_layer_params or None,
         **_activation(s),
-        share_layers=s.share_layers,
         dtype=s.dtype,
         seed=s.seed,
         **arguments,
@@ -68,8 +77,43 @@ def actor_and_critic(
     return {"actor_net": actor, "value_net": critic}
 
 
+def distributional_critic(
+    s: Algorithm,
+    environment: environments.TFEnvironment,
+    fc_layer_params: Sequence[int],
+    atoms: tuple[float, float, int],
+) -> networks.Network:
+    """Makes a critic that predicts the distribution of the return.
+
+    Args:
+      s: The settings.
+      environment: The environment.
+      fc_layer_params: Units of the hidden layers.
+      atoms: The smallest and the largest return, and the number of atoms.
+    """
+    encoder = spaces.observation_network(
+        environment.observation_spec(),
+        conv_layer_params=s.conv_layer_params or None,
+        dtype=s.dtype,
+        seed=s.seed + 1,
+    )
+    return networks.Sequential(
+        [
+            networks.CriticMultiplexer(observation_network=encoder),
+            networks.LayerNormMLP(
+                fc_layer_params,
+                activation=mlp_activation(s),
+                activate_final=True,
+                dtype=s.dtype,
+            ),
+            networks.DiscreteValuedHead(*atoms),
+        ],
+        seed=s.seed + 1,
+    )
+
+
 def observation_normalizer(
-    s: Any, observation_spec: Any
+    s: NormalizesObservations, observation_spec: Any
 ) -> utils.tensor_normalizer.TensorNormalizer | None:
     """Makes the normalizer of an agent's observations, if the settings have one."""
     if not s.normalize_observations:
@@ -85,13 +129,8 @@ def decay(first: Any, num_updates: int, last: Any) -> Any:
 
 
 def rate(first: Any, num_updates: int, last: Any) -> Any:
-    """Returns the schedule of a rate, or the number if it cannot change.
-
-    A sweep sets a number for each run.
-    """
-    if not (_is_variable(first) or _is_variable(last)) and first == last:
-        return first
-    return decay(first, num_updates, last)
+    """Returns the schedule of a rate; the rate itself if `last` is None."""
+    return first if last is None else decay(first, num_updates, last)
 
 
 def adam(rate: Any, **arguments: Any) -> Any:
@@ -113,5 +152,5 @@ def product(value: Any, number: float) -> Any:
 
 
 def _is_variable(value: Any) -> bool:
-    """Whether a setting is a `tf.Variable`; see `Settings.with_variables`."""
+    """Whether a setting is a `tf.Variable`; see `Recipe.use_variables`."""
     return hasattr(value, "assign")

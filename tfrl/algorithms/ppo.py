@@ -3,152 +3,202 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 from tfrl import policies, utils
 from tfrl.algorithms import on_policy, parts, spaces
-from tfrl.algorithms.settings import FROM_0, field, live
+from tfrl.algorithms.settings import (
+    ENTROPIES,
+    FRACTION,
+    FROM_0,
+    LAMBDAS,
+    SIZE_OR_0,
+    check_layers,
+    field,
+    live,
+    number,
+)
 
 
-class PPOSettings(on_policy.ActorCriticSettings):
-    """The settings of PPO.
+class ActorCritic(on_policy.OnPolicy):
+    """The base of the algorithms of this module: an actor and a critic."""
 
-    The defaults are rl-zoo3's settings for 100,000 steps of CartPole-v1, with longer
-    rollouts and a discount and a lambda nearer to 1: with rl-zoo3's own, 3 of 64 seeds
-    do not learn to keep the cart on the track, and with these all 128 that were tried
-    do.
-    """
+    activation: str = "tanh"
 
-    defaults: ClassVar = {
-        "num_iterations": 98,
-        "num_epochs": 20,
-        "minibatch_size": 256,
-        "eval_interval": 14,
-        "log_interval": 2,
-        "checkpoint_interval": 28,
-    }
-
-    target_kl: float = field(
-        0.0, "A rollout's updates end above 1.5 times this KL; 0: no limit.", FROM_0
+    share_layers: bool = field(
+        "Actor and critic share the layers before an LSTM or their outputs.",
+        default=False,
     )
-    clip_range: float = live(
-        0.2,
-        "Clip range of the ratio of new to old probabilities.",
-        FROM_0,
-        (0.1, 0.2, 0.3, 0.4),
+    lstm_size: int = field(
+        "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0, default=0
     )
-    anneal_clip_range: bool = field(True, "Whether the clip range falls linearly to 0.")
-    value_clip_range: float = field(
-        0.0, "Clip range of the change of values; 0: unlimited.", FROM_0
+    output_fc_layer_params: tuple[int, ...] = field(
+        "Units of the hidden layers after the LSTM.", check_layers, default=()
     )
-
-
-class A2CSettings(on_policy.ActorCriticSettings):
-    """The settings of A2C.
-
-    By default they are rl-zoo3's for CartPole-v1, but with Adam instead of RMSprop,
-    with a learning rate that falls to 0, and with a lambda of 0.95: with 1, 4 of 64
-    seeds end below 475, with 0.95 two of 128.
-    """
-
-    defaults: ClassVar = {
-        "num_iterations": 12_500,
-        "collect_steps_per_iteration": 5,
-        "learning_rate": 7e-4,
-        "normalize_advantages": False,
-        "eval_interval": 1_250,
-        "log_interval": 250,
-        "checkpoint_interval": 2_500,
-    }
-
-
-class A2C(on_policy.OnPolicy):
-    """A2C: an actor and a critic, with one update per rollout (Mnih et al., 2016)."""
-
-    Settings: ClassVar[Any] = A2CSettings
-    name = "a2c"
-    title = "A2C"
-    agent_name = "A2CAgent"
+    lstm_sequence_length: int = field(
+        "Frames in a sequence for the LSTM; 0 uses whole rollouts.",
+        SIZE_OR_0,
+        default=0,
+    )
+    initial_log_stddev: float = live(
+        "First log standard deviation of continuous actions.", number(), default=0.0
+    )
+    gsde_sample_freq: int = field(
+        "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0, default=0
+    )
+    normalize_rewards: bool = field(
+        "Divide rewards by the running deviation of returns.", default=False
+    )
+    lambda_value: float = live(
+        "Lambda: 1 uses full returns, 0 one-step targets.",
+        FRACTION,
+        LAMBDAS,
+        default=0.95,
+    )
+    entropy_regularization: float = live(
+        "Weight of the policy's entropy in the loss.", FROM_0, ENTROPIES, default=0.0
+    )
+    value_loss_weight: float = live(
+        "Weight of the squared error of the values.", FROM_0, default=0.5
+    )
+    normalize_advantages: bool = field(
+        "Normalize the advantages in each minibatch.", default=True
+    )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic."""
-        s = self.settings
         return parts.actor_and_critic(
-            s,
+            self,
             self.observation_spec,
             self.environment.action_spec(),
-            lstm_size=(s.lstm_size,) if s.lstm_size else None,
-            output_fc_layer_params=s.output_fc_layer_params,
-            initial_log_stddev=s.initial_log_stddev,
-            state_dependent_noise=bool(s.gsde_sample_freq),
+            fc_layer_params=self.fc_layer_params,
+            share_layers=self.share_layers,
+            lstm_size=(self.lstm_size,) if self.lstm_size else None,
+            output_fc_layer_params=self.output_fc_layer_params,
+            initial_log_stddev=self.initial_log_stddev,
+            state_dependent_noise=bool(self.gsde_sample_freq),
         )
 
     @property
     def action_kind(self) -> spaces.Kind:
         """The kind of its actions; with state-dependent noise, one vector."""
-        return "vector" if self.settings.gsde_sample_freq else "any"
+        return "vector" if self.gsde_sample_freq else "any"
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`.
 
         The loop computes advantages and repeats epochs, with minibatches.
         """
-        s = self.settings
-        rate = on_policy.annealed(
-            s.learning_rate, s, self.num_iterations, is_annealed=s.anneal_learning_rate
-        )
         reward_normalizer = None
-        if s.normalize_rewards:
+        if self.normalize_rewards:
             reward_normalizer = utils.normalizers.reward_normalizer.RewardNormalizer(
-                self.environment.batch_size, s.gamma
+                self.environment.batch_size, self.gamma
+            )
+        exploration = None
+        if self.gsde_sample_freq:
+            exploration = functools.partial(
+                policies.StateDependentNoisePolicy,
+                sample_freq=self.gsde_sample_freq,
+                seed=self.seed,
             )
         return {
-            "optimizer": parts.adam(rate, epsilon=1e-5),
-            "lambda_value": s.gae_lambda,
-            "discount_factor": s.gamma,
-            "entropy_regularization": s.entropy_regularization,
-            "value_pred_loss_coef": s.value_loss_weight,
-            "gradient_clipping": s.gradient_clipping,
-            "normalize_advantages": s.normalize_advantages,
+            "optimizer": parts.adam(self.scheduled_rate(), epsilon=1e-5),
+            "lambda_value": self.lambda_value,
+            "discount_factor": self.gamma,
+            "entropy_regularization": self.entropy_regularization,
+            "value_pred_loss_coef": self.value_loss_weight,
+            "gradient_clipping": self.max_gradient_norm or None,
+            "normalize_advantages": self.normalize_advantages,
             "compute_value_and_advantage_in_train": False,
             "update_normalizers_in_train": False,
             "observation_normalizer": parts.observation_normalizer(
-                s, self.observation_spec
+                self, self.observation_spec
             ),
             "reward_normalizer": reward_normalizer,
-            "exploration": (
-                functools.partial(
-                    policies.StateDependentNoisePolicy,
-                    sample_freq=s.gsde_sample_freq,
-                    seed=s.seed,
-                )
-                if s.gsde_sample_freq
-                else None
-            ),
-            "seed": s.seed,
+            "exploration": exploration,
+            "seed": self.seed,
         }
 
+    def further_loop_arguments(self) -> dict[str, Any]:
+        """Returns the loop's arguments that only some algorithms have."""
+        return {"sequence_length": self.lstm_sequence_length or None}
 
-class PPO(A2C):
-    """PPO with clipping (Schulman et al., 2017)."""
 
-    Settings = PPOSettings
+class A2C(ActorCritic):
+    """A2C: an actor and a critic, with one update per rollout (Mnih et al., 2016).
+
+    By default the settings are rl-zoo3's for CartPole-v1, but with Adam instead of
+    RMSprop, with a learning rate that falls to 0, and with a lambda of 0.95: with 1, 4
+    of 64 seeds end below 475, with 0.95 two of 128.
+    """
+
+    name = "a2c"
+    title = "A2C"
+    agent_name = "A2CAgent"
+
+    num_iterations: int = 12_500
+    collect_steps_per_iteration: int = 5
+    learning_rate: float = 7e-4
+    normalize_advantages: bool = False
+    eval_interval: int = 1_250
+    log_interval: int = 250
+    checkpoint_interval: int = 2_500
+
+
+class PPO(ActorCritic):
+    """PPO with clipping (Schulman et al., 2017).
+
+    By default the settings are rl-zoo3's for 100,000 steps of CartPole-v1, with longer
+    rollouts and a discount and a lambda nearer to 1: with rl-zoo3's own, 3 of 64 seeds
+    do not learn to keep the cart on the track, and with these all 128 that were tried
+    do.
+    """
+
     name = "ppo"
     title = "PPO"
     agent_name = "PPOClipAgent"
 
+    num_iterations: int = 98
+    num_epochs: int = 20
+    minibatch_size: int = 256
+    eval_interval: int = 14
+    log_interval: int = 2
+    checkpoint_interval: int = 28
+
+    target_kl: float = field(
+        "A rollout's updates end above 1.5 times this KL; 0: no limit.",
+        FROM_0,
+        default=0.0,
+    )
+    clip_range: float = live(
+        "Clip range of the ratio of new to old probabilities.",
+        FROM_0,
+        (0.1, 0.2, 0.3, 0.4),
+        default=0.2,
+    )
+    anneal_clip_range: bool = field(
+        "Whether the clip range falls linearly to 0.", default=True
+    )
+    value_clip_range: float = field(
+        "Clip range of the change of values; 0: unlimited.", FROM_0, default=0.0
+    )
+
     def agent_arguments(self) -> dict[str, Any]:
-        """Returns the agent's arguments; see `A2C.agent_arguments`."""
-        s = self.settings
+        """Returns the agent's arguments; see `ActorCritic.agent_arguments`."""
+        clip_range: Any = self.clip_range
+        if self.anneal_clip_range:
+            clip_range = parts.decay(clip_range, self.num_updates, 0.0)
         return {
             **super().agent_arguments(),
-            "importance_ratio_clipping": on_policy.annealed(
-                s.clip_range, s, self.num_iterations, is_annealed=s.anneal_clip_range
-            ),
-            "value_clipping": s.value_clip_range or None,
+            "importance_ratio_clipping": clip_range,
+            "value_clipping": self.value_clip_range or None,
             "num_epochs": 1,
             "use_gae": True,
             "use_td_lambda_return": True,
             "normalize_observations": False,
             "normalize_rewards": False,
         }
+
+    def further_loop_arguments(self) -> dict[str, Any]:
+        """Returns the loop's arguments that only some algorithms have."""
+        return {**super().further_loop_arguments(), "target_kl": self.target_kl or None}

@@ -83,13 +83,18 @@ def record(
     """Writes the frames of whole episodes, each with its boundary; see `writing`.
 
     Returns the number of frames.
+
+    Raises:
+      ValueError: The policy was saved for other observations.
     """
     # Not at the top: --help does not wait for TensorFlow.
     import tensorflow as tf
     import tqdm
 
+    from tfrl.policies.saving import saved_model
     from tfrl.trajectories import trajectory
 
+    saved_model.check_environment(policy, environment)
     time_step, state = environment.reset(), policy.get_initial_state(1)
     boundaries = frames = 0
     # It shows a bar on a terminal alone.

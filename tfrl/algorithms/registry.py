@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import ml_collections
-
-from tfrl.algorithms import presets, worlds
+from tfrl.algorithms import presets
+from tfrl.environments import suites
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -50,7 +50,7 @@ def find(name: str) -> type[Algorithm]:
     """
     if name not in CLASSES:
         raise ValueError(
-            f"agent: got {name!r}, expected one of {', '.join(map(repr, CLASSES))}."
+            f"algorithm: got {name!r}, expected one of {', '.join(map(repr, CLASSES))}."
         )
     module, class_name = CLASSES[name]
     found: type[Algorithm] = getattr(
@@ -61,7 +61,7 @@ def find(name: str) -> type[Algorithm]:
 
 def name_of(config: Mapping[str, Any]) -> str:
     """Returns the name of a configuration's algorithm; empty if it has none."""
-    found = config.get("agent") or config.get("algorithm") or ""
+    found = config.get("algorithm") or ""
     return found if isinstance(found, str) else ""
 
 
@@ -78,7 +78,7 @@ def find_preset(
     Args:
       algorithm: The algorithm.
       environment: The environment's name; empty if it has none.
-      find_kind: Returns the environment's kind; None for `worlds.kind_of` of its name.
+      find_kind: Returns the environment's kind; None for `suites.kind_of` of its name.
     """
     names = [name for name in (algorithm.name, algorithm.relative) if name]
     for name in names:
@@ -88,64 +88,63 @@ def find_preset(
     for name in names:
         rows = presets.of_kinds(name)
         if rows:
-            kind = find_kind() if find_kind else worlds.kind_of(environment)
+            kind = find_kind() if find_kind else suites.kind_of(environment)
             return rows.get(kind or "")
     return None
 
 
-def config_for(name: str, environment: str = "") -> ml_collections.ConfigDict:
-    """Returns the settings of an algorithm for an environment; see `config_of`.
+def preset_for(
+    algorithm: type[Algorithm],
+    environment: str,
+    name: str,
+    find_kind: Callable[[], str | None] | None = None,
+) -> presets.Preset | None:
+    """Returns the preset with a name, or the one for an environment; perhaps None.
 
     Args:
-      name: The algorithm's name, with a `+` after it for the settings of its class,
-        such as `tfrl.DQN`.
-      environment: The environment's name; empty for the algorithm's usual one.
+      algorithm: The algorithm.
+      environment: The environment's name; empty if it has none.
+      name: The preset's name; empty for the environment's preset.
+      find_kind: See `find_preset`.
+
+    Raises:
+      ValueError: There is no such preset, or it is for another algorithm.
     """
-    name, plus = name.removesuffix("+"), name.endswith("+")
-    algorithm = find(name)
-    environment = environment or algorithm.environment_name
-    preset = find_preset(algorithm, environment)
-    values = {} if preset is None else preset.settings
-    overrides = algorithm.overrides if plus else {}
-    return make_config(name, environment, {**values, **overrides})
+    if not name:
+        return find_preset(algorithm, environment, find_kind)
+    preset = presets.named(name)
+    if preset.algorithm not in (algorithm.name, algorithm.relative):
+        raise ValueError(
+            f"preset: got {name!r}, settings of {preset.algorithm!r}, expected a "
+            f"preset of {algorithm.name!r}; `tfrl list settings {algorithm.name}` "
+            "lists them."
+        )
+    return preset
 
 
-def config_of(preset_name: str) -> ml_collections.ConfigDict:
-    """Returns the settings of a preset as fields; see `config_of_row`.
+def settings_of(algorithm: type[Algorithm], preset: presets.Preset) -> dict[str, Any]:
+    """Returns the settings that an algorithm takes from a preset.
 
-    Args:
-      preset_name: The name of the preset.
+    From a preset of its relative it takes those that it has, except for settings that
+    its own classes declare.
     """
-    return config_of_row(presets.named(preset_name))
-
-
-def config_of_row(preset: presets.Preset) -> ml_collections.ConfigDict:
-    """Returns a preset's settings as fields that the scripts' flags can override."""
-    return make_config(preset.algorithm, preset.environment, preset.settings)
-
-
-def make_config(
-    name: str, environment: str, values: Mapping[str, Any]
-) -> ml_collections.ConfigDict:
-    """Returns an algorithm's settings as fields that the scripts' flags can override.
-
-    Args:
-      name: The algorithm's name.
-      environment: The environment's name.
-      values: The settings that are not the defaults.
-    """
-    settings = find(name).Settings.of(values)
-    fields = {"env": environment, "agent": name, **settings.to_dict()}
-    return ml_collections.ConfigDict(fields)
+    if preset.algorithm == algorithm.name:
+        return dict(preset.settings)
+    others = find(preset.algorithm).__mro__
+    own = [each for each in algorithm.__mro__ if each not in others]
+    declared = {name for each in own for name in inspect.get_annotations(each)}
+    taken = algorithm.setting_fields().keys() - declared
+    return {name: x for name, x in preset.settings.items() if name in taken}
 
 
 def algorithm_of(
     config: Mapping[str, Any], environment: Any = None, **arguments: Any
 ) -> Algorithm:
-    """Returns the algorithm of a configuration.
+    """Returns the algorithm of a configuration, such as that of a run.
 
     Args:
-      config: Its fields; `agent` is the algorithm's name, and `env` the environment's.
+      config: Its fields: `algorithm` is the algorithm's name, `env` the environment's,
+        and others are settings; names that are no settings are ignored.
       environment: The environment to train in; None makes the environment `env`.
       **arguments: Further arguments of the algorithm.
 
@@ -159,10 +158,12 @@ def algorithm_of(
             "environment: got none, and the run trained in one without a name; give "
             "the environment."
         )
-    made = kind(
+    values = {x: config[x] for x in config.keys() & kind.setting_fields().keys()}
+    make: Any = kind  # Its keywords are not known here.
+    made: Algorithm = make(
         name if environment is None else environment,
-        settings=kind.Settings.of(config),
+        settings=values,
         **{"environment_name": name, **arguments},
     )
-    made.num_iterations = config.get("schedule_iterations", made.num_iterations)
+    made.schedule_over(config.get("schedule_iterations"))
     return made

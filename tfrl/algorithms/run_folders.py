@@ -11,8 +11,8 @@ from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
-from tfrl.reports import run_files
 from tfrl.savers import checkpoint_names
+from tfrl.train.runs import run_files
 
 
 def open_folder(
@@ -44,7 +44,6 @@ def open_folder(
         begun = run_files.read_config(config)
         defaults = {
             **defaults,
-            "agent": fields.get("algorithm"),
             "own_parts": fields["own_parts"],
         }
         fields = {
@@ -83,7 +82,7 @@ def naming(folder: pathlib.Path) -> Iterator[None]:
         ) from None
 
 
-def is_same(folder: pathlib.Path, other: str | None) -> bool:
+def is_same(folder: pathlib.Path, other: str | pathlib.Path | None) -> bool:
     """Whether two paths lead to the same folder; None leads to none."""
     return other is not None and pathlib.Path(other).resolve() == folder.resolve()
 
@@ -116,7 +115,7 @@ def kinds() -> dict[str, tuple[type, ...]]:
     """Returns the types that the settings of all algorithms have in a JSON file."""
     found: dict[str, set[type]] = {}
     for algorithm in registry.CLASSES:
-        for name, value in registry.find(algorithm).Settings.default_values().items():
+        for name, value in registry.find(algorithm).defaults().items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             types = {int, float} if is_number else {type(json.loads(json.dumps(value)))}
             found.setdefault(name, set()).update(types)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrl import agents
-from tfrl import eval as evaluation
-from tfrl.algorithms import settings as settings_lib
+from tfrl import eval as eval_lib
 from tfrl.algorithms import worlds
 from tfrl.reports import report
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.algorithm import Algorithm
 
 # Of each environment in the evaluation of an untrained policy, whose episodes may be
 # long; and in all evaluations, where no time limit ends the episodes.
@@ -18,71 +20,74 @@ _MOST_STEPS = 1000
 
 
 def make(
-    world: worlds.World,
-    s: settings_lib.Settings,
+    algorithm: Algorithm,
     agent: agents.TFAgent,
-    title: str,
     *,
-    films: bool,
-    evaluates_untrained: bool,
-    shows_progress: bool = True,
+    evaluates: bool = True,
+    films: bool = True,
+    evaluates_untrained: bool = True,
     reports: bool = True,
-    continue_stopped: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     """Returns the arguments of `train.Run`, except for loop, directory and length.
 
     Args:
-      world: Where the policy is evaluated and filmed.
-      s: The settings.
-      agent: The agent.
-      title: The algorithm's name for readers.
+      algorithm: The algorithm, with its settings and environments.
+      agent: The agent, which another process may have made.
+      evaluates: Whether the policy is evaluated.
       films: Whether the best policy is filmed at the end.
       evaluates_untrained: Whether the policy is evaluated before the first iteration.
-      shows_progress: Whether the run shows its progress.
       reports: Whether to write report.html, and to show its findings.
-      continue_stopped: Whether a run that a callback has stopped continues.
+      **options: Further arguments of `train.Run`.
     """
+    world, name = algorithm.world, algorithm.world.name
+    evaluation = _evaluation(algorithm, agent) if evaluates else {}
+    return {
+        **evaluation,
+        "eval_interval": algorithm.eval_interval,
+        "log_interval": algorithm.log_interval,
+        "checkpoint_interval": algorithm.checkpoint_interval,
+        "video_environment": world.make_film if films else None,
+        "max_untrained_eval_steps": _MOST_STEPS if evaluates_untrained else 0,
+        "report": functools.partial(write_report, algorithm) if reports else None,
+        "title": f"{algorithm.title} on {name}, seed {algorithm.seed}",
+        **options,
+    }
+
+
+def _evaluation(algorithm: Algorithm, agent: agents.TFAgent) -> dict[str, Any]:
+    """Returns the arguments of `train.Run` for evaluations."""
     from tfrl.eval import value_check  # Not at the top: it imports TensorFlow.
 
+    world, episodes = algorithm.world, algorithm.num_eval_episodes
     # All episodes of an evaluation run side by side, from different starts.
-    environment = world.make_evaluation(s.num_eval_episodes, 0)
-    evaluator = evaluation.Evaluator(
+    environment = world.make_evaluation(episodes, 0)
+    evaluator = eval_lib.Evaluator(
         environment,
         agent.policy,
-        s.num_eval_episodes,
-        seed=s.seed,
+        episodes,
+        seed=algorithm.seed,
         check=value_check.of_agent(agent, environment),
     )
 
-    most = None if world.has_time_limit(environment) else _MOST_STEPS
-
-    def evaluate(iteration: int) -> evaluation.EvaluationResult:
+    def evaluate(iteration: int) -> eval_lib.EvaluationResult:
         worlds.seed_if_possible(environment, 10_000_000 + 1_000 * iteration)
         return evaluator.run()
 
     return {
         "evaluate": evaluate,
-        "eval_interval": s.eval_interval,
-        "log_interval": s.log_interval,
-        "checkpoint_interval": s.checkpoint_interval,
-        "video_environment": world.make_film if films else None,
-        "max_eval_steps": most,
-        "max_untrained_eval_steps": _MOST_STEPS if evaluates_untrained else 0,
-        "shows_progress": shows_progress,
-        "report": functools.partial(write_report, s) if reports else None,
-        "continue_stopped": continue_stopped,
+        "max_eval_steps": None if world.has_time_limit(environment) else _MOST_STEPS,
         "find_facts": world.facts,
-        "title": f"{title} on {world.name}, seed {s.seed}",
     }
 
 
-def write_report(s: settings_lib.Settings, folder: pathlib.Path) -> list[str]:
+def write_report(algorithm: Algorithm, folder: pathlib.Path) -> list[str]:
     """Writes report.html to the folder of a run; returns its findings.
 
     Args:
-      s: The settings, whose defaults the report compares with.
+      algorithm: The algorithm, with whose defaults the report compares.
       folder: The folder.
     """
     path = folder / "report.html"
-    findings = report.write([folder], path, s.default_values())
+    findings = report.write([folder], path, algorithm.defaults())
     return [*map(str, findings), f"The report is {path}."]

@@ -1,18 +1,22 @@
-"""Settings of algorithms: frozen dataclasses whose fields carry a text and a check.
+"""Settings: the fields of a class, each with a text, a check and a default.
 
-A field is declared once. The keywords of `tfrl.PPO` and the like, the flags of the
-scripts, their `--help`, the checks of values and the `config.json` of a run all come
-from that declaration. This module does not import TensorFlow.
+A setting is declared once, in the class of its algorithm. The keywords of `tfrl.PPO`
+and the like, the flags of `tfrl train`, the checks of values, what tuning searches and
+the `config.json` of a run all come from that declaration. This module does not import
+TensorFlow.
 """
 
 from __future__ import annotations
 
-import copy
+import contextlib
+import contextvars
 import dataclasses
+import difflib
 import functools
+import inspect
 import numbers
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar, Self, dataclass_transform
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, ClassVar, dataclass_transform
 
 from tfrl.utils import number_checks
 
@@ -54,20 +58,23 @@ Search = Range | tuple[Any, ...]
 
 
 def field(
-    default: Any,
     text: str,
     check: Check | None = None,
     *,
+    default: Any,
     search: Search | None = None,
     live: bool = False,
 ) -> Any:
-    """Declares a field of a `Settings` class.
+    """Declares a setting.
+
+    A subclass that only changes the default writes `gamma: float = 0.98`: text, check
+    and the rest are then those of the base class.
 
     Args:
-      default: Its default.
       text: The help, at most a line.
-      check: Checks a value; takes the field's name, the value and, as a keyword, the
+      check: Checks a value; takes the setting's name, the value and, as a keyword, the
         `remedy`. None allows any value.
+      default: The default.
       search: Where tuning usually searches; narrower than what `check` allows.
       live: Whether runs of one program may differ in it: the algorithm takes a
         `tf.Variable` for it, or stores the number in a variable.
@@ -78,14 +85,44 @@ def field(
     )
 
 
-def live(default: float, text: str, check: Check, search: Search | None = None) -> Any:
+def live(
+    text: str, check: Check, search: Search | None = None, *, default: float | None
+) -> Any:
     """Declares a number in which runs of one program may differ; see `field`."""
-    return field(default, text, check, search=search, live=True)
+    return field(text, check, default=default, search=search, live=True)
 
 
-def rate(default: float, text: str = "Learning rate of Adam.") -> Any:
+def rate(text: str = "Learning rate of Adam.", *, default: float) -> Any:
     """Declares a learning rate; see `live`."""
-    return live(default, text, FROM_0, RATES)
+    return live(text, FROM_0, RATES, default=default)
+
+
+def final_rate(*, default: float | None) -> Any:
+    """Declares the last value of learning rates; see `live`."""
+    return live(
+        "Last learning rate, reached linearly; None keeps the first one.",
+        number(low=0.0, optional=True),
+        default=default,
+    )
+
+
+def gradient_norm(*, default: float, search: Search | None = None) -> Any:
+    """Declares the largest norm of all gradients together; see `field`."""
+    text = "Largest norm of all gradients together; 0: unlimited."
+    return field(text, FROM_0, default=default, search=search)
+
+
+def part(*, alias: str, default: Any = None, kw_only: bool = True) -> Any:
+    """Declares an argument of a class that is no setting.
+
+    Args:
+      alias: The argument's name.
+      default: Its default.
+      kw_only: Whether it is given by its name only.
+    """
+    return dataclasses.field(
+        default=default, kw_only=kw_only, metadata={"argument": alias}
+    )
 
 
 def check_layers(name: str, value: Any, *, remedy: str) -> None:
@@ -190,199 +227,238 @@ CHECK_ACTIVATION = one_of("usual", *ACTIVATIONS)
 SEED = integer(0, 2**62)
 
 
+# How errors say that a setting is changed.
+_remedy = contextvars.ContextVar("_remedy", default="set {}")
+
+
+@contextlib.contextmanager
+def remedied_by(words: str) -> Iterator[None]:
+    """Lets errors say how a user sets a setting, such as "set --{}"."""
+    token = _remedy.set(words)
+    try:
+        yield
+    finally:
+        _remedy.reset(token)
+
+
+def remedy_for(name: str) -> str:
+    """Returns the words that tell how a user sets a setting."""
+    return _remedy.get().format(name)
+
+
+def _make_dataclass(cls: type) -> None:
+    """Makes a class a dataclass; settings declared again keep their metadata."""
+    inherited = getattr(super(cls, cls), "__dataclass_fields__", {})
+    for name in inspect.get_annotations(cls):
+        default = cls.__dict__.get(name)
+        has_own_metadata = isinstance(default, dataclasses.Field)
+        if name in inherited and not has_own_metadata:
+            metadata = inherited[name].metadata
+            setattr(cls, name, dataclasses.field(default=default, metadata=metadata))
+    # Algorithms have a constructor of their own, and are equal only to themselves.
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(
+        cls
+    )
+    every = {each.name: each for each in dataclasses.fields(made)}
+    made._settings = {k: x for k, x in every.items() if "text" in x.metadata}
+    made._arguments = {k: x for k, x in every.items() if "argument" in x.metadata}
+    made.__signature__ = _signature(made)
+
+
+def _signature(made: Any) -> inspect.Signature:
+    """Returns the constructor's signature, for `help` and for editors' hints."""
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    fields = [*made._arguments.values(), *made._settings.values()]
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                each.metadata.get("argument", each.name),
+                kinds[bool(each.kw_only)],
+                default=each.default,
+                annotation=each.type,
+            )
+            for each in fields
+        ]
+    )
+
+
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(field, live, rate)
+    kw_only_default=True,
+    field_specifiers=(field, live, rate, final_rate, gradient_norm, part),
 )
-class Settings:
-    """The settings of a run that all algorithms have.
+class Dataclasses:
+    """The base of classes that are dataclasses without a decorator."""
 
-    A subclass is a frozen dataclass of its annotations, without a decorator. Its
-    `defaults` change the defaults of inherited fields. `proportional` maps fields to
-    other fields: if a user gives only the other field, the field changes in proportion.
-    So a learning rate that a preset keeps constant stays constant.
-    """
-
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    proportional: ClassVar[Mapping[str, str]] = {}
-
-    seed: int = field(0, "Seed of all random numbers.", SEED)
-    device: str = field("", "Where to train, such as GPU:0.")
-    jit_compile: bool = field(True, "Whether XLA compiles the loop, where possible.")
-    num_iterations: int = field(10_000, "Iterations of the run.", COUNT)
-    dtype: str = field(
-        "float32",
-        "Dtype of networks; mixed_bfloat16 for large ones on GPUs.",
-        one_of("float32", "mixed_bfloat16", "mixed_float16"),
-    )
-    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
-        (), "Convolutions for images; () chooses by their size.", check_convolutions
-    )
-    activation: str = field(
-        "relu",
-        "Activation of hidden layers, such as tanh; usual: each network's own.",
-        CHECK_ACTIVATION,
-    )
-    emulator: str = field(
-        "ale-py",
-        "Emulator of Atari games: ale-py or envpool.",
-        one_of("ale-py", "envpool"),
-    )
-    grid_observations: str = field(
-        "flat",
-        "MiniGrid's observations: flat, or image without the text.",
-        one_of("flat", "image"),
-    )
-    eval_interval: int = field(1_000, "Iterations between evaluations.", COUNT)
-    num_eval_episodes: int = field(10, "Episodes in an evaluation.", ENVIRONMENTS)
-    log_interval: int = field(500, "Iterations between lines of the log.", COUNT)
-    checkpoint_interval: int = field(5_000, "Iterations between checkpoints.", COUNT)
+    # The declarations of settings, and of other arguments, by their names.
+    _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
+    _arguments: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _make_dataclass(cls)
 
-    def __post_init__(self) -> None:
-        for each in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = _plain(getattr(self, each.name))
-            object.__setattr__(self, each.name, value)
-        self.check(self.to_dict())
+
+class Recipe(Dataclasses):
+    """The settings of a run that all algorithms have.
+
+    A subclass is a dataclass of its annotations. Type checkers know its settings as
+    keywords and as attributes.
+    """
+
+    seed: int = field("Seed of all random numbers.", SEED, default=0)
+    device: str = field("Where to train, such as GPU:0.", default="")
+    jit_compile: bool = field(
+        "Whether XLA compiles the loop, where possible.", default=True
+    )
+    num_iterations: int = field("Iterations of the run.", COUNT, default=10_000)
+    dtype: str = field(
+        "Dtype of networks; mixed_bfloat16 for large ones on GPUs.",
+        one_of("float32", "mixed_bfloat16", "mixed_float16"),
+        default="float32",
+    )
+    conv_layer_params: tuple[tuple[int, int, int], ...] = field(
+        "Convolutions for images; () chooses by their size.",
+        check_convolutions,
+        default=(),
+    )
+    activation: str = field(
+        "Activation of hidden layers, such as tanh; usual: each network's own.",
+        CHECK_ACTIVATION,
+        default="relu",
+    )
+    emulator: str = field(
+        "Emulator of Atari games: ale-py or envpool.",
+        one_of("ale-py", "envpool"),
+        default="ale-py",
+    )
+    grid_observations: str = field(
+        "MiniGrid's observations: flat, or image without the text.",
+        one_of("flat", "image"),
+        default="flat",
+    )
+    eval_interval: int = field("Iterations between evaluations.", COUNT, default=1_000)
+    num_eval_episodes: int = field(
+        "Episodes in an evaluation.", ENVIRONMENTS, default=10
+    )
+    log_interval: int = field(
+        "Iterations between lines of the log.", COUNT, default=500
+    )
+    checkpoint_interval: int = field(
+        "Iterations between checkpoints.", COUNT, default=5_000
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a setting to a value that its check allows, or another attribute.
+
+        Raises:
+          AttributeError: The parts of the algorithm are made with the setting.
+        """
+        if name in self.setting_fields():
+            if self.is_made():
+                raise AttributeError(
+                    f"{name}: the parts of this {type(self).__name__} are made with "
+                    f"{getattr(self, name)!r}; make another one with "
+                    f"{name}={value!r}."
+                )
+            value = _plain(value)
+            self.check_setting(name, value)
+        super().__setattr__(name, value)
+
+    def is_made(self) -> bool:
+        """Whether parts are made, so that settings stay as they are."""
+        return False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Returns the settings with these values; other names in `values` are ignored.
+    def setting_fields(cls) -> dict[str, dataclasses.Field[Any]]:
+        """Returns the settings' declarations by their names."""
+        return cls._settings
+
+    @classmethod
+    def part_fields(cls) -> list[dataclasses.Field[Any]]:
+        """Returns the declarations of the constructor's other arguments."""
+        return list(cls._arguments.values())
+
+    @classmethod
+    def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
+        """Returns the settings that change with the number of environments.
 
         Args:
-          values: The values of some fields; the others have their defaults.
+          values: The settings.
+          num_envs: The number.
         """
-        known = cls.texts()
-        return cls(**{name: x for name, x in values.items() if name in known})
+        del values
+        return {"num_envs": num_envs}
 
     @classmethod
-    def texts(cls) -> dict[str, str]:
-        """Returns the help of each field."""
-        return {
-            each.name: each.metadata["text"]
-            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
-        }
+    def defaults(cls) -> dict[str, Any]:
+        """Returns the default of each setting."""
+        return {name: each.default for name, each in cls._settings.items()}
 
     @classmethod
     def search_ranges(cls) -> dict[str, Search]:
-        """Returns the ranges that tuning searches by default, by field."""
+        """Returns the ranges that tuning searches by default, by setting."""
         return {
-            each.name: each.metadata["search"]
-            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
+            name: each.metadata["search"]
+            for name, each in cls._settings.items()
             if each.metadata["search"] is not None
         }
 
     @classmethod
-    def live(cls) -> frozenset[str]:
-        """Returns the names of the fields in which runs of one program may differ."""
+    def live_settings(cls) -> frozenset[str]:
+        """Returns the names of the settings in which runs of a program may differ."""
         return frozenset(
-            each.name
-            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
-            if each.metadata["live"]
+            name for name, x in cls._settings.items() if x.metadata["live"]
         )
 
-    @classmethod
-    def check(
-        cls,
-        values: Mapping[str, Any],
-        remedy_for: Callable[[str], str] = "set {}".format,
-    ) -> None:
-        """Checks the values of fields, alone and together.
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The values of all settings, by name."""
+        return {name: getattr(self, name) for name in self.setting_fields()}
 
-        Args:
-          values: The values of some fields.
-          remedy_for: Returns the remedy for a field's name: how the user sets it.
+    def set_all(self, values: Mapping[str, Any]) -> None:
+        """Sets settings, and checks that they can be combined.
 
         Raises:
+          TypeError: There is no such setting, or a value is not a number.
           ValueError: A value is out of its range, or values cannot be combined.
-          TypeError: A value is not a number.
         """
-        for each in dataclasses.fields(cls):  # type: ignore[arg-type]
-            check = each.metadata["check"]
-            if check is not None and each.name in values:
-                check(each.name, values[each.name], remedy=remedy_for(each.name))
-        cls.check_together({**cls.default_values(), **values}, remedy_for)
+        for name, value in values.items():
+            if name not in self.setting_fields():
+                near = difflib.get_close_matches(name, self.setting_fields(), n=1)
+                raise TypeError(
+                    f"{type(self).__name__}: got an unknown setting {name!r}"
+                    + (f"; did you mean {near[0]}?" if near else ".")
+                )
+            setattr(self, name, value)
+        self.check_together()
 
     @classmethod
-    def check_together(
-        cls, values: Mapping[str, Any], remedy_for: Callable[[str], str]
-    ) -> None:
-        """Checks fields that depend on each other; see `check`.
+    def check_setting(cls, name: str, value: Any) -> None:
+        """Checks the value of a setting.
 
-        Args:
-          values: The values of all fields.
-          remedy_for: Returns the remedy for a field's name.
+        Raises:
+          ValueError: It is out of its range.
+          TypeError: It is not a number.
+        """
+        check = cls._settings[name].metadata["check"]
+        if check is not None:
+            check(name, value, remedy=remedy_for(name))
+
+    def check_together(self) -> None:
+        """Checks settings that depend on each other.
+
+        Raises:
+          ValueError: They cannot be combined.
         """
 
-    @classmethod
-    def default_values(cls) -> dict[str, Any]:
-        """Returns the default of each field."""
-        return {
-            each.name: each.default
-            for each in dataclasses.fields(cls)  # type: ignore[arg-type]
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the values by the fields' names."""
-        return {name: getattr(self, name) for name in self.texts()}
-
-    @classmethod
-    def followers(
-        cls, made: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Returns the values of `proportional` fields for numbers that a user gives.
+    def use_variables(self, variables: Mapping[str, Any]) -> None:
+        """Replaces the numbers of live settings by variables.
 
         Args:
-          made: The values of a preset or of a configuration; others are the defaults.
-          given: The values that the user gives.
+          variables: A `tf.Variable` with the value of each setting, by name.
         """
-        made, found = {**cls.default_values(), **made}, {}
-        for name, first in cls.proportional.items():
-            number = given.get(first)
-            # A wrong one is refused later.
-            if name not in given and isinstance(number, numbers.Real) and made[first]:
-                is_same = made[name] == made[first]
-                found[name] = number if is_same else made[name] * number / made[first]
-        return found
-
-    def with_variables(self, variables: Mapping[str, Any]) -> Self:
-        """Returns the same settings with variables for the numbers of live fields.
-
-        Args:
-          variables: A `tf.Variable` with the value of each field, by name.
-        """
-        made = copy.copy(self)
         for name, variable in variables.items():
-            object.__setattr__(made, name, variable)
-        return made
-
-    def fitted(self, num_envs: int) -> dict[str, Any]:
-        """Returns the settings that change with the number of environments."""
-        return {"num_envs": num_envs}
-
-    def changed(self) -> dict[str, Any]:
-        """Returns the values of the fields that differ from their defaults."""
-        defaults = self.default_values()
-        return {
-            name: value
-            for name, value in self.to_dict().items()
-            if value != defaults[name]
-        }
-
-
-def _make_dataclass(cls: type) -> None:
-    """Makes a class a frozen dataclass with the defaults that it changes."""
-    for name, default in cls.__dict__.get("defaults", {}).items():
-        inherited = cls.__dataclass_fields__[name]  # type: ignore[attr-defined]
-        cls.__annotations__[name] = inherited.type
-        changed = dataclasses.field(default=default, metadata=inherited.metadata)
-        setattr(cls, name, changed)
-    dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-
-
-_make_dataclass(Settings)
+            object.__setattr__(self, name, variable)
 
 
 def _plain(value: Any) -> Any:

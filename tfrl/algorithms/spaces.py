@@ -229,7 +229,7 @@ def check_space(space: Any, algorithm: Any, name: str) -> None:
             algorithm.actions,
             algorithm.title,
             name,
-            has_bins="num_action_bins" in algorithm.Settings.texts(),
+            has_bins="num_action_bins" in algorithm.setting_fields(),
         )
 
 

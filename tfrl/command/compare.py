@@ -15,25 +15,27 @@ from collections.abc import Sequence
 from absl import flags
 
 from tfrl.algorithms import comparing
+from tfrl.command import parsing, program
 
 
-def define_flags() -> None:
-    """Defines the flags of this command."""
-    flags.DEFINE_string(
-        "metric", "evaluation_return", "Column of metrics.csv; the higher the better."
-    )
+def main(words: Sequence[str]) -> None:
+    """Compares by folders and flags in some words."""
+    given = parsing.new(out="Folder of compare.md, compare.csv, compare.png.")
+    text = "Column of metrics.csv; the higher the better."
+    parsing.add(given, "metric", "evaluation_return", text)
     flags.DEFINE_list(
         "normalize",
         None,
         "ENVIRONMENT:LOW:HIGH of each environment, the scores that become 0 and 1.",
+        flag_values=given,
     )
-    flags.DEFINE_string("out", None, "Folder of compare.md, compare.csv, compare.png.")
-    flags.DEFINE_bool("traceback", False, "Show the traceback of an error.")
+    program.start(
+        given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
+    )
 
 
-def main(folders: Sequence[str]) -> None:
+def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
     """Prints the comparison, and writes it with `--out`."""
-    given = flags.FLAGS
     if not folders:
         raise ValueError(
             "folders: got none, expected some of runs: tfrl compare 'logs/ppo_*', say."

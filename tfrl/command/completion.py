@@ -7,9 +7,11 @@ tfrl completion fish > ~/.config/fish/completions/tfrl.fish
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 
 from tfrl.algorithms import registry
+from tfrl.command import errors, parsing, program
+from tfrl.command import main as main_lib
 
 _BASH = """\
 _tfrl() {{
@@ -29,17 +31,15 @@ _SHELLS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 _FLAGS = ("env", "seed", "seeds", "logdir", "num_environment_steps", "config", "help")
 
 
-def main() -> None:
-    """Prints the completion of the shell that the argument names."""
-    from tfrl.command import main as main_lib
+def main(words: Sequence[str]) -> None:
+    """Prints the completion of the shell that a word names."""
+    program.start(parsing.new(), words, _run, __doc__, takes_words=True)
 
-    shell = sys.argv[1] if len(sys.argv) > 1 else ""
+
+def _run(words: Sequence[str]) -> None:
+    shell = " ".join(words)
     if shell not in _SHELLS:
-        print(
-            f"error: completion: got {shell!r}, expected bash, zsh or fish",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+        errors.refuse("completion", shell, _SHELLS, "tfrl completion --help says more")
     print(
         _SHELLS[shell].format(
             commands=" ".join(main_lib.COMMANDS),

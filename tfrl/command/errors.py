@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pathlib
+import difflib
 import re
 import sys
 import traceback
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 from absl import flags
@@ -15,9 +16,9 @@ import tfrl
 # The flags whose values come to the loops and environments by another name.
 _ORIGINS = {
     "environment_name": "--env",
-    "max_length": "--config.replay_capacity",
-    "num_frames": "--config.frame_stack",
-    "max_sequence_length": "--config.replay_capacity",
+    "max_length": "--replay_capacity",
+    "num_frames": "--frame_stack",
+    "max_sequence_length": "--replay_capacity",
 }
 
 
@@ -26,6 +27,20 @@ def exit_with(message: str, hint: str = "--help lists the flags") -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     print(f"({hint})", file=sys.stderr)
     sys.exit(2)
+
+
+def refuse(what: str, word: str, known: Collection[str], hint: str) -> NoReturn:
+    """Exits with an error about a word, which names the nearest of those allowed.
+
+    Args:
+      what: The kind of word.
+      word: The word that was given.
+      known: The words that are allowed.
+      hint: See `exit_with`.
+    """
+    near = difflib.get_close_matches(word.lower().replace("-", "_"), known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    exit_with(f"{what}: got {word!r}, expected one of {', '.join(known)}{meant}", hint)
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -69,17 +84,18 @@ def describe(error: Exception) -> str:
     return " ".join([text, *origins])
 
 
-def text_of_wrong_value(told: str) -> str:
+def text_of_wrong_value(told: str, given: flags.FlagValues) -> str:
     """Returns the error about a flag's value, worded like the other messages.
 
     Args:
       told: The library's message, `flag --NAME=VALUE: ...`.
+      given: The flags.
     """
     found = re.match(r"flag --([\w.]+)=(.*?): ", told, re.DOTALL)
-    if found is None or found[1] not in flags.FLAGS:
+    if found is None or found[1] not in given:
         return told
     name, value = found.groups()
-    flag = flags.FLAGS[name]
+    flag = given[name]
     words = getattr(flag.parser, "enum_values", None)
     expected = "true or false" if flag.boolean else flag.parser.syntactic_help
     expected = f"one of {', '.join(words)}" if words else expected
@@ -126,9 +142,3 @@ def is_for_the_user(error: Exception) -> bool:
             tf.errors.ResourceExhaustedError,
         ),
     )
-
-
-def is_about_config(error: BaseException) -> bool:
-    """Whether the library of configurations raised an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return "ml_collections" in pathlib.Path(frames[-1].filename).parts

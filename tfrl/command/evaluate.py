@@ -12,30 +12,29 @@ collected.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from absl import flags
 
 from tfrl import eval as evaluation
 from tfrl.algorithms import learning, worlds
-from tfrl.command import saved_policy
+from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def define_flags() -> None:
-    """Defines the flags of this command."""
-    saved_policy.define_flags()
-    flags.DEFINE_integer("num_episodes", 20, "Episodes to play.", lower_bound=1)
-    flags.DEFINE_integer(
-        "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
-    )
-    flags.DEFINE_bool("sampled", False, "Sample actions, as while collecting.")
-    flags.DEFINE_bool("json", False, "Print JSON.")
+def main(words: Sequence[str]) -> None:
+    """Evaluates by the flags in some words."""
+    given = saved_policy.define_flags()
+    parsing.add(given, "num_episodes", 20, "Episodes to play.")
+    parsing.add(given, "max_steps", 100_000, "Largest number of steps of an episode.")
+    parsing.add(given, "sampled", False, "Sample actions, as while collecting.")
+    parsing.add(given, "json", False, "Print JSON.")
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
-def main() -> None:
+def _run(given: flags.FlagValues) -> None:
     """Evaluates the policy, and prints its returns."""
-    given = flags.FLAGS
-    path, name, seed, own = saved_policy.find()
+    path, name, seed, own = saved_policy.find(given)
     if given.sampled and given.logdir is None:
         raise ValueError(
             "--sampled: expected the folder of a run, since a saved policy is greedy, "

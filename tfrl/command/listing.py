@@ -9,10 +9,10 @@ tfrl list environments cart  those whose names have these letters
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from tfrl.algorithms import presets, registry
+from tfrl.command import errors, parsing, program
 
 _ACTS_ON = {
     "any": "any actions",
@@ -25,34 +25,29 @@ _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
-    "envpool": ("envpool", "Atari games, by --config.emulator=envpool"),
+    "envpool": ("envpool", "Atari games, by --emulator=envpool"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),
 }
 
 
-def main() -> None:
-    """Prints the list that the arguments name."""
-    words = sys.argv[1:]
+def main(words: Sequence[str]) -> None:
+    """Prints the list that some words name."""
+    program.start(parsing.new(), words, _run, __doc__, takes_words=True)
+
+
+def _run(words: Sequence[str]) -> None:
     what, letters = [*words, "", ""][:2]
     kinds = {
-        "": _algorithms,
         "algorithms": _algorithms,
         "settings": _settings,
         "environments": _environments,
     }
-    if what in ("--help", "-h"):
-        print((__doc__ or "").strip())
-    elif what not in kinds:
-        print(
-            f"error: list: got {what!r}, expected algorithms, settings or environments",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    else:
-        for line in kinds[what](letters):
-            print(line)
+    if what and what not in kinds:
+        errors.refuse("list", what, kinds, "tfrl list --help says more")
+    for line in kinds[what or "algorithms"](letters):
+        print(line)
 
 
 def _algorithms(letters: str) -> list[str]:
@@ -65,20 +60,24 @@ def _algorithms(letters: str) -> list[str]:
 
 
 def _settings(letters: str) -> list[str]:
-    return _table(
-        [
-            (
-                preset.algorithm,
-                preset.environment,
-                f"--preset={preset.name}"
-                if preset.variant
-                else ("and others like it" if preset.family else ""),
-                preset.source,
-            )
-            for preset in presets.every()
-            if preset.algorithm.startswith(letters)
-        ]
-    )
+    found = [
+        preset
+        for preset in presets.every()
+        if preset.algorithm.startswith(letters) or preset.name == letters
+    ]
+    rows = [
+        (
+            preset.algorithm,
+            preset.environment,
+            f"--preset={preset.name}",
+            preset.source,
+        )
+        for preset in found
+    ]
+    notes = [f"{x.name}: {x.note}" for x in found if x.note and letters]
+    if not rows:
+        return [f"No preset is for {letters!r}; its settings are those of its class."]
+    return [*_table(rows), *[""] * bool(notes), *notes]
 
 
 def _environments(letters: str) -> list[str]:

@@ -18,13 +18,31 @@ settings of an algorithm.
 
 from __future__ import annotations
 
-import difflib
+import importlib
 import io
 import sys
-from collections.abc import Callable
 
 from tfrl.algorithms import registry
-from tfrl.command import interrupts, threads
+from tfrl.command import errors, interrupts
+from tfrl.system import threads
+
+# The modules of the commands, each with a function `main` of the words that follow.
+COMMANDS = {
+    "train": "tfrl.command.train",
+    "tune": "tfrl.command.tune",
+    "play": "tfrl.command.play",
+    "evaluate": "tfrl.command.evaluate",
+    "report": "tfrl.command.report",
+    "record": "tfrl.command.record",
+    "sweep": "tfrl.command.sweep",
+    "compare": "tfrl.command.compare",
+    "list": "tfrl.command.listing",
+    "replay-server": "tfrl.replay_service.server_command",
+    "completion": "tfrl.command.completion",
+}
+# The commands whose first word is an algorithm.
+_OF_ALGORITHMS = ("train", "sweep", "tune")
+_HELP = ("--help", "-h", "help")
 
 
 def main() -> None:
@@ -33,150 +51,23 @@ def main() -> None:
     threads.set_up()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # As standard error has it.
-    words = sys.argv[1:]
-    if not words or words[0] in ("--help", "-h", "help"):
+    name, *words = sys.argv[1:] or ["help"]
+    if name in _HELP:
         print(__doc__.strip())
         return
-    name = words[0]
     if name not in COMMANDS:
-        _refuse("command", name, COMMANDS)
-    sys.argv = [f"tfrl {name}", *words[1:]]
-    COMMANDS[name]()
-
-
-def _refuse(what: str, name: str, known: object) -> None:
-    """Exits with an error that suggests the nearest word.
-
-    Args:
-      what: The kind of word.
-      name: The word that was given.
-      known: The words that are allowed.
-    """
-    names = [str(each) for each in known]  # type: ignore[attr-defined]
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    print(
-        f"error: {what}: got {name!r}, expected one of {', '.join(names)}{meant}",
-        file=sys.stderr,
-    )
-    sys.exit(2)
-
-
-def _algorithm() -> str:
-    """Takes the algorithm's name from the program's arguments."""
-    command, *words = sys.argv
-    if not words or words[0] in ("--help", "-h"):
-        names = ", ".join(registry.CLASSES)
-        print(f"{command} ALGORITHM [flags]\n\nAlgorithms: {names}")
-        sys.exit()
-    name = words[0]
-    if name not in registry.CLASSES:
-        _refuse("algorithm", name, registry.CLASSES)
-    sys.argv = [f"{command} {name}", *words[1:]]
-    return name
-
-
-def _train() -> None:
-    name = _algorithm()
-    from tfrl.command import cli, runs
-
-    config = runs.define_config(f"{name}+")
-    cli.start(
-        lambda: runs.run(cli.read_config(config), tuple(registry.CLASSES)),
-        _text_of_train(name),
-    )
-
-
-def _sweep() -> None:
-    name = _algorithm()
-    from tfrl.command import cli, sweep
-
-    swept = sweep.take_values(sys.argv)
-    config = sweep.define_flags(name)
-    cli.start(lambda: sweep.main(config, swept), sweep.__doc__)
-
-
-def _compare() -> None:
-    from tfrl.command import cli, compare
-
-    compare.define_flags()
-    cli.start(compare.main, compare.__doc__, takes_words=True)
-
-
-def _text_of_train(name: str) -> str:
-    kind = registry.find(name)
-    return (
-        f"{kind.__doc__}\n\n"
-        f"    tfrl train {name}\n"
-        f"    tfrl train {name} --env={kind.environment_name} --seed=3\n\n"
-        "To resume a run that was interrupted or killed, run the same command again. "
-        "Watch\nit with `tensorboard --logdir=logs`."
-    )
-
-
-def _tune() -> None:
-    name = _algorithm()
-    from tfrl.command import cli, tune
-
-    config = tune.define_config(name)
-    cli.start(lambda: tune.main(cli.read_config(config)), tune.text(name))
-
-
-def _play() -> None:
-    from tfrl.command import cli, play
-
-    play.define_flags()
-    cli.start(play.main, play.__doc__)
-
-
-def _evaluate() -> None:
-    from tfrl.command import cli, evaluate
-
-    evaluate.define_flags()
-    cli.start(evaluate.main, evaluate.__doc__)
-
-
-def _report() -> None:
-    from tfrl.command import report
-
-    report.main()
-
-
-def _record() -> None:
-    from tfrl.command import cli, record
-
-    record.define_flags()
-    cli.start(record.main, record.__doc__)
-
-
-def _list() -> None:
-    from tfrl.command import listing
-
-    listing.main()
-
-
-def _replay_server() -> None:
-    from tfrl.replay_service import server_command
-
-    server_command.main()
-
-
-def _completion() -> None:
-    from tfrl.command import completion
-
-    completion.main()
-
-
-COMMANDS: dict[str, Callable[[], None]] = {
-    "train": _train,
-    "tune": _tune,
-    "play": _play,
-    "evaluate": _evaluate,
-    "report": _report,
-    "record": _record,
-    "sweep": _sweep,
-    "compare": _compare,
-    "list": _list,
-    "replay-server": _replay_server,
-    "completion": _completion,
-}
+        errors.refuse("command", name, COMMANDS, "tfrl --help lists them")
+    arguments: list[object] = [words]
+    if name in _OF_ALGORITHMS:
+        if not words or words[0] in _HELP:
+            names = ", ".join(registry.CLASSES)
+            print(f"tfrl {name} ALGORITHM [flags]\n\nAlgorithms: {names}")
+            return
+        if words[0] not in registry.CLASSES:
+            errors.refuse(
+                "algorithm", words[0], registry.CLASSES, "tfrl list says more"
+            )
+        arguments = [registry.find(words[0]), words[1:]]
+    # A module is imported when its command runs, which may need no TensorFlow.
+    if status := importlib.import_module(COMMANDS[name]).main(*arguments):
+        sys.exit(status)

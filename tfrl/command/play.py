@@ -9,41 +9,38 @@ The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from absl import flags
 
 from tfrl import eval as evaluation
 from tfrl import train
 from tfrl.algorithms import worlds
-from tfrl.command import saved_policy
+from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def define_flags() -> None:
-    """Defines the flags of this command."""
-    saved_policy.define_flags()
-    flags.DEFINE_integer("num_episodes", 20, "Episodes to play.", lower_bound=1)
-    flags.DEFINE_integer(
-        "max_steps", 100_000, "Largest number of steps of an episode.", lower_bound=1
-    )
-    flags.DEFINE_string(
-        "video",
-        None,
-        "Where to write the video; by default next to the policy.",
-    )
-    flags.DEFINE_integer("video_episodes", 1, "Episodes to film.", lower_bound=1)
+def main(words: Sequence[str]) -> None:
+    """Plays by the flags in some words."""
+    given = saved_policy.define_flags()
+    parsing.add(given, "num_episodes", 20, "Episodes to play.")
+    parsing.add(given, "max_steps", 100_000, "Largest number of steps of an episode.")
+    text = "Where to write the video; by default next to the policy."
+    parsing.add(given, "video", None, text)
+    parsing.add(given, "video_episodes", 1, "Episodes to film.")
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
-def main() -> None:
+def _run(given: flags.FlagValues) -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed, own = saved_policy.find()
+    path, name, seed, own = saved_policy.find(given)
     quiet.quieten_tensorflow()
     policy = saved_policy.load(path)
-    num_episodes = flags.FLAGS.num_episodes
+    num_episodes = given.num_episodes
     # All episodes run side by side.
     environment = worlds.make_environment(name, num_episodes, seed, **own)
     evaluator = evaluation.Evaluator(environment, policy, num_episodes, seed)
-    result = evaluator.run(max_steps=flags.FLAGS.max_steps)
+    result = evaluator.run(max_steps=given.max_steps)
     for episode, value in enumerate(result.returns, start=1):
         print(f"episode {episode}: return {value:.1f}")
     print(
@@ -51,14 +48,14 @@ def main() -> None:
         f"deviation {result.std:.1f}, from {result.returns.min():.1f} to "
         f"{result.returns.max():.1f}"
     )
-    video = path.parent / "play.mp4" if flags.FLAGS.video is None else flags.FLAGS.video
+    video = path.parent / "play.mp4" if given.video is None else given.video
     if video:
         with contextlib.closing(worlds.make_environment(name, 1, seed, **own)) as shown:
             train.runs.video.record_video(
                 shown,
                 policy,
                 video,
-                num_episodes=flags.FLAGS.video_episodes,
+                num_episodes=given.video_episodes,
                 seed=seed,
             )
         print(f"Video: {video}")

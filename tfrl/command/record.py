@@ -19,41 +19,42 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
-from tfrl.algorithms import off_policy, recordings, registry, run_folders, worlds
-from tfrl.command import saved_policy
+from tfrl.algorithms import recordings, registry, run_folders, worlds
+from tfrl.command import parsing, program, saved_policy
 from tfrl.system import quiet
 
 
-def define_flags() -> None:
-    """Defines the flags of this command."""
-    saved_policy.define_flags()
-    flags.DEFINE_integer("num_episodes", 100, "Episodes to record.", lower_bound=1)
-    flags.DEFINE_string(
-        "output", None, "The file to write, by default in logs/recordings."
-    )
-    flags.DEFINE_bool("overwrite", False, "Replace the file if it exists.")
-    flags.DEFINE_bool(
-        "replay", False, "Copy the frames of the run's replay buffer instead."
-    )
+def main(words: Sequence[str]) -> None:
+    """Records by the flags in some words."""
+    given = saved_policy.define_flags()
+    parsing.add(given, "num_episodes", 100, "Episodes to record.")
+    text = "The file to write, by default in logs/recordings."
+    parsing.add(given, "output", None, text)
+    parsing.add(given, "overwrite", False, "Replace the file if it exists.")
+    text = "Copy the frames of the run's replay buffer instead."
+    parsing.add(given, "replay", False, text)
+    program.start(given, words, lambda: _run(given), __doc__)
 
 
-def main() -> None:
+def _run(given: flags.FlagValues) -> None:
     """Writes the file, and prints the returns of the whole episodes in it."""
-    path, name, seed, own = saved_policy.find()
-    run = pathlib.Path(flags.FLAGS.logdir or path.parent)
-    output = _output(run, name)
+    path, name, seed, own = saved_policy.find(given)
+    run = pathlib.Path(given.logdir or path.parent)
+    output = _output(given, run, name)
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, 1, seed, **own)
-    if flags.FLAGS.replay:
+    if given.replay:
         frames = copy_replay(environment, run, output)
     else:
         policy = saved_policy.load(path)
         frames = recordings.record(
-            environment, policy, flags.FLAGS.num_episodes, output, seed
+            environment, policy, given.num_episodes, output, seed
         )
     returns = datasets.episode_returns(datasets.load_recordings(output))
     text = f"{output}: {frames:,} frames, {len(returns)} whole episodes of {name}"
@@ -63,13 +64,12 @@ def main() -> None:
     print(text)
 
 
-def _output(run: pathlib.Path, environment: str) -> str:
+def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str:
     """Returns the file to write.
 
     Raises:
       ValueError: It exists, and is not to be replaced.
     """
-    given = flags.FLAGS
     folder = recordings.in_folder_of(recordings.FOLDER, environment)
     name = f"{run.resolve().name}{'_replay' * given.replay}.tfrecord"
     output = given.output or f"{folder}/{name}"
@@ -97,16 +97,15 @@ def copy_replay(
     if settings.get("num_envs") != 1 or "replay_capacity" not in settings:
         raise ValueError(
             f"--replay: got the run {str(run)!r}, expected one with a replay buffer of "
-            "one environment, as train_sac makes it with --config.num_envs=1."
+            "one environment, as `tfrl train sac` makes it with --num_envs=1."
         )
-    kind = registry.find(registry.name_of(settings))
-    s = kind.Settings.of(settings)
+    algorithm: Any = registry.algorithm_of(settings, environment)
     spec = recordings.frame_spec(environment)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(
         spec,
         batch_size=1,
         max_length=settings["replay_capacity"],
-        row_format=off_policy.row_format(s, environment),
+        row_format=algorithm.row_format(),
     )
     checkpoint = tf.train.Checkpoint(replay_buffer=replay_buffer)
     whole_checkpoints.restore_latest(checkpoint, run / "checkpoints")

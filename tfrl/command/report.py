@@ -8,41 +8,46 @@ A training run writes its own report when it ends, unless --noreport is given.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
-import sys
-import warnings
+from collections.abc import Sequence
+
+from absl import flags
 
 from tfrl.algorithms import registry, run_folders
-from tfrl.command import errors
+from tfrl.command import parsing, program
 from tfrl.reports import evidence, report
 
 
-def main() -> None:
-    """Writes the report, and prints its findings."""
-    parser = argparse.ArgumentParser(
-        prog="tfrl report",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def main(words: Sequence[str]) -> None:
+    """Writes the report of the folders in some words, and prints its findings."""
+    given = parsing.new(
+        output="The file to write, by default report.html in the folder of a run."
     )
-    parser.add_argument("logdir", nargs="+", help="the folder of a run")
-    parser.add_argument(
-        "--output", help="the file to write; report.html in the folder of a single run"
+    program.start(
+        given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
     )
-    arguments = parser.parse_args()
-    folders = arguments.logdir
-    if len(folders) > 1 and arguments.output is None:
-        parser.error("--output: got none for several runs, expected a file's name")
-    path = pathlib.Path(arguments.output or f"{folders[0]}/report.html")
-    warnings.showwarning = errors.show_warning
+
+
+def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
+    """Writes the report, and prints its findings.
+
+    Raises:
+      ValueError: No folder is given, or there is no file for several ones.
+    """
+    if not folders:
+        raise ValueError(
+            "folders: got none, expected some of runs: tfrl report "
+            "logs/ppo_CartPole-v1_0, say."
+        )
+    if len(folders) > 1 and given.output is None:
+        raise ValueError(
+            "--output: got none for several runs, expected a file's name; write "
+            "--output=report.html."
+        )
+    path = pathlib.Path(given.output or f"{folders[0]}/report.html")
     kinds = run_folders.kinds()
-    try:
-        runs = [evidence.Evidence.of_folder(folder, kinds) for folder in folders]
-        findings = report.write(folders, path, _defaults(runs[0]), runs)
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    for each in findings:
+    runs = [evidence.Evidence.of_folder(folder, kinds) for folder in folders]
+    for each in report.write(folders, path, _defaults(runs[0]), runs):
         print(each)
     print(f"The report is {path}.")
 
@@ -52,5 +57,5 @@ def _defaults(run: evidence.Evidence) -> dict[str, object]:
     name = registry.name_of(run.settings)
     if name not in registry.CLASSES:
         return {}
-    defaults: dict[str, object] = registry.find(name).Settings.default_values()
+    defaults: dict[str, object] = registry.find(name).defaults()
     return defaults

@@ -1,7 +1,7 @@
 """Trains an algorithm with many seeds and settings, and compares the runs.
 
     tfrl sweep dqn --env=CartPole-v1 --seeds=0..9
-    tfrl sweep ppo --seeds=0..4 --config.learning_rate=1e-3,3e-3 --processes=2
+    tfrl sweep ppo --seeds=0..4 --learning_rate=1e-3,3e-3 --processes=2
 
 The runs are one program where possible, and otherwise processes; a line says which, and
 why. Settings with several values are combined. The same command resumes a sweep that
@@ -11,7 +11,6 @@ was interrupted or killed, and trains only what is missing, such as more --seeds
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 import os
 import pathlib
@@ -22,75 +21,84 @@ from typing import Any
 
 from absl import flags
 
-from tfrl.algorithms import child_runs, comparing, sweeps
-from tfrl.algorithms.algorithm import least_iterations
-from tfrl.command import cli, runs
+from tfrl.algorithms import comparing, registry
+from tfrl.command import config_files, parsing, program
+from tfrl.command import train as train_command
+from tfrl.experiments import children, single, sweeps
 from tfrl.system import interrupts, quiet
 
-_SETTING = re.compile(r"--?config\.(\w+)=(.*)", re.DOTALL)
-_PASSED_ON = ("evaluate_untrained", "film", "overwrite", "quiet")  # To processes.
+_SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
 _VALUE = re.compile(r"(?:\((?:[^()]|\([^()]*\))*\)|[^,()])+")
 
 
-def take_values(words: list[str]) -> dict[str, list[str]]:
+def main(kind: Any, words: list[str]) -> None:
+    """Trains the runs of an algorithm by the flags in some words, and compares them."""
+    swept = take_values(words, kind)
+    given = train_command.define_flags(kind)
+    flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9.", flag_values=given)
+    most = children.num_processors()
+    parsing.add(given, "processes", most, "Most runs at a time, if in processes.")
+    program.start(
+        given,
+        words,
+        lambda: _run(kind, given, swept),
+        lambda: train_command.help_text(kind, given, __doc__),
+    )
+
+
+def take_values(words: list[str], kind: Any) -> dict[str, list[str]]:
     """Returns the values of each setting that has several; leaves the first in `words`.
 
     Args:
-      words: The command line, such as `["--config.gamma=0.9,0.99"]`, which becomes
-        `["--config.gamma=0.9"]`.
+      words: The command line, such as `["--gamma=0.9,0.99"]`, which becomes
+        `["--gamma=0.9"]`.
+      kind: The class of the algorithm.
     """
     found = {}
     for i, word in enumerate(words):
         setting = _SETTING.fullmatch(word)
-        values = _VALUE.findall(setting[2]) if setting else []
-        if setting and len(values) > 1:
+        if not setting or setting[1] not in kind.setting_fields():
+            continue
+        values = _VALUE.findall(setting[2])
+        if len(values) > 1:
             found[setting[1]] = values
-            words[i] = f"--config.{setting[1]}={values[0]}"
+            words[i] = f"--{setting[1]}={values[0]}"
     return found
 
 
-def define_flags(name: str) -> Any:
-    """Defines the flags of this command; returns the flag of the configuration."""
-    config = runs.define_config(f"{name}+")
-    flags.DEFINE_string("seeds", "0..4", "Seeds, such as 0..9 or 1,2,5.")
-    flags.DEFINE_integer(
-        "processes",
-        child_runs.num_processors(),
-        "Most runs at a time, if they are processes.",
-        lower_bound=1,
-    )
-    return config
-
-
-def main(flag: Any, swept: dict[str, list[str]]) -> None:
+def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> None:
     """Trains the runs, and writes and prints their comparison.
 
     Args:
-      flag: The flag that `define_flags` returned.
+      kind: The class of the algorithm.
+      given: The flags.
       swept: The values of each setting that has several.
     """
-    config = cli.read_config(flag)
-    if flags.FLAGS.seed is not None:
-        raise ValueError(f"seed: got {flags.FLAGS.seed}; give --seeds, such as 0..9.")
-    cli.check_environment(config)
+    if given["seed"].present:
+        seed = given["seed"].value
+        raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
+    seeds = _seeds(given.seeds)
+    first = train_command.make_recipe(kind, given)
+    config = config_files.read(given.config, kind) if given.config else {}
+    steps = train_command.steps_of(given, config)
+    single.check_environment(first)
     quiet.quieten_tensorflow()
-    name = re.sub(r"[^\w.-]", "-", f"sweep_{config.agent}_{config.env}")
-    folder = pathlib.Path(flags.FLAGS.logdir or pathlib.Path("logs", name))
+    name = re.sub(r"[^\w.-]", "-", f"sweep_{kind.name}_{first.world.name}")
+    folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
     members = []
-    seeds = _seeds(flags.FLAGS.seeds)
     for values, seed in itertools.product(itertools.product(*swept.values()), seeds):
         own = dict(zip(swept, values, strict=True))
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
         place = folder / "runs" / re.sub(r"[^\w.-]", "-", label)
-        members.append(sweeps.Member(place, _with(config, own, seed)))
+        members.append(sweeps.Member(place, _config(first, own, seed, steps)))
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.config) for member in members)
     try:
         if reason:
-            _train_in_processes(members, reason)
+            _train_in_processes(members, reason, given)
         else:
-            _train_in_programs(members, folder / "programs")
+            _train_in_programs(members, folder / "programs", given.overwrite)
     except (KeyboardInterrupt, interrupts.Terminated):
         print("Interrupted. Run the same command again to resume.")
         sys.exit(interrupts.exit_status())
@@ -118,44 +126,55 @@ def _seeds(text: str) -> list[int]:
     return found
 
 
-def _with(config: Any, values: dict[str, str], seed: int) -> Any:
-    """Returns the configuration with other values of some settings, checked."""
-    own = copy.deepcopy(config)
-    own.seed = seed
-    for name, text in values.items():
+def _config(
+    first: Any, swept: dict[str, str], seed: int, steps: int | None
+) -> dict[str, Any]:
+    """Returns the configuration of a run with own values of some settings, checked.
+
+    Args:
+      first: The algorithm with the values that all runs have.
+      swept: The values of some settings, as text.
+      seed: The seed.
+      steps: The length in environment steps; None for the iterations.
+    """
+    defaults, values = first.defaults(), {}
+    for name, text in swept.items():
         try:
             value = ast.literal_eval(text)
         except (SyntaxError, ValueError):
             value = text
-        own[name] = float(value) if isinstance(own[name], float) else value
-    cli.check(own)
-    if "num_environment_steps" in own:
-        own.num_iterations = least_iterations(own, own.num_environment_steps)
-    return own
+        is_number = isinstance(defaults[name], float) and value is not None
+        values[name] = float(value) if is_number else value
+    config = first.config(single.length_of(first, None))
+    recipe = registry.algorithm_of(
+        {**config, **values, "seed": seed}, initial_run=first.initial_run
+    )
+    if steps is not None:
+        recipe.num_iterations = recipe.least_iterations(steps)
+    return recipe.config(single.length_of(recipe, steps))
 
 
-def _train_in_processes(members: Sequence[sweeps.Member], reason: str) -> None:
-    most = min(flags.FLAGS.processes, len(members))
+def _train_in_processes(
+    members: Sequence[sweeps.Member], reason: str, given: flags.FlagValues
+) -> None:
+    most = min(given.processes, len(members))
     print(
         f"{len(members)} runs in processes, {most} at a time, since {reason}. Each "
         "prints to output.txt in its folder.",
         flush=True,
     )
-    given = [f"--{name}={flags.FLAGS[name].value}" for name in _PASSED_ON]
-    children = [
-        child_runs.ChildRun(x.folder, [*child_runs.command(x.config), *given])
-        for x in members
-    ]
+    options = {**train_command.options_of(given), "overwrite": given.overwrite}
+    runs = [children.ChildRun(x.folder, x.config, options) for x in members]
 
     def report(number: int, status: int) -> None:
         ending = "ended" if status == 0 else f"ended with status {status}"
-        print(f"{children[number].folder.name}: {ending}", flush=True)
+        print(f"{runs[number].folder.name}: {ending}", flush=True)
 
-    child_runs.check(children, child_runs.train_all(children, most, report))
+    children.check(runs, children.train_all(runs, most, report))
 
 
 def _train_in_programs(
-    members: Sequence[sweeps.Member], checkpoints: pathlib.Path
+    members: Sequence[sweeps.Member], checkpoints: pathlib.Path, overwrite: bool
 ) -> None:
     # Each processor trains its share of the runs in a thread of TensorFlow's; 0 makes
     # as many as there are processors.
@@ -171,4 +190,4 @@ def _train_in_programs(
         flush=True,
     )
     for part in parts:
-        sweeps.train_in_one_program(part, checkpoints, flags.FLAGS.overwrite)
+        sweeps.train_in_one_program(part, checkpoints, overwrite)

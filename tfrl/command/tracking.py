@@ -11,29 +11,24 @@ from absl import flags
 
 from tfrl import loggers, train
 from tfrl.environments import extras
-from tfrl.reports import run_files
-from tfrl.train.runs import run_config, run_directory
+from tfrl.train.runs import run_config, run_directory, run_files
 
 _KINDS = ("wandb", "mlflow")
 
 
-def define_flag() -> None:
+def define_flag(given: flags.FlagValues) -> None:
     """Defines `--track`."""
-    flags.DEFINE_enum(
-        "track",
-        None,
-        _KINDS,
-        "Log to Weights & Biases or MLflow, too; needs its extra.",
-    )
+    text = "Log to wandb or mlflow, too; needs the extra of this name."
+    flags.DEFINE_enum("track", None, _KINDS, text, flag_values=given)
 
 
-def check() -> None:
+def check(given: flags.FlagValues) -> None:
     """Checks that the package of `--track` is installed.
 
     Raises:
       ImportError: It is not.
     """
-    kind = flags.FLAGS.track
+    kind = given.track
     if kind is not None and not extras.is_installed(kind):
         raise ImportError(
             f"track: got {kind!r}, whose package is not installed; install it with: "
@@ -41,25 +36,28 @@ def check() -> None:
         )
 
 
-def refuse() -> None:
+def refuse(given: flags.FlagValues) -> None:
     """Raises a ValueError if a run of actors and a learner is to be tracked."""
-    if flags.FLAGS.track is not None:
+    if given.track is not None:
         raise ValueError(
-            f"track: got {flags.FLAGS.track!r}, but a run of actors and a learner logs "
+            f"track: got {given.track!r}, but a run of actors and a learner logs "
             "to its folder alone; leave it out, or train in one process without actors."
         )
 
 
-def make_loggers(directory: train.RunDirectory) -> list[loggers.Logger]:
+def make_loggers(
+    given: flags.FlagValues, directory: train.RunDirectory
+) -> list[loggers.Logger]:
     """Returns the loggers of the run in a folder: one, or none without `--track`.
 
     A run that is resumed continues in the same run of Weights & Biases or MLflow, whose
     identifier is in the folder.
 
     Args:
+      given: The flags of the command.
       directory: The folder of the run.
     """
-    kind = flags.FLAGS.track
+    kind = given.track
     if kind is None:
         return []
     path = directory.path / run_directory.TRACKING

@@ -3,56 +3,70 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
 
-from tfrl.algorithms import child_runs, registry
-from tfrl.algorithms.settings import Settings
-from tfrl.algorithms.tuning import plan, search, study, tune
-from tfrl.command import cli
+from tfrl.command import config_files, flag_help, parsing, program
+from tfrl.command import train as train_command
+from tfrl.experiments import children
+from tfrl.experiments.tuning import plan, search, study, tune
 from tfrl.system import quiet
 
 
-def define_config(name: str) -> cli.Config:
-    """Defines the flags of this command; returns the flag of the settings.
+def main(kind: Any, words: Sequence[str]) -> None:
+    """Tunes an algorithm by the flags in some words, and prints the best settings."""
+    given = _define_flags(kind)
+    program.start(given, words, lambda: _run(kind, given), lambda: _help(kind, given))
 
-    Args:
-      name: The algorithm's name.
-    """
-    config = cli.define_config(f"{name}+")
-    flags.DEFINE_integer(
-        "num_environment_steps", None, "Length of a run, instead of its iterations."
+
+def _define_flags(kind: Any) -> flags.FlagValues:
+    given = parsing.new(
+        env="Gymnasium environment, such as CartPole-v1.",
+        logdir="Folder of the search, by default in logs.",
+        preset="Settings of another name; see tfrl list settings.",
+        config="File of settings: JSON, a run's config.json, or Python.",
+        search="Settings to search, with commas; all: all that have a range.",
+        storage="URL of Optuna's storage; a file in --logdir.",
     )
     for flag, default, text in (
         ("trials", 64, "Trials in total; a larger number continues a search."),
         ("num_evaluations", 10, "Evaluations of a run, at even intervals."),
         ("seeds", 5, "Number of these seeds."),
         ("slots", 32, "Most runs in one program."),
-        ("processes", child_runs.num_processors(), "Most runs at a time in processes."),
+        ("processes", children.num_processors(), "Most runs at a time in processes."),
+        ("sampler", "TPESampler", "Optuna's class of this name."),
+        ("pruner", "MedianPruner", "Optuna's class of this name."),
+        ("overwrite", False, "Remove the outputs of an earlier search first."),
+        ("quiet", False, "Show only the result."),
     ):
-        flags.DEFINE_integer(flag, default, text, lower_bound=1)
+        parsing.add(given, flag, default, text)
+    text = "Best trials to train again with other seeds."
+    parsing.add(given, "best", 3, text, least=0)
     flags.DEFINE_integer(
-        "best", 3, "Best trials to train again with other seeds.", lower_bound=0
+        "num_environment_steps",
+        None,
+        "Length of a run, instead of its iterations.",
+        flag_values=given,
     )
-    flags.DEFINE_string(
-        "search", None, "Fields to search, with commas; all: all that have a range."
-    )
-    flags.DEFINE_string("sampler", "TPESampler", "Optuna's class of this name.")
-    flags.DEFINE_string("pruner", "MedianPruner", "Optuna's class of this name.")
-    flags.DEFINE_string("storage", None, "URL of Optuna's storage; a file in --logdir.")
-    flags.DEFINE_bool("quiet", False, "Show only the result.")
-    for field in registry.find(name).Settings.texts():
-        flags.DEFINE_string(f"search.{field}", None, "Its range.")
-    return config
+    parsing.add_fields(given, kind.setting_fields())
+    for each in kind.setting_fields():
+        flags.DEFINE_string(f"search.{each}", None, "Its range.", flag_values=given)
+    return given
 
 
-def text(name: str) -> str:
+def _help(kind: Any, given: flags.FlagValues) -> str:
+    ranges = [name for name in given if name.startswith("search.")]
+    return flag_help.text(_text(kind), given, [*kind.setting_fields(), *ranges])
+
+
+def _text(kind: Any) -> str:
     """Returns the text before the flags in the help of an algorithm."""
-    kind = registry.find(name)
+    name = kind.name
     ranges = "\n".join(
-        f"  {field:28}{search.text(each)}{' *' * (field not in kind.Settings.live())}"
-        for field, each in sorted(kind.Settings.search_ranges().items())
+        f"  {field:28}{search.text(each)}{' *' * (field not in kind.live_settings())}"
+        for field, each in sorted(kind.search_ranges().items())
     )
     return f"""\
 Searches settings of {kind.title} with Optuna (pip install 'tfrl[tune]').
@@ -62,25 +76,19 @@ Searches settings of {kind.title} with Optuna (pip install 'tfrl[tune]').
 To continue trials that were interrupted or killed, run the same command again. Watch
 them with `optuna-dashboard LOGDIR/study.log`.
 
-Ranges, which --search.FIELD=1e-5..1e-2:log, 0.1..0.9 or 32,64,128 change or add.
-Without --search, fields with a * are not searched: their trials cannot be one program.
+Ranges, which --search.SETTING=1e-5..1e-2:log, 0.1..0.9 or 32,64,128 change or add.
+Without --search, settings with a * are not searched: their trials are processes.
 {ranges}"""
 
 
-def main(config: cli.Config) -> None:
-    """Tunes, and prints the best settings.
-
-    Args:
-      config: The configuration, as `cli.read_config` returns it.
-    """
-    given = flags.FLAGS
-    kind = registry.find(config.agent)
-    settings = kind.Settings.of(config)
-    steps = config.get("num_environment_steps")
-    searched = _searched(kind.Settings)
+def _run(kind: Any, given: flags.FlagValues) -> None:
+    recipe = train_command.make_recipe(kind, given)
+    config = config_files.read(given.config, kind) if given.config else {}
+    steps = train_command.steps_of(given, config)
+    searched = _searched(kind, given)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()
-    plan.Plan(kind, config.env, settings, steps, given.num_evaluations, searched)
+    plan.Plan(recipe, steps, given.num_evaluations, searched)
     study.find_class("sampler", given.sampler)
     study.find_class("pruner", given.pruner)
     # Each processor trains its share of the slots in a thread of TensorFlow's; 0 makes
@@ -88,40 +96,40 @@ def main(config: cli.Config) -> None:
     os.environ["TF_NUM_INTRAOP_THREADS"] = "0"
     quiet.quieten_tensorflow()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder = cli.folder_of(f"tune_{config.agent}", config)
-    pruner = None if given["pruner"].using_default_value else given.pruner
+    environment = recipe.world.name
+    folder = given.logdir or train_command.folder_of(f"tune_{kind.name}", recipe)
     same = ("trials", "num_evaluations", "best", "seeds", "slots", "processes")
     values: dict[str, Any] = {
         name: given[name].value for name in (*same, "storage", "sampler", "overwrite")
     }
     result = tune.tune(
         kind,
-        config.env,
+        environment,
         num_environment_steps=steps,
         search=searched,
-        pruner=pruner,
+        pruner=given.pruner if given["pruner"].present else None,
         logdir=folder,
-        settings=settings,
+        settings=recipe.settings,
         progress=not given.quiet,
         **values,
     )
     print(f"Best: {result.row['source']}.")
     print(study.words(result.values))
-    print(f"tfrl train {config.agent} --config={folder / 'best.json'} trains with it.")
+    print(f"tfrl train {kind.name} --config={folder}/best.json trains with it.")
     print(f"Outputs: {folder}")
 
 
-def _searched(kind: type[Settings]) -> search.Given:
-    """Returns the fields that the flags name, with their ranges."""
-    given = flags.FLAGS
+def _searched(kind: Any, given: flags.FlagValues) -> search.Given:
+    """Returns the settings that the flags name, with their ranges."""
     ranges = {
         name.removeprefix("search."): given[name].value
         for name in given
         if name.startswith("search.") and given[name].value is not None
     }
     if not ranges:
-        return given.search
-    if given.search == "all":
+        found: search.Given = given["search"].value
+        return found
+    if given["search"].value == "all":
         return {**kind.search_ranges(), **ranges}
-    names = given.search.split(",") if given.search else []
+    names = given["search"].value.split(",") if given["search"].value else []
     return {**dict.fromkeys(names), **ranges}

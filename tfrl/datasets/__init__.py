@@ -17,6 +17,6 @@ Recordings are files of `utils.example_encoding_dataset`, or Minari's files.
 array([2.], dtype=float32)
 """
 
-from tfrl import absent
+import lazy_loader
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -54,13 +54,13 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tfrl import replay_service, train
-from tfrl.distribute.coordination import remote_process, remote_work
+from tfrl.distribute.coordination import remote_work
 from tfrl.distribute.experiment import Experiment
 from tfrl.distribute.launch import local_launcher
 from tfrl.distribute.launch.plan import Launcher, Plan
 from tfrl.distribute.roles import checkpoint_manifest, devices
 from tfrl.savers import whole_checkpoints
-from tfrl.system import child_errors, directory_lock, interrupts, supervisor
+from tfrl.system import child_errors, directory_lock, interrupts, log, supervisor
 from tfrl.train.runs import full_disk, run_directory
 
 # The errors of a `train.Run` that name the cause and the remedy.
@@ -147,7 +147,7 @@ def run_distributed(
     )
     launcher = launcher or local_launcher.LocalLauncher()
     resumes = checkpoint_manifest.describe(directory.manifest, plan.server_directories)
-    say = say or remote_process.to_stderr
+    say = say or log.info
     if resumes is not None:
         say(resumes)
     directory.replay_server.mkdir(exist_ok=True)

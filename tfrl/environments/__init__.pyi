@@ -22,6 +22,7 @@ from . import suite_gym as suite_gym
 from . import suite_gymnasium as suite_gymnasium
 from . import suite_mujoco as suite_mujoco
 from . import suite_pybullet as suite_pybullet
+from . import suites as suites
 from . import test_envs as test_envs
 from . import tf_environment as tf_environment
 from . import tf_py_environment as tf_py_environment

@@ -31,10 +31,12 @@ _EXTRAS = {
     "gymnasium.envs.box2d": ("box2d", "Box2D"),
     "gymnasium.envs.mujoco": ("mujoco", "mujoco"),
 }
+# How the names of MiniGrid's environments begin.
+GRIDS = ("MiniGrid-", "BabyAI-")
 # Packages that register environments when they are imported: tfrl's extra, the
 # package's module, and the prefix of the environments' names.
 _REGISTERED_BY = (
-    ("minigrid", "minigrid", ("MiniGrid-", "BabyAI-")),
+    ("minigrid", "minigrid", GRIDS),
     (
         "robotics",
         "gymnasium_robotics",
@@ -166,13 +168,13 @@ def find_spec(environment_name: str) -> registration.EnvSpec:
     """
     module, _, name = environment_name.rpartition(":")
     if module:
-        _import_registrations(environment_name, module)
+        import_registrations(environment_name, module)
     elif name not in gymnasium.registry:
         for extra, package, beginnings in _REGISTERED_BY:
             if name.startswith(beginnings):
                 install = f"pip install 'tfrl[{extra}]'"
                 extras.require(environment_name, install, package)
-                _import_registrations(environment_name, package)
+                import_registrations(environment_name, package)
     spec = gymnasium.registry.get(name)
     if spec is None and (newest := _newest_version(name)):
         spec = gymnasium.registry[newest]
@@ -208,7 +210,16 @@ def make_kwargs(
     return kwargs
 
 
-def _import_registrations(environment_name: str, module: str) -> None:
+def import_registrations(environment_name: str, module: str) -> None:
+    """Imports a module that registers environments.
+
+    Args:
+      environment_name: The name of one of them, for the error.
+      module: The module.
+
+    Raises:
+      ValueError: There is no such module.
+    """
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:

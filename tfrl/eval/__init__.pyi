@@ -1,7 +1,5 @@
-from . import comparison as comparison
 from . import evaluate as evaluate
 from . import metric_utils as metric_utils
-from . import plots as plots
 from . import rank_tests as rank_tests
 from . import statistics as statistics
 from .evaluate import EvaluationResult as EvaluationResult

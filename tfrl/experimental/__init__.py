@@ -1,4 +1,4 @@
-"""Parts of training in several processes, whose interfaces may still change.
+"""TF-Agents' place for variables that several processes share.
 
 >>> from tfrl.experimental import distributed
 >>> distributed.reverb_variable_container.DEFAULT_TABLE

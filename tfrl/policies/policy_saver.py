@@ -242,7 +242,7 @@ class PolicySaver:
         """
         paths.refuse_patterns("export_dir", export_dir)
         export_dir = os.fspath(export_dir)
-        with saved_model.no_parameter_name_warnings():
+        with saved_model.no_harmless_warnings():
             tf.saved_model.save(
                 self._policy, export_dir, signatures=self._signatures, options=options
             )

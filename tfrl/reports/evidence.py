@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 class Evidence:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrl.eval import plots
+from tfrl.reports import plots
 from tfrl.reports.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -210,4 +210,5 @@ def _half_interval(run: Evidence, horizontal: str) -> np.ndarray:
     """Returns half the width of the 95 % interval of each mean return, `[N]`."""
     counts = [len(row.get("evaluation_returns", ())) for row in run.rows]
     deviation = run.column("evaluation_return_std", horizontal)[:, 1]
-    return 1.96 * deviation / max(max(counts, default=0) - 1, 1) ** 0.5
+    degrees = max(max(counts, default=0) - 1, 1)
+    return np.asarray(1.96 * deviation / np.sqrt(degrees))

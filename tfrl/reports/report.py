@@ -9,8 +9,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfrl.reports import figures, health, run_files
+from tfrl.reports import figures, health
 from tfrl.reports.evidence import Evidence
+from tfrl.train.runs import run_files
 
 _LARGEST_FILM = 4_000_000  # Bytes: with it the file can be mailed.
 _STYLE = """

@@ -36,12 +36,14 @@ def repair_state(directory: str) -> None:
     TensorFlow's manager of a directory reads the list of checkpoints from this file,
     and raises an error if the file is damaged.
     """
+    state = os.path.join(directory, "checkpoint")
     with contextlib.suppress(ValueError):
-        if tf.train.get_checkpoint_state(directory) is not None:
+        # A pipe would never end.
+        is_file = os.path.isfile(state)
+        if is_file and tf.train.get_checkpoint_state(directory) is not None:
             return
     oldest_first = checkpoint_names.newest_first(directory)[::-1]
     names = [os.path.basename(path) for path in oldest_first]
-    state = os.path.join(directory, "checkpoint")
     if not names:
         with contextlib.suppress(FileNotFoundError):
             os.remove(state)
@@ -68,6 +70,10 @@ def read_whole(path: str) -> Any:
     Raises:
       READING_ERRORS: A file is damaged, cut short or missing.
     """
+    directory, prefix = os.path.split(path)
+    for file in os.scandir(directory or "."):
+        if file.name.startswith(f"{prefix}.") and not file.is_file():
+            raise OSError(f"{file.name} is no file")  # A pipe would never end.
     reader = tf.train.load_checkpoint(path)
     for name in reader.get_variable_to_shape_map():
         for _ in sliced_variables.read_tensor(reader, path, name):

@@ -73,7 +73,7 @@ class Checkpointer:
             keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
             checkpoint_name=checkpoint_names.NAME,
         )
-        self._unchecked = frozenset(self._not_finite())
+        self._unchecked = frozenset(_not_finite(self._checkpoint))
         self._restored_path = restore_latest(
             self._checkpoint, self._directory, unchecked=self._unchecked
         )
@@ -116,19 +116,13 @@ class Checkpointer:
         Raises:
           CheckpointError: If variables that training changes are not finite.
         """
-        found = self._not_finite()
-        bad = [
-            f"  {checkpoint_files.label(key, variable)}"
-            for key, variable in found.items()
-            if key not in self._unchecked
-        ]
-        if bad:
-            raise CheckpointError(
-                f"checkpoint directory {self._directory!r}: nothing was saved, because "
-                f"these variables hold NaN or infinity:\n{shortened(bad)}\n"
-                f"{self._last_good()} Lower the learning rate, or look for "
-                "observations and rewards that are huge or not finite."
-            )
+        check_finite(
+            self._checkpoint,
+            f"checkpoint directory {self._directory!r}: nothing was saved, because "
+            "these variables hold",
+            f"{self._last_good()} ",
+            self._unchecked,
+        )
 
     def save(self, global_step: int | tf.Variable | tf.Tensor) -> str:
         """Saves a checkpoint numbered `global_step` and returns its path.
@@ -159,21 +153,46 @@ class Checkpointer:
                 "instead of keras.Layer."
             )
 
-    def _not_finite(self) -> dict[str, Any]:
-        """Returns the trained variables that are not finite now, by key."""
-        return {
-            key: variable
-            for key, variable in checkpoint_files.trained_variables(
-                self._checkpoint
-            ).items()
-            if not finite.is_finite(variable)
-        }
-
     def _last_good(self) -> str:
         newest = checkpoint_names.newest_first(self._directory)
         if not newest:
             return "There is no earlier checkpoint."
         return f"Resume from the last checkpoint, {newest[0]}."
+
+
+def check_finite(
+    checkpoint: tf.train.Checkpoint,
+    what: str = "these variables hold",
+    advice: str = "",
+    unchecked: Collection[str] = (),
+) -> None:
+    """Checks that the variables that training changes are finite.
+
+    Args:
+      checkpoint: The objects with the variables.
+      what: The beginning of the error.
+      advice: The beginning of its remedy.
+      unchecked: The keys of variables that need not be finite.
+
+    Raises:
+      CheckpointError: They are not.
+    """
+    bad = [
+        f"  {checkpoint_files.label(key, variable)}"
+        for key, variable in _not_finite(checkpoint).items()
+        if key not in unchecked
+    ]
+    if bad:
+        raise CheckpointError(
+            f"{what} NaN or infinity:\n{shortened(bad)}\n{advice}Lower the learning "
+            "rate, or look for observations and rewards that are huge or not finite."
+        )
+
+
+def _not_finite(checkpoint: tf.train.Checkpoint) -> dict[str, Any]:
+    """Returns the trained variables that are not finite now, by key."""
+    trained = checkpoint_files.trained_variables(checkpoint)
+    return {key: x for key, x in trained.items() if not finite.is_finite(x)}
 
 
 def restore_latest(

@@ -20,6 +20,8 @@ import tempfile
 import types
 from collections.abc import Iterator, Sequence
 
+from tfrl.system import log
+
 # The kernel's NVIDIA driver lists its GPUs here, even without CUDA's libraries.
 _NVIDIA_GPUS = "proc/driver/nvidia/gpus"
 
@@ -66,11 +68,10 @@ def quieten_tensorflow() -> None:
     tf.get_logger().setLevel(logging.WARNING)
     absl_logging.set_verbosity(absl_logging.WARNING)
     if has_visible_gpu() and not tf.config.list_physical_devices("GPU"):
-        print(
+        log.info(
             "This machine has an NVIDIA GPU, but TensorFlow cannot use it and computes "
             "on the CPU. Install CUDA's libraries with pip install 'tfrl[gpu]'; "
-            f"{_LOG_LEVEL}=0 shows TensorFlow's own reasons.",
-            file=sys.stderr,
+            f"{_LOG_LEVEL}=0 shows TensorFlow's own reasons."
         )
 
 

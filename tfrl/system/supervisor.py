@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tfrl.system import child_errors, function_process
+from tfrl.system import child_errors, function_process, log
 
 _POLL = 0.05  # Seconds.
 _LONGEST_PAUSE = 60.0  # Seconds before a process is started again.
@@ -146,7 +146,7 @@ def supervise(
       recovers: The exceptions after which a member is started again, too, such as a
         lost connection.
       limits: The limits after which to give up.
-      say: Takes a line about each member that has ended; prints on stderr if None.
+      say: Takes a line about each member that has ended; `log.info` if None.
       restarts: Whether to restart a member that has been killed. If not, the other
         members are killed, too, because they cannot continue without it.
 
@@ -161,7 +161,7 @@ def supervise(
     """
     group = [
         _Supervised(
-            member, recovers, Restarts(limits) if restarts else None, say or _print
+            member, recovers, Restarts(limits) if restarts else None, say or log.info
         )
         for member in members
     ]
@@ -263,7 +263,3 @@ def _stop_one(process: Process, grace: float) -> child_errors.ChildRaisedError |
     except child_errors.ChildRaisedError as error:
         return error
     return None
-
-
-def _print(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfrl import replay_service
 from tfrl.distribute.weights import reverb_variable_container
+from tfrl.experimental import distributed
 
 POLICY, STEP = (
     reverb_variable_container.POLICY_KEY,
@@ -27,6 +28,11 @@ def make_table(name, max_size=1, signature=SIGNATURE):
         max_size=max_size,
         signature=signature,
     )
+
+
+def test_tf_agents_name_is_the_same_object():
+    same = distributed.ReverbVariableContainer
+    assert same is reverb_variable_container.ReverbVariableContainer
 
 
 @pytest.fixture(scope="module")

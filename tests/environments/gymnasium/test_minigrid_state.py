@@ -5,8 +5,7 @@ import functools
 import gymnasium
 import pytest
 
-from tfrl.algorithms import grids
-from tfrl.environments import py_environment, suite_gym
+from tfrl.environments import py_environment, suite_gym, suites
 from tfrl.environments.gymnasium import minigrid_state, state_adapters
 from tfrl.savers import serialization
 
@@ -21,7 +20,7 @@ def load(name, *gym_env_wrappers):
 
 
 def as_arrays(name):
-    return load(name, *grids.wrappers_of(name, "flat"))
+    return suites.load(name, 1, suites.Options())
 
 
 def copy_of(env, name):
@@ -45,7 +44,8 @@ def copy_of(env, name):
     ],
 )
 def test_a_grid_continues_bit_for_bit(name, kind, check_resuming):
-    make = functools.partial(load, name, *grids.wrappers_of(name, kind))
+    options = suites.Options(grid_observations=kind)
+    make = functools.partial(suites.load, name, 1, options)
     check_resuming(make, 12, more=25)
 
 

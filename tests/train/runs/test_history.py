@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tfrl.reports import run_files
-from tfrl.train.runs import history
+from tfrl.train.runs import history, run_files
 
 
 def test_rows_come_back_from_the_file(tmp_path):

@@ -16,10 +16,16 @@ from tfrl import testing
 from tfrl.environments import tf_py_environment
 from tfrl.eval import evaluate, supervision
 from tfrl.loggers import filters, in_memory, terminal
-from tfrl.reports import run_files
 from tfrl.savers import whole_checkpoints
 from tfrl.specs import array_spec
-from tfrl.train.runs import full_disk, progress, run, run_directory
+from tfrl.train.runs import (
+    full_disk,
+    outputs,
+    progress,
+    run,
+    run_directory,
+    run_files,
+)
 
 
 class Diary:
@@ -303,7 +309,7 @@ def test_after_a_signal_no_film_is_made_and_the_resumed_run_makes_it(
     def film(environment, policy, path):
         films.append(path.name)
 
-    monkeypatch.setattr(run.video, "record_video", film)
+    monkeypatch.setattr(outputs.video, "record_video", film)
     settings = {"eval_interval": 5, "video_environment": countdown}
     for interrupted_at in (10, 20):
         this, _ = make_run(tmp_path, evaluate=interrupt_at(interrupted_at), **settings)
@@ -328,7 +334,9 @@ def test_a_run_closes_the_environment_that_it_makes_to_film(
 ):
     filmed = []
     monkeypatch.setattr(
-        run.video, "record_video", lambda environment, *_: filmed.append(environment)
+        outputs.video,
+        "record_video",
+        lambda environment, *_: filmed.append(environment),
     )
     environment = ClosedOnce(countdown())
     path = shutil.copytree(half, tmp_path / "run")

@@ -10,6 +10,6 @@ TensorShape([4])
 [0.125, 1.5]
 """
 
-from tfrl import absent
+import lazy_loader
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

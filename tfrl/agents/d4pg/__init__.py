@@ -28,6 +28,6 @@
 6
 """
 
-from tfrl import absent
+import lazy_loader
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,7 +3,8 @@
 A preset has a `name`, an `algorithm`, an `environment`, the `source` of its settings,
 and the `settings` that differ from the algorithm's defaults. Its `family` is a pattern
 of other environments that it is for. A `variant` is used only if it is named. A preset
-with a `kind` is also for all environments of this kind that have no other preset.
+with a `kind` is also for all environments of this kind that have no other preset. One
+with `actors` is for runs with actors in processes.
 
 >>> from tfrl.algorithms import presets
 >>> presets.find("ppo", "Hopper-v5").name
@@ -36,6 +37,9 @@ class Preset:
       kind: A kind of environment. The preset is also for environments of this kind that
         have no other preset. "pictures" are environments whose observations are single
         pictures.
+      actors: Settings of `experiments.actors.ActorSettings`; None for runs in one
+        process.
+      note: What else there is to know about the settings.
     """
 
     name: str
@@ -46,6 +50,8 @@ class Preset:
     family: str | None = None
     variant: bool = False
     kind: str | None = None
+    actors: Mapping[str, Any] | None = None
+    note: str = ""
 
     def serves(self, environment: str) -> bool:
         """Whether the preset is for an environment, or for its family."""
@@ -93,7 +99,9 @@ def find(algorithm: str, environment: str) -> Preset | None:
       environment: The environment's name.
     """
     rows = [
-        each for each in every() if each.algorithm == algorithm and not each.variant
+        each
+        for each in every()
+        if each.algorithm == algorithm and not (each.variant or each.actors)
     ]
     for preset in rows:
         if preset.environment == environment:
@@ -106,3 +114,9 @@ def of_kinds(algorithm: str) -> dict[str, Preset]:
     return {
         each.kind: each for each in every() if each.kind and each.algorithm == algorithm
     }
+
+
+def find_with_actors(algorithm: str, environment: str) -> Preset | None:
+    """Returns an algorithm's preset for runs with actors in an environment, or None."""
+    rows = [x for x in every() if x.actors and x.algorithm == algorithm]
+    return next((each for each in rows if each.environment == environment), None)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from tfrl import replay_service
 from tfrl.distribute.coordination import coordinator_client
 from tfrl.replay_service.transport import addresses
+from tfrl.system import log
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -94,7 +95,7 @@ def _end(member: coordinator_client.CoordinatorClient, lost: str) -> NoReturn:
     """Ends the process at once, since TensorFlow would wait for the lost one."""
     error = traceback.format_exc() if sys.exception() else lost
     member.leave(error=error, lost=lost)
-    print(f"{member.task.title}: {lost} It is to be started again.", file=sys.stderr)
+    log.info(f"{member.task.title}: {lost} It is to be started again.")
     sys.stderr.flush()
     os._exit(1)
 

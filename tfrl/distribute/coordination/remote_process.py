@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 from collections.abc import Callable
 
@@ -15,11 +14,6 @@ from tfrl.system import child_errors, function_process
 from tfrl.utils import number_checks
 
 _POLL = 0.1  # Seconds.
-
-
-def to_stderr(text: str) -> None:
-    """Prints a line on stderr; the default for a launcher's messages."""
-    print(text, file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,6 @@ import functools
 import importlib
 import pathlib
 import socket
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from tfrl.distribute.coordination import coordinator_client, learner_group
 from tfrl.distribute.process_roles import ACTOR, EVALUATOR, LEARNER, REPLAY, Task
 from tfrl.distribute.servers import replay_servers, supervised_server
 from tfrl.replay_service.transport import addresses
+from tfrl.system import log
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -63,7 +63,7 @@ def work(
             result = _work(member, make_experiment, host)
         except replay_service.ReverbError as error:
             member.leave(error=traceback.format_exc(), lost=str(error))
-            print(f"{task.title}: {error} It joins again.", file=sys.stderr, flush=True)
+            log.info(f"{task.title}: {error} It joins again.")
             time.sleep(_PAUSE)
             continue
         except BaseException:
@@ -71,7 +71,7 @@ def work(
             raise
         member.leave(result=result)
         if member.stopped_by:
-            print(f"{task.title}: {member.stopped_by}.", file=sys.stderr, flush=True)
+            log.info(f"{task.title}: {member.stopped_by}.")
         return 1 if member.has_lost_coordinator else 0
 
 

@@ -13,7 +13,7 @@ from tfrl.distribute.coordination.coordinator import Coordinator
 from tfrl.distribute.launch.plan import Plan
 from tfrl.distribute.process_roles import Task
 from tfrl.replay_service.transport import addresses, connection
-from tfrl.system import supervisor
+from tfrl.system import log, supervisor
 
 
 class CommandLauncher:
@@ -53,8 +53,8 @@ class CommandLauncher:
           patience: The number of seconds within which a process has to appear.
           silence: The number of seconds without a message after which a process counts
             as dead.
-          say: Takes the commands, and a line for each process that appears; prints on
-            stderr if None.
+          say: Takes the commands, and a line for each process that appears; `log.info`
+            if None.
 
         Raises:
           ValueError: `experiment` has another form, or a number of seconds is not
@@ -69,13 +69,11 @@ class CommandLauncher:
         self._settings = dict(settings or {})
         self._host = host
         self._port = port
-        self._watch = remote_process.Watch(
-            patience, silence, say or remote_process.to_stderr
-        )
+        self._watch = remote_process.Watch(patience, silence, say or log.info)
 
     @contextlib.contextmanager
     def launch(self, plan: Plan) -> Iterator[list[supervisor.Member]]:
-        """Starts the coordinator and prints the commands; see `Launcher`.
+        """Starts the coordinator and tells the commands; see `Launcher`.
 
         Raises:
           ValueError: The run is in lockstep, or the environment has no token.

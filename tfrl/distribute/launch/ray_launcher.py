@@ -15,7 +15,7 @@ from tfrl.distribute.launch import ray_actor
 from tfrl.distribute.launch.plan import Plan, draw_token
 from tfrl.distribute.process_roles import REPLAY, ROLES, Task
 from tfrl.replay_service.transport import addresses, tls
-from tfrl.system import function_process, supervisor
+from tfrl.system import function_process, log, supervisor
 
 _TLS = (tls.CERTIFICATE_VARIABLE, tls.KEY_VARIABLE)
 
@@ -53,7 +53,7 @@ class RayLauncher:
             process.
           silence: The number of seconds without a message after which a process counts
             as dead.
-          say: Takes a line for each process that appears; prints on stderr if None.
+          say: Takes a line for each process that appears; `log.info` if None.
 
         Raises:
           ImportError: Ray is not installed.
@@ -69,9 +69,7 @@ class RayLauncher:
             )
         self._address = address
         self._resources = dict(resources or {})
-        self._watch = remote_process.Watch(
-            patience, silence, say or remote_process.to_stderr
-        )
+        self._watch = remote_process.Watch(patience, silence, say or log.info)
 
     @contextlib.contextmanager
     def launch(self, plan: Plan) -> Iterator[list[supervisor.Member]]:

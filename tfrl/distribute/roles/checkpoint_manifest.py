@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfrl import train
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 class WriteManifest(train.Callback):

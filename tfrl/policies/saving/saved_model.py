@@ -16,6 +16,7 @@ from tfrl.typing import types
 from tfrl.utils import nest_utils
 
 POLICY_SPECS_PBTXT = "policy_specs.pbtxt"
+_HARMLESS = ("not a valid tf.function parameter name", "Fingerprint was found, but")
 
 
 def load_saved_model(model_path: str) -> Any:
@@ -27,7 +28,7 @@ def load_saved_model(model_path: str) -> Any:
     """
     check_saved_model(model_path)
     try:
-        with no_parameter_name_warnings():
+        with no_harmless_warnings():
             return tf.saved_model.load(model_path)
     except Exception as error:  # A damaged graph may raise anything.
         reason = (str(error).splitlines() or [""])[0]
@@ -235,11 +236,16 @@ def captures_other_resources(function: Any) -> bool:
 
 
 @contextlib.contextmanager
-def no_parameter_name_warnings() -> Iterator[None]:
-    """Silences TensorFlow's warning about the '/' in each name of a signature."""
+def no_harmless_warnings() -> Iterator[None]:
+    """Silences what TensorFlow logs of names of signatures, and of fingerprints.
+
+    Each name has a '/', and a damaged fingerprint, which is of no use here, is logged
+    with a traceback.
+    """
 
     def is_other(record: logging.LogRecord) -> bool:
-        return "not a valid tf.function parameter name" not in record.getMessage()
+        text = record.getMessage()
+        return not any(words in text for words in _HARMLESS)
 
     logger = logging.getLogger("absl")
     logger.addFilter(is_other)

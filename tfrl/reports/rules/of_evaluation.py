@@ -88,7 +88,6 @@ def _lost(evidence: Evidence) -> Problem | None:
         advice(
             evidence,
             "the best policy, which a run keeps in addition to its last one",
-            "a learning rate that falls to 0 ({anneal_learning_rate}=True)",
-            "a smaller {final_learning_rate}",
+            "a learning rate that falls to 0 ({final_learning_rate}=0)",
         ),
     )

@@ -64,19 +64,18 @@ def gradients(evidence: Evidence) -> Problem | None:
             "look for a loss that does not reach the weights: stopped gradients, dead "
             "or saturated units, rewards near 0.",
         )
-    for name in ("gradient_clipping", "max_gradient_norm"):
-        limit = evidence.settings.get(name)
-        if not limit:
-            continue
-        share = float(np.mean(late_half(evidence.values("gradient_norm")) > limit))
-        if share > 0.9 and norm > 1e4 * limit:
-            return Problem(
-                "nearly every gradient is clipped, to less than a ten-thousandth",
-                "gradient_norm / limit",
-                norm / limit,
-                1e4,
-                advice(evidence, f"a {{{name}}} of 0.5 to 10", "rewards of size 1"),
-            )
+    limit = evidence.settings.get("max_gradient_norm")
+    if not limit:
+        return None
+    share = float(np.mean(late_half(evidence.values("gradient_norm")) > limit))
+    if share > 0.9 and norm > 1e4 * limit:
+        return Problem(
+            "nearly every gradient is clipped, to less than a ten-thousandth",
+            "gradient_norm / limit",
+            norm / limit,
+            1e4,
+            advice(evidence, "a {max_gradient_norm} of 0.5 to 10", "rewards of size 1"),
+        )
     return None
 
 

@@ -9,7 +9,7 @@ from tfrl.reports.rules import progress
 from tfrl.reports.rules.rule import Problem, advice, learning_rates
 
 # An algorithm with one of these settings learns from values of later observations.
-_BOOTSTRAPS = ("target_update_tau", "gae_lambda", "lambda_value")
+_BOOTSTRAPS = ("target_update_tau", "lambda_value")
 
 
 def values(evidence: Evidence) -> Problem | None:
@@ -23,6 +23,7 @@ def values(evidence: Evidence) -> Problem | None:
         "slower targets (a smaller {target_update_tau})",
         f"a smaller learning rate{learning_rates(evidence)}",
         "{double_q}=True",
+        *["double DQN (tfrl.DDQN)"] * (evidence.settings.get("algorithm") == "dqn"),
         "more critics ({num_critics})",
         "a {gamma} below 1",
     )

@@ -12,8 +12,8 @@ import os
 import pathlib
 from typing import Any
 
-from tfrl.reports import run_files
 from tfrl.system import checksum
+from tfrl.train.runs import run_files
 
 NAME = "finished.json"
 

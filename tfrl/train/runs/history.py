@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 class History:
@@ -22,16 +22,26 @@ class History:
       rows: The rows.
     """
 
-    def __init__(self, path: pathlib.Path | None = None) -> None:
+    def __init__(
+        self,
+        path: pathlib.Path | None = None,
+        rows: list[dict[str, Any]] | None = None,
+    ) -> None:
         """Reads the rows of an earlier run.
 
         Args:
           path: The file, to which `add` appends in the context of `opened`; None keeps
             the rows only in memory.
+          rows: Rows that a new file begins with; without a file, `add` appends to them.
         """
         self._path = path
         self._file: TextIO | None = None
-        self.rows = [] if path is None else run_files.read_rows(path)
+        self.rows = [] if rows is None else rows
+        if path is not None and path.exists():
+            self.rows = run_files.read_rows(path)
+        elif path is not None and rows:
+            self.rows = list(rows)
+            self._write()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -55,12 +65,19 @@ class History:
     def forget_after(self, iteration: int) -> None:
         """Drops the rows after an iteration, which will be measured again."""
         kept = [row for row in self.rows if row["iteration"] <= iteration]
-        if len(kept) < len(self.rows) and self._path is not None:
-            text = "".join(json.dumps(_plain_row(row)) + "\n" for row in kept)
-            temporary = self._path.with_suffix(".tmp")
-            temporary.write_text(text)
-            temporary.replace(self._path)
+        is_shorter = len(kept) < len(self.rows)
         self.rows[:] = kept
+        if is_shorter:
+            self._write()
+
+    def _write(self) -> None:
+        """Writes the file again, if there is one."""
+        if self._path is None:
+            return
+        text = "".join(json.dumps(_plain_row(row)) + "\n" for row in self.rows)
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(text)
+        temporary.replace(self._path)
 
 
 def _end_last_line(path: pathlib.Path) -> None:

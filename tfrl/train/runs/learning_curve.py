@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from tfrl.eval import plots
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 def plot_learning_curve(
@@ -48,7 +47,8 @@ def plot_learning_curve(
         markersize=3,
         label="evaluation, mean ± standard deviation",
     )
-    axes.set(xlabel=x.replace("_", " "), ylabel="return", title=plots.literal(title))
+    words = title.replace("$", r"\$")  # Without it a dollar begins mathematics.
+    axes.set(xlabel=x.replace("_", " "), ylabel="return", title=words)
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
     path = pathlib.Path(output)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import tqdm
 
+from tfrl.system import log
 from tfrl.train.runs import run_length
 
 if TYPE_CHECKING:
@@ -214,10 +215,10 @@ class Progress:
 
     def announce(self, text: str) -> None:
         """Writes a line even if the progress is not shown."""
-        if self._bar is not None:
-            self._bar.write(text, file=self._stream)
+        if self._bar is not None or self._stream is not sys.stderr:
+            tqdm.tqdm.write(text, file=self._stream)
         else:
-            print(text, file=self._stream, flush=True)
+            log.info(text)
 
     def close(self) -> None:
         """Closes the bar, and leaves it on the screen."""

@@ -4,59 +4,49 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import tensorflow as tf
-
-from tfrl.environments import tf_environment
 from tfrl.environments.boundary import running_steps
 from tfrl.eval import evaluate as evaluate_lib
 from tfrl.eval import supervision
 from tfrl.loggers import base
-from tfrl.savers import whole_checkpoints
 from tfrl.system import interrupts
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import callbacks as callbacks_lib
 from tfrl.train.runs import (
-    finished_runs,
     full_disk,
     late_evaluations,
-    learning_curve,
+    outputs,
     progress,
     run_directory,
     run_length,
     run_log,
     run_result,
     run_view,
-    saved_policies,
     slow_steps,
     stopped_runs,
-    video,
 )
-from tfrl.utils import number_checks, variables
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.typing import types
-
-_LARGEST_BUFFER_TO_SAVE = 10**9  # Bytes.
 
 
 class Run:
     """Runs a loop to completion and writes the outputs of a `RunDirectory`.
 
-    A run that was interrupted or killed resumes from its last checkpoint when it is run
-    again. On SIGINT (Ctrl-C), SIGTERM or SIGHUP (a terminal that closes) it stops after
-    the current call, which takes about half a second, and saves a checkpoint; an
-    evaluation by an `Evaluator` stops in the same way, and is done again after the run
-    is resumed. A second SIGINT or SIGTERM stops it immediately. If a step of the
-    environment does not return, that ends the process with status 130 (SIGINT) or 143
-    (SIGTERM). A SIGHUP that the process ignores, as with nohup, stays ignored. A
-    callback may stop the run, too; see `Callback`. It then stays stopped when it is run
-    again, unless you give `continue_stopped` or another length.
+    Without a directory it does the same and writes nothing. A run that was interrupted
+    or killed resumes from its last checkpoint when it is run again. On SIGINT (Ctrl-C),
+    SIGTERM or SIGHUP (a terminal that closes) it stops after the current call, which
+    takes about half a second, and saves a checkpoint; an evaluation by an `Evaluator`
+    stops in the same way, and is done again after the run is resumed. A second SIGINT
+    or SIGTERM stops it immediately. If a step of the environment does not return, that
+    ends the process with status 130 (SIGINT) or 143 (SIGTERM). A SIGHUP that the
+    process ignores, as with nohup, stays ignored. A callback may stop the run, too; see
+    `Callback`. It then stays stopped when it is run again, unless you give
+    `continue_stopped` or another length.
 
     A finished run becomes longer if it is run again with a larger `num_iterations` or
     `num_environment_steps`. It continues from its last checkpoint. A schedule that the
@@ -65,12 +55,15 @@ class Run:
 
     Until `run` ends, the run holds the lock of its directory, so that no other process
     trains there.
+
+    Attributes:
+      stop: The stop by a callback because of which `run` has not trained, or None.
     """
 
     def __init__(
         self,
         loop: training_loop.TrainingLoop,
-        directory: run_directory.RunDirectory,
+        directory: run_directory.RunDirectory | None,
         *,
         num_iterations: int | None = None,
         num_environment_steps: int | None = None,
@@ -82,9 +75,7 @@ class Run:
         checkpoint_interval: int = 10000,
         checkpoint_replay_buffer: bool | None = None,
         max_to_keep: int | None = 3,
-        video_environment: tf_environment.TFEnvironment
-        | Callable[[], tf_environment.TFEnvironment | None]
-        | None = None,
+        video_environment: outputs.Film = None,
         title: str = "",
         loggers: Sequence[base.Logger] = (),
         metrics: Mapping[str, Callable[[], types.Float]] | None = None,
@@ -94,15 +85,16 @@ class Run:
         max_untrained_eval_steps: int = 1000,
         is_interrupted: Callable[[], bool] = lambda: False,
         shows_progress: bool = True,
-        report: Callable[[pathlib.Path], Sequence[str]] | None = None,
+        report: outputs.Report | None = None,
         continue_stopped: bool = False,
         find_facts: Callable[[], Mapping[str, Any]] | None = None,
+        rows: list[dict[str, Any]] | None = None,
     ) -> None:
         """Creates the run and restores its last checkpoint, if there is one.
 
         Args:
           loop: The loop to run.
-          directory: The directory of the outputs.
+          directory: The directory of the outputs; None writes nothing.
           num_iterations: The iteration at which training ends. The number of
             environment steps may be smaller than expected, because some steps of an
             iteration only reset the environment.
@@ -156,6 +148,8 @@ class Run:
           continue_stopped: Whether a run that a callback has stopped continues.
           find_facts: Returns facts about the environment, for the first row of
             diagnostics.jsonl; called once. None leaves them out.
+          rows: What earlier runs of the loop have measured. Without a directory, the
+            run adds its rows.
 
         Raises:
           ValueError: An interval or number is not positive, or both lengths or neither
@@ -186,11 +180,13 @@ class Run:
         self._length.check(loop)
         self._callbacks = callbacks_lib.CallbackList(callbacks)
         self._log = run_log.RunLog(
-            loop, directory, loggers, metrics or {}, view, find_facts
+            loop, directory, loggers, metrics or {}, view, find_facts, rows
         )
+        # What the program itself has done of the length, before a checkpoint is read.
+        self._done_here = self._length.done(loop.info())
+        self.stop: stopped_runs.Stop | None = None
         self._words = tuple if view is None else view.words
         self._loop = loop
-        self._directory = directory
         self._late: late_evaluations.LateEvaluations | None = None
         self._arrived: evaluate_lib.EvaluationResult | None = None
         if evaluate is None or callable(evaluate):
@@ -205,31 +201,23 @@ class Run:
         self._is_interrupted = is_interrupted
         self._shows_progress = shows_progress
         self._continue_stopped = continue_stopped
-        self._video_environment = video_environment
-        self._title = title
-        self._report = report
-        self._best_return = tf.Variable(float("-inf"), trainable=False)
         self._last_return: float | None = None
-        self._policies = saved_policies.SavedPolicies(loop.agent)
-        if checkpoint_replay_buffer is None:
-            buffer = loop.checkpoint_items().get("replay_buffer")
-            size = 0 if buffer is None else _bytes_of(buffer)
-            checkpoint_replay_buffer = size <= _LARGEST_BUFFER_TO_SAVE
-        saved = loop.checkpoint_items(checkpoint_replay_buffer)
-        self._not_saved = sorted(loop.checkpoint_items().keys() - saved.keys())
-        with contextlib.ExitStack() as after_error:
-            after_error.callback(directory.unlock)
-            directory.lock()
-            directory.check_checkpoints()
-            self._checkpointer = whole_checkpoints.Checkpointer(
-                directory.checkpoints,
+        self._outputs = (
+            outputs.Outputs(loop)
+            if directory is None
+            else outputs.DirectoryOutputs(
+                loop,
+                directory,
+                evaluates=evaluate is not None,
+                checkpoint_replay_buffer=checkpoint_replay_buffer,
                 max_to_keep=max_to_keep,
-                best_return=self._best_return,
+                video_environment=video_environment,
+                title=title,
+                report=report,
                 seconds=self._log.seconds,
                 loss=self._log.loss,
-                **saved,
             )
-            after_error.pop_all()
+        )
 
     def run(self) -> run_result.RunResult:
         """Trains to the end, or until interrupted or stopped by a callback.
@@ -243,11 +231,11 @@ class Run:
           RunDirectoryError: Another process uses the directory, or it or its metrics
             were removed during the run.
         """
-        self._directory.lock()
+        self._outputs.lock()
         first = self._loop.iteration
-        resumed_at = first if self._checkpointer.checkpoint_exists else None
+        resumed_at = None if self._outputs.restored_path is None else first
         if resumed_at is not None:
-            self._mend_policies()
+            self._outputs.mend_policies(is_finished=self._is_finished())
         bar = progress.Progress(
             self._loop.info(),
             self._length,
@@ -256,50 +244,48 @@ class Run:
         )
         with contextlib.ExitStack() as stack:
             stack.enter_context(full_disk.explaining())
-            stack.callback(self._directory.unlock)
+            stack.callback(self._outputs.unlock)
             stack.callback(bar.close)
             stack.callback(self._log.close_loggers)
             if self._is_finished():
-                bar.announce(finished_runs.text(first, self._directory.path))
-                self._write_outputs(films=True)
+                bar.announce(self._outputs.finished_text(first))
+                self._outputs.finish(is_finished=True, films=True)
                 return self._result(resumed_at, bar)
-            if self._continue_stopped:
-                stopped_runs.unmark(self._directory.path, self._length)
-            stop = stopped_runs.find(self._directory.path, self._length)
-            # Checkpoints from the stop on may be lost.
-            if stop is not None and first >= stop.iteration:
-                bar.announce(stop.text(self._directory.path))
-                return self._result(resumed_at, bar, stop.stopped_by)
-            grown = self._directory.grow()
+            self.stop = self._outputs.find_stop(
+                self._length, self._done_here, continues=self._continue_stopped
+            )
+            if self.stop is not None:
+                bar.announce(self._outputs.stopped_text(self.stop))
+                return self._result(resumed_at, bar, self.stop.stopped_by)
+            grown = self._outputs.begin()
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
             self._callbacks.start(first)
             try:
                 self._train(bar, resumed_at)
             except Exception as error:
-                error.add_note(self._how_to_go_on())
+                error.add_note(
+                    f"It ended the run at iteration {self._loop.iteration:,}; "
+                    f"{self._outputs.how_to_go_on()}."
+                )
                 raise
-            for line in (
-                [] if self._report is None else self._report(self._directory.path)
-            ):
+            for line in self._outputs.report():
                 bar.announce(line)
             result = self._result(resumed_at, bar, self._callbacks.stopped_by)
             if result.stopped_by:
-                self._mark_stopped(result.stopped_by)
+                info = self._loop.info()
+                self._outputs.mark_stopped(
+                    stopped_runs.Stop(
+                        self._length,
+                        info.iteration,
+                        info.environment_steps,
+                        result.stopped_by,
+                    )
+                )
             self._callbacks.call(on_end=result)
             return result
 
-    def _mark_stopped(self, stopped_by: str) -> None:
-        """Records that a callback has stopped the run, so that it stays stopped."""
-        info = self._loop.info()
-        stopped_runs.mark(
-            self._directory.path,
-            stopped_runs.Stop(
-                self._length, info.iteration, info.environment_steps, stopped_by
-            ),
-        )
-
-    def save(self) -> str:
+    def save(self) -> str | None:
         """Saves a checkpoint and the policy as they are now, without training.
 
         Returns the path of the checkpoint. The directory is then free for others.
@@ -309,22 +295,12 @@ class Run:
           FullDiskError: There is no space left.
           RunDirectoryError: Another process uses the directory.
         """
-        self._directory.lock()
+        self._outputs.lock()
         with full_disk.explaining():
-            path = self._checkpointer.save(self._loop.iteration)
-            self._save_last_policy()
-        self._directory.unlock()
+            path = self._outputs.save_checkpoint(self._loop.iteration)
+            self._outputs.save_last_policy()
+        self._outputs.unlock()
         return path
-
-    def _how_to_go_on(self) -> str:
-        """Returns advice on continuing after an error, for its notes."""
-        path = tf.train.latest_checkpoint(str(self._directory.checkpoints))
-        after = (
-            "no checkpoint was saved before; the same command begins the run again"
-            if path is None
-            else f"the same command resumes from {path}"
-        )
-        return f"It ended the run at iteration {self._loop.iteration:,}; {after}."
 
     def _note_resumption(
         self, bar: progress.Progress, grown: dict[str, tuple[int, int]]
@@ -333,7 +309,7 @@ class Run:
         bar.note(
             f"Resumed at iteration {self._loop.iteration:,}"
             + (f", environment step {steps:,}" if steps else "")
-            + f", from {self._checkpointer.restored_path}."
+            + f", from {self._outputs.restored_path}."
         )
         for field, (before, now) in grown.items():
             bar.announce(
@@ -345,7 +321,6 @@ class Run:
 
     def _train(self, bar: progress.Progress, resumed_at: int | None) -> None:
         """Trains and writes all outputs."""
-        self._directory.forget_after(-1 if resumed_at is None else resumed_at)
         signals = interrupts.requested(interrupts.SIGNALS, running_steps.describe)
         slow = slow_steps.named(bar.announce)
         opened = self._log.opened(self._resumed_without(resumed_at))
@@ -357,7 +332,8 @@ class Run:
             def goes_on() -> bool:
                 return not (interrupted() or self._callbacks.stopped_by)
 
-            if goes_on() and (resumed_at is None or self._evaluation_is_missing()):
+            begins = resumed_at is None and self._loop.iteration == 0
+            if goes_on() and (begins or self._evaluation_is_missing()):
                 self._at_stop(bar, interrupted, self._loop.info())
             info = self._loop.info()
             while not self._length.is_reached(info) and goes_on():
@@ -378,10 +354,8 @@ class Run:
                 self._end_untrained(bar, info)
             if not goes_on():
                 self._end_early(bar)
-        self._directory.check_intact(self._loop.iteration)
-        if not all(path.exists() for path in self._expected_policies()):
-            self._mend_policies()
-        self._write_outputs(films=not interrupted())
+        self._outputs.check_intact(self._loop.iteration)
+        self._outputs.finish(is_finished=self._is_finished(), films=not interrupted())
 
     def _resumed_without(self, resumed_at: int | None) -> list[str] | None:
         """Returns what the checkpoint of a resumed run lacks; None for a new run.
@@ -392,7 +366,7 @@ class Run:
             return None
         has_stepped = self._loop.info().environment_steps > 0
         begins_episode = has_stepped and not self._loop.has_position()
-        return self._not_saved + ["environment"] * begins_episode
+        return [*self._outputs.not_saved, *["environment"] * begins_episode]
 
     def _end_untrained(
         self, bar: progress.Progress, info: training_loop.IterationInfo
@@ -403,30 +377,23 @@ class Run:
             "environment steps are initial experience, so nothing was learned. Train "
             "for more steps, or lower initial_collect_steps."
         )
-        self._save_last_policy()
-        self._checkpointer.save(info.iteration)
+        self._outputs.save_last_policy()
+        self._outputs.save_checkpoint(info.iteration)
 
     def _end_early(self, bar: progress.Progress) -> None:
         """Saves a run that was interrupted or stopped, and prints how it continues."""
         if self._is_finished():
             return
         iteration, stopped_by = self._loop.iteration, self._callbacks.stopped_by
-        self._directory.check_intact(iteration)
-        path = self._checkpointer.save(iteration)
+        self._outputs.check_intact(iteration)
+        path = self._outputs.save_checkpoint(iteration)
         if stopped_by:
-            self._save_last_policy()
+            self._outputs.save_last_policy()
         self._callbacks.call(on_checkpoint=path)
-        if stopped_by:
-            bar.announce(
-                f"Stopped at iteration {iteration:,} by {stopped_by}; saved {path}. "
-                "The same command leaves it stopped; --continue, or "
-                "continue_stopped=True in Python, continues from there."
-            )
-        else:
-            bar.announce(
-                f"Interrupted at iteration {iteration:,}; saved {path}. Run the same "
-                "command again to resume from there."
-            )
+        cause = f"Stopped at iteration {iteration:,} by {stopped_by}"
+        if not stopped_by:
+            cause = f"Interrupted at iteration {iteration:,}"
+        bar.announce(f"{cause}; {self._outputs.saved_text(path, stopped_by)}")
 
     def _next_stop(self, info: training_loop.IterationInfo) -> int:
         """Returns the next iteration at which something is due, or the run may end."""
@@ -452,11 +419,11 @@ class Run:
         """
         iteration = info.iteration
         at_end = self._length.is_reached(info)
-        self._directory.check_intact(iteration)
+        self._outputs.check_intact(iteration)
         evaluates = at_end or self._is_evaluation_due(iteration)
         if evaluates:
             # A policy whose weights are not finite is neither evaluated nor saved.
-            self._checkpointer.check_finite()
+            self._outputs.check_finite()
         result = None
         if evaluates and self._late is not None and not at_end:
             self._late.begin(iteration)
@@ -472,31 +439,26 @@ class Run:
             row = self._log.write(result or self._arrived)
             self._arrived = None
         if result is not None:
-            # The untrained policy is evaluated but not saved.
-            if iteration:
-                self._save_if_best(result.mean)
-            bar.evaluated(result.mean, float(self._best_return) if iteration else None)
+            self._outputs.evaluated(iteration, result.mean)
+            bar.evaluated(result.mean, self._outputs.best_return)
         if at_end:
-            self._save_last_policy()
+            self._outputs.save_last_policy()
         path = None
         if (evaluates or iteration % self._checkpoint_interval == 0) and iteration:
-            path = self._checkpointer.save(iteration)
+            path = self._outputs.save_checkpoint(iteration)
         self._callbacks.call(on_log=row, on_evaluation=result, on_checkpoint=path)
 
     def _take_late(self, bar: progress.Progress) -> None:
         """Takes the evaluations elsewhere that have ended."""
         for result, weights in () if self._late is None else self._late.take():
-            is_trained, path = bool(result.iteration), None
-            if is_trained:
-                with weights:
-                    is_best = self._save_if_best(result.mean)
-                # A resumed run must know the return of the best policy.
-                path = (
-                    self._checkpointer.save(self._loop.iteration) if is_best else None
-                )
+            path = None
+            with weights:
+                is_best = self._outputs.evaluated(result.iteration or 0, result.mean)
+            # A resumed run must know the return of the best policy.
+            if is_best:
+                path = self._outputs.save_checkpoint(self._loop.iteration)
             self._last_return, self._arrived = result.mean, result
-            best = float(self._best_return) if is_trained else None
-            bar.evaluated(result.mean, best)
+            bar.evaluated(result.mean, self._outputs.best_return)
             self._callbacks.call(on_evaluation=result, on_checkpoint=path)
 
     def _evaluated(
@@ -541,7 +503,7 @@ class Run:
         is_due = is_due or self._length.is_reached(info)
         if self._evaluate is None or not is_due:
             return False
-        return self._directory.evaluation_return(iteration) is None
+        return not self._outputs.has_evaluation(iteration)
 
     def _is_evaluation_due(self, iteration: int) -> bool:
         """Whether an evaluation is due at an iteration before the last."""
@@ -549,89 +511,19 @@ class Run:
             return self._max_untrained_eval_steps > 0
         return iteration % self._eval_interval == 0
 
-    def _expected_policies(self) -> list[pathlib.Path]:
-        """Returns the paths of the policies that this run has saved until now."""
-        finished = self._is_finished()
-        has_best = float(self._best_return) > float("-inf")
-        expected = [self._directory.final_policy] * finished
-        if has_best or (finished and self._evaluate is None):
-            expected.append(self._directory.policy)
-        return expected
-
-    def _save_if_best(self, mean: float) -> bool:
-        """Saves the policy if it is the best one; returns whether it is."""
-        is_best = mean >= float(self._best_return)
-        if is_best:
-            self._best_return.assign(np.float32(mean))
-            self._policies.save(self._directory.policy)
-        return is_best
-
-    def _save_last_policy(self) -> None:
-        """Saves the policy; it is also the best one if there is no better one."""
-        self._policies.save(self._directory.final_policy)
-        if float(self._best_return) == float("-inf"):
-            self._policies.save(self._directory.policy)
-
-    def _mend_policies(self) -> None:
-        """Writes missing or damaged policies again."""
-        best = float(self._best_return)
-        now = self._policies.repair(
-            self._expected_policies(), self._directory, self._loop.iteration, best
-        )
-        if now != best:
-            self._best_return.assign(now)
-            self._checkpointer.save(self._loop.iteration)
-
-    def _write_outputs(self, films: bool) -> None:
-        """Draws the learning curve, films the policy, and marks a finished run.
-
-        Args:
-          films: Whether there is time for a film, which takes minutes if a simulator
-            draws its pictures without a GPU.
-        """
-        if self._directory.metrics_csv.exists():
-            learning_curve.plot_learning_curve(
-                self._directory.metrics_csv, self._directory.learning_curve, self._title
-            )
-        has_policy = self._directory.policy.exists()
-        if films and has_policy:
-            self._film()
-        if self._is_finished() and (films or self._video_environment is None):
-            self._directory.mark_finished(self._loop.iteration)
-
-    def _film(self) -> None:
-        """Films the saved policy, if there is an environment to film."""
-        given = self._video_environment
-        environment = given() if callable(given) else given
-        if environment is None:
-            return
-        with contextlib.ExitStack() as stack:
-            if callable(given):
-                stack.callback(environment.close)
-            video.record_video(
-                environment,
-                tf.saved_model.load(str(self._directory.policy)),
-                self._directory.video,
-            )
-
     def _result(
         self,
         resumed_at: int | None,
         bar: progress.Progress,
         stopped_by: str | None = None,
     ) -> run_result.RunResult:
-        best, finished = float(self._best_return), self._is_finished()
+        finished = self._is_finished()
         return run_result.RunResult(
             iteration=self._loop.iteration,
             finished=finished,
             resumed_at=resumed_at,
-            best_return=None if best == float("-inf") else best,
+            best_return=self._outputs.best_return,
             last_return=self._last_return,
             stopped_by=None if finished else stopped_by,
             **bar.speeds(),
         )
-
-
-def _bytes_of(replay_buffer: Any) -> int:
-    held = variables.tracked_variables(replay_buffer)
-    return sum(v.shape.num_elements() * v.dtype.size for v in held)

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tfrl.reports import run_files
+from tfrl.train.runs import run_files
 
 
 def check_same(

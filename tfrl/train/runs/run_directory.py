@@ -13,10 +13,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrl.loggers import csv as csv_logger
-from tfrl.reports import run_files
 from tfrl.savers import checkpoint_names
 from tfrl.system import directory_lock, paths
-from tfrl.train.runs import finished_runs, full_disk, run_config, stopped_runs
+from tfrl.train.runs import (
+    finished_runs,
+    full_disk,
+    run_config,
+    run_files,
+    stopped_runs,
+)
 
 _CONFIG = "config.json"
 # The identifiers of the run in Weights & Biases and MLflow.

@@ -13,10 +13,16 @@ import tensorflow as tf
 
 from tfrl.eval import evaluate
 from tfrl.loggers import base, csv, tf_summary
-from tfrl.reports import run_files
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
-from tfrl.train.runs import diagnostics, history, run_config, run_directory, run_view
+from tfrl.train.runs import (
+    diagnostics,
+    history,
+    run_config,
+    run_directory,
+    run_files,
+    run_view,
+)
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -63,6 +69,7 @@ class RunLog:
         metrics: Mapping[str, Callable[[], types.Float]],
         view: run_view.RunView | None = None,
         find_facts: Callable[[], Mapping[str, Any]] | None = None,
+        rows: list[dict[str, Any]] | None = None,
     ) -> None:
         """Checks the loggers; `opened` opens the files.
 
@@ -74,6 +81,8 @@ class RunLog:
           view: Measures the further columns of metrics.csv.
           find_facts: Returns facts about the environment, which the history's first row
             holds; called once.
+          rows: Earlier rows of the history, if there is no file with them; without a
+            directory, further ones are added.
 
         Raises:
           TypeError: One of `loggers` has no `write` and `close`, or one of `metrics` is
@@ -108,7 +117,7 @@ class RunLog:
         self._find_facts = find_facts
         self._diagnostics = diagnostics.Diagnostics(loop)
         self.history = history.History(
-            None if directory is None else directory.diagnostics
+            None if directory is None else directory.diagnostics, rows
         )
         # The seconds of each of _PARTS.
         self._spent = dict.fromkeys(_PARTS, 0.0)

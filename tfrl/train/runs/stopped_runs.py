@@ -8,8 +8,7 @@ import os
 import pathlib
 from typing import Any
 
-from tfrl.reports import run_files
-from tfrl.train.runs import run_length
+from tfrl.train.runs import run_files, run_length
 
 NAME = "stopped.json"
 

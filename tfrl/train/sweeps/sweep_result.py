@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfrl.eval import plots, statistics
-from tfrl.reports import run_files
+from tfrl.eval import statistics
 from tfrl.train.loops import collecting_loop
-from tfrl.train.runs import saved_policies
+from tfrl.train.runs import run_files, saved_policies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +124,9 @@ class SweepCurves:
                 num_resamples=2_000,
             )
             steps = np.median(self.environment_steps[chosen], axis=0)
-            plots.plot_curve(axes, steps, curve, label)
+            (line,) = axes.plot(steps, curve.value, label=label)
+            band = axes.fill_between(steps, curve.lower, curve.upper, linewidth=0)
+            band.set(color=line.get_color(), alpha=0.2)
         axes.set_xlabel("environment steps")
         axes.set_ylabel("return of the greedy policy")
         axes.set_title("interquartile mean, 95 % interval")

@@ -10,7 +10,6 @@ import ast
 import functools
 import json
 import os
-import runpy
 import sys
 import warnings
 from unittest import mock
@@ -27,45 +26,44 @@ from tfrl.algorithms import offline, registry, worlds
 from tfrl.environments import native
 from tfrl.specs import tensor_spec
 
-# What follows `python -m examples.` for each agent.
+# What follows `tfrl train` for each agent.
 AGENTS = {
     # The commands of README's table.
-    "dqn": "train_dqn --config.double_q=False",
-    "ddqn": "train_dqn",
-    "c51": "train_dqn --config.agent=c51",
-    "qr_dqn": "train_dqn --config.agent=qr_dqn",
-    "iqn": "train_dqn --config.agent=iqn",
-    "rainbow": "train_dqn --config.agent=rainbow",
-    "r2d2": "train_dqn --config.agent=r2d2",
-    "dqn_hindsight": "train_dqn --env=BitFlipping15-v0",
-    "reinforce": "train_reinforce",
-    "ppo": "train_ppo",
-    "ppo_recurrent": "train_ppo --config.lstm_size=64",
-    "a2c": "train_ppo --config=configs/a2c.py",
-    "pqn": "train_pqn",
-    "impala": "train_impala",
-    "ddpg": "train_td3 --config.agent=ddpg",
-    "d4pg": "train_d4pg",
-    "td3": "train_td3",
-    "sac": "train_sac",
-    "tqc": "train_sac --config.agent=tqc",
-    "tqc_hindsight": "train_sac --env=FetchReach-v4",
-    "discrete_sac": "train_sac --config=configs/discrete_sac.py",
-    "mpo": "train_dmpo --config=configs/mpo.py",
-    "dmpo": "train_dmpo",
-    "iql": "train_offline",
-    "cql": "train_offline --config.agent=cql",
-    "bc": "train_offline --config.agent=bc",
+    "dqn": "dqn",
+    "ddqn": "ddqn",
+    "c51": "c51",
+    "qr_dqn": "qr_dqn",
+    "iqn": "iqn",
+    "rainbow": "rainbow",
+    "r2d2": "r2d2",
+    "dqn_hindsight": "dqn --env=BitFlipping15-v0",
+    "reinforce": "reinforce",
+    "ppo": "ppo",
+    "ppo_recurrent": "ppo --lstm_size=64",
+    "a2c": "a2c",
+    "pqn": "pqn",
+    "impala": "impala",
+    "ddpg": "ddpg",
+    "d4pg": "d4pg",
+    "td3": "td3",
+    "sac": "sac",
+    "redq": "redq",
+    "tqc": "tqc",
+    "tqc_hindsight": "tqc --env=FetchReach-v4",
+    "discrete_sac": "discrete_sac",
+    "mpo": "mpo",
+    "dmpo": "dmpo",
+    "iql": "iql",
+    "cql": "cql",
+    "bc": "bc",
     # What its rows name beside these, and other kinds of replay.
-    "munchausen": "train_dqn --config.agent=iqn --config.munchausen=True"
-    " --config.double_q=False --config.n_step_update=1",
-    "sac_gsde": "train_sac --config=configs/sac_mountain_car_gsde.py",
-    "redq": "train_sac --config.num_critics=3 --config.num_min=2",
-    "normalized": "train_dqn --config.normalize_observations=True",
-    "prioritized": "train_dqn --config.replay=prioritized",
-    "sac_prioritized": "train_sac --config.replay=prioritized",
-    "frame_stack": "train_dqn --config.frame_stack=3",
-    "rainbow_frame_stack": "train_dqn --config.agent=rainbow --config.frame_stack=3",
+    "munchausen": "iqn --munchausen=True --double_q=False --n_step_update=1",
+    "sac_gsde": "sac --env=MountainCarContinuous-v0 --preset=sac_mountain_car_gsde",
+    "normalized": "dqn --normalize_observations=True",
+    "prioritized": "dqn --replay=prioritized",
+    "sac_prioritized": "sac --replay=prioritized",
+    "frame_stack": "dqn --frame_stack=3",
+    "rainbow_frame_stack": "rainbow --frame_stack=3",
 }
 LAYERS = (
     "fc_layer_params",
@@ -110,38 +108,39 @@ class Pictures(gymnasium.Env):
         return self.np_random.integers(0, 256, (3, 2, 1), np.uint8)
 
 
-def configuration(name, device):
-    """The example's configuration of an agent, with tiny sizes."""
-    module, *words = AGENTS[name].split()
+def recipe(name, device, seed=0, environment=None):
+    """The algorithm of an agent, with tiny sizes.
+
+    Args:
+      name: The agent.
+      device: The device of the agent.
+      seed: The seed.
+      environment: The environment; None for the one of the command.
+    """
+    algorithm, *words = AGENTS[name].split()
     given = dict(word.removeprefix("--").split("=") for word in words)
-    fields = {
-        key.removeprefix("config."): parsed(value)
-        for key, value in given.items()
-        if key != "config"
-    }
-    if "config" in given:
-        config = runpy.run_path(given["config"])["get_config"]()
-    else:
-        usual = {"train_offline": "iql"}.get(module, module.removeprefix("train_"))
-        # As `train_sac --env=FetchReach-v4`, which takes TQC.
-        agent = "tqc" if name == "tqc_hindsight" else fields.get("agent", usual)
-        config = registry.config_for(agent, given.get("env", ""))
-    config.update({"device": device, **fields})
+    kind = registry.find(algorithm)
+    env, preset = given.pop("env", kind.environment_name), given.pop("preset", "")
+    values = {key: parsed(value) for key, value in given.items()}
+    usual = kind(env, preset=preset, **values).settings
     tiny = dict(TINY)
-    if config.get("trace_length"):
+    if algorithm == "redq":
+        tiny["num_critics"] = 3
+    if usual.get("trace_length"):
         tiny |= {"burn_in_length": 2, "trace_length": 4}
-    if config.get("lstm_size"):
+    if usual.get("lstm_size"):
         tiny["lstm_size"] = 5
-    if "minibatch_size" in config:
+    if "minibatch_size" in usual:
         tiny |= {"collect_steps_per_iteration": 8, "minibatch_size": 8}
     if name == "a2c":
         tiny["minibatch_size"] = 0
     if name == "sac_gsde":
         tiny |= {"collect_steps_per_iteration": 2, "train_steps_per_iteration": 2}
-    if config.get("frame_stack"):
-        tiny["env"] = "Pictures-v0"
-    config.update({key: value for key, value in tiny.items() if key in config})
-    return config
+    if usual.get("frame_stack"):
+        env = "Pictures-v0"
+    small = {key: value for key, value in tiny.items() if key in usual}
+    settings = {**usual, **small, "device": device, "seed": seed}
+    return kind(environment or env, settings=settings, environment_name=env)
 
 
 def parsed(text):
@@ -152,22 +151,22 @@ def parsed(text):
         return text
 
 
-def make_environment(config, kind):
-    """The environment of a configuration.
+def make_environment(made, kind):
+    """The environment of an algorithm.
 
     Args:
-      config: The configuration.
-      kind: "native" for a native environment, else the example's own.
+      made: The algorithm.
+      kind: "native" for a native environment, else its own.
     """
     if kind == "native":
-        with train.device_scope(config.device):
-            return native.load(config.env, config.get("num_envs", 1), config.seed)
-    if config.env.startswith("Fetch"):
+        num_envs = made.settings.get("num_envs", 1)
+        with train.device_scope(made.device):
+            return native.load(made.world.name, num_envs, made.seed)
+    if made.world.name.startswith("Fetch"):
         # The extra `robotics` is not among those of the tests.
         return environments.TFPyEnvironment(test_hindsight_training.Reach())
-    s = registry.find(config.agent).Settings.of(config)
-    fit = worlds.ActionFit("any", "")
-    return worlds.World(config.env, s, fit).make_training()
+    made.world.fit = worlds.ActionFit("any", "")
+    return made.world.make_training()
 
 
 def make_loop(name, kind, device, jit_compile, seed=0):
@@ -180,9 +179,8 @@ def make_loop(name, kind, device, jit_compile, seed=0):
       jit_compile: The loop's argument.
       seed: The seed.
     """
-    config = configuration(name, device)
-    config.seed = seed
-    algorithm = registry.algorithm_of(config, make_environment(config, kind))
+    environment = make_environment(recipe(name, device, seed), kind)
+    algorithm = recipe(name, device, seed, environment)
     patches = [
         mock.patch.object(train, kind.__name__, given(kind, jit_compile))
         for kind in (

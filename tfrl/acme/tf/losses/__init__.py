@@ -8,10 +8,10 @@
 True
 """
 
-from tfrl import absent
+import lazy_loader
 
 # `losses.dpg` is the function, also after an import of the module of that name.
 from tfrl.acme.tf.losses.dpg import dpg as dpg
 from tfrl.acme.tf.losses.huber import huber as huber
 
-__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

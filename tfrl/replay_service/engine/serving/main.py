@@ -29,7 +29,7 @@ from tfrl.replay_service.engine.checkpoints import (
 from tfrl.replay_service.engine.serving import network_listener, protocols
 from tfrl.replay_service.engine.serving.service import Service
 from tfrl.replay_service.engine.storage import arena
-from tfrl.system import locked_directories
+from tfrl.system import locked_directories, log
 
 STOP = b"stop"  # The bytes that a parent writes to stdin before it closes stdin.
 _GRACE = 1.5  # Seconds for an orderly end.
@@ -141,7 +141,8 @@ def child_main(parent: int) -> None:
 
     def tell_parent(**message: Any) -> None:
         with contextlib.suppress(OSError):
-            print(json.dumps(message), file=out, flush=True)
+            out.write(f"{json.dumps(message)}\n")
+            out.flush()
 
     def announce(port: int, directory: str | None) -> None:
         tell_parent(port=port, directory=directory)
@@ -250,7 +251,7 @@ async def _listen_on_unix_sockets(
             lambda: protocols.LocalProtocol(service), path
         )
     except OSError as error:
-        print(f"tfrl.replay_service: no local socket: {error}", file=sys.stderr)
+        log.info(f"tfrl.replay_service: no local socket: {error}")
         return _directory
     stack.callback(server.close)
     service.local = {"socket": path, "arena_socket": None, "secret": service.secret}

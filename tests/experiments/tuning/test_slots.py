@@ -1,0 +1,134 @@
+"""Runs in the slots of one program: what may differ, and what they come to."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tfrl import train
+from tfrl.algorithms import registry
+from tfrl.environments import native
+from tfrl.experiments.tuning import plan as plan_lib
+from tfrl.experiments.tuning import slots as slots_lib
+from tfrl.utils import variables
+
+SMALL = {
+    "jit_compile": False,
+    "initial_collect_steps": 40,
+    "replay_capacity": 200,
+    "batch_size": 8,
+    "num_envs": 2,
+    "collect_steps_per_iteration": 4,
+    "train_steps_per_iteration": 2,
+    "sequence_length": 4,
+    "num_iterations": 12,
+    "epsilon_decay_iterations": 3,
+    "eval_interval": 2,
+    "num_eval_episodes": 2,
+    "num_epochs": 2,
+    "minibatch_size": 4,
+    "target_update_period": 2,
+    "burn_in_length": 1,
+    "trace_length": 4,
+    "n_step_update": 2,
+    "num_samples": 3,
+    "fc_layer_params": (4,),
+    "actor_fc_layer_params": (4,),
+    "critic_fc_layer_params": (4,),
+    "lstm_size": 4,
+}
+EVALUATIONS = 6
+WITH_LSTM = ("r2d2",)
+LIVE = [name for name in registry.CLASSES if registry.find(name).live_settings()]
+
+
+def settings_of(name, **values):
+    small = {**SMALL, **values}
+    if name not in WITH_LSTM:
+        small.pop("lstm_size")
+    return {k: x for k, x in small.items() if k in registry.find(name).defaults()}
+
+
+def dynamics_of(name):
+    environment = "Pendulum-v1"
+    if registry.find(name).actions == "discrete":
+        environment = "CartPole-v1"
+    return dataclasses.replace(native.load(environment).dynamics, max_episode_steps=20)
+
+
+def slots_of(name, number=1, **values):
+    recipe = registry.find(name)(settings=settings_of(name, **values))
+    plan = plan_lib.Plan(recipe, None, EVALUATIONS, None)
+    return slots_lib.Slots(plan, dynamics_of(name), number)
+
+
+def other_values(name):
+    """Another value for each live field."""
+    recipe = registry.find(name)(settings=settings_of(name))
+    live = {k: recipe.settings[k] for k in sorted(recipe.live_settings())}
+    # Without a last learning rate there is no schedule that could have another.
+    return {name: x * 0.7 or 0.1 for name, x in live.items() if x is not None}
+
+
+def every_variable(loop):
+    return variables.as_tf_variables(variables.tracked_variables(loop))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIVE)
+def test_a_loop_reads_all_live_settings_from_variables(name):
+    """The values of another run's variables make a loop that run."""
+    slots, values = slots_of(name), other_values(name)
+    s = registry.find(name)(settings=settings_of(name, seed=3))
+    usual = {each: s.settings[each] for each in values}
+    loop = slots._make_loop(3, **usual)
+    other = slots._make_loop(3, **values)
+    for mine, others in zip(every_variable(loop), every_variable(other), strict=True):
+        mine.assign(others)
+    environment = native.NativeEnvironment(dynamics_of(name), s.num_envs, 3)
+    alone = registry.find(name)(
+        environment, settings=settings_of(name, **values, seed=3)
+    )
+    expected = alone.build()
+    np.testing.assert_allclose(loop.run(6).loss, expected.run(6).loss, rtol=1e-5)
+    for found, wanted in zip(
+        loop.agent.policy.variables(), expected.agent.policy.variables(), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_slots_of_ended_runs_get_the_next_without_another_trace(monkeypatch):
+    traced, seen = [], []
+    iterate = train.OffPolicyLoop.iterate
+    monkeypatch.setattr(
+        train.OffPolicyLoop,
+        "iterate",
+        lambda loop, *position: traced.append(loop) or iterate(loop, *position),
+    )
+    quick = dict.fromkeys(("num_envs", "train_steps_per_iteration"), 1)
+    slots = slots_of("dqn", 3, jit_compile=True, n_step_update=1, **quick)
+    gammas = [0.5, 0.6, 0.7, 0.8, 0.5]
+    runs = [
+        plan_lib.TunedRun(str(i), 3, {"gamma": gamma}) for i, gamma in enumerate(gammas)
+    ]
+    waiting = iter(runs)
+
+    def report(run, number, value):
+        seen.append((run.name, number, value, len(traced)))
+        return number < (1 if run.name == "1" else 3)
+
+    slots.run(lambda: next(waiting, None), report)
+    order = [(name, number) for name, number, *_ in seen]
+    assert order == [
+        *[("0", 1), ("1", 1), ("2", 1)],
+        *[("0", 2), ("3", 1), ("2", 2)],
+        *[("0", 3), ("3", 2), ("2", 3)],
+        *[("4", 1), ("3", 3)],
+        *[("4", 2), ("4", 3)],
+    ]
+    assert len({count for *_, count in seen}) == 1
+    # The last run is the first one over again, in a slot that others have had.
+    first = [value for name, _, value, _ in seen if name == "0"]
+    last = [value for name, _, value, _ in seen if name == "4"]
+    assert first == last

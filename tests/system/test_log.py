@@ -1,0 +1,53 @@
+"""The lines that the library tells: bare, among an application's own, or not at all."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from tfrl.system import log
+
+
+def test_a_line_is_written_to_standard_error_as_it_is(capsys):
+    log.info("100% of it")
+    assert capsys.readouterr() == ("", "100% of it\n")
+
+
+def test_an_application_that_shows_such_records_gets_it_alone(caplog, capsys):
+    with caplog.at_level(logging.INFO):
+        log.info("100% of it")
+    (record,) = caplog.records
+    assert (record.name, record.getMessage()) == ("tfrl", "100% of it")
+    assert record.filename == "test_log.py"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_level_of_the_logger_silences_it(caplog, capsys):
+    with caplog.at_level(logging.WARNING, "tfrl"):
+        log.info("quiet")
+    logging.disable(logging.INFO)
+    log.info("quiet")
+    logging.disable(logging.NOTSET)
+    assert capsys.readouterr().err == ""
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("", "told\n"),
+        ("logging.basicConfig()", "told\n"),
+        ("logging.basicConfig(level=logging.INFO)", "INFO:tfrl:told\n"),
+        ("logging.getLogger().setLevel(logging.INFO)", "told\n"),
+        ("logging.getLogger('tfrl').setLevel(logging.INFO)", "told\n"),
+        ("logging.getLogger('tfrl').setLevel(logging.ERROR)", ""),
+        ("from absl import logging as x; x.use_absl_handler()", "told\n"),
+    ],
+)
+def test_each_application_shows_it_once(before, shown):
+    program = f"import logging\nfrom tfrl.system import log\n{before}\nlog.info('told')"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert (run.stdout, run.stderr) == ("", shown)

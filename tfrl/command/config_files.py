@@ -1,0 +1,93 @@
+"""Reads the file of `--config`: settings that flags may override."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import pathlib
+import runpy
+from typing import Any
+
+from tfrl.algorithms import registry
+from tfrl.train.runs import old_configs, run_files
+
+# The fields of a run's config.json that are no settings.
+_OF_RUNS = (
+    "algorithm",
+    "env",
+    "initial_run",
+    "num_environment_steps",
+    "own_parts",
+    "schedule_iterations",
+)
+
+
+@functools.cache
+def read(file: str, kind: Any) -> dict[str, Any]:
+    """Returns the fields of a file, by name.
+
+    A JSON file holds an object of settings, such as the config.json of a run, or a
+    preset, such as best.json of `tfrl tune`. The function `get_config()` of a Python
+    file returns a dict of them. An `env` is the environment.
+
+    Args:
+      file: The path.
+      kind: The class of the algorithm.
+
+    Raises:
+      ValueError: There is no such file, or it is for another algorithm, or it has a
+        field that is no setting of the algorithm.
+    """
+    path = pathlib.Path(file)
+    if not path.exists():
+        raise ValueError(_text_of_missing_file(file))
+    found = _content(path)
+    name = registry.name_of(found)
+    if name and name not in (kind.name, kind.relative):
+        raise ValueError(
+            f"--config: got {file!r}, settings of {name!r}, expected some of "
+            f"{kind.name!r}; run tfrl train {name}."
+        )
+    known = [*kind.setting_fields(), *_OF_RUNS]
+    for each in found:
+        if each not in known and name in ("", kind.name):
+            near = difflib.get_close_matches(each, known, n=1)
+            meant = f"did you mean {near[0]}?" if near else "leave it out."
+            raise ValueError(
+                f"--config: got {each!r} in {file!r}, expected settings of "
+                f"{kind.name!r}; {meant}"
+            )
+    return found
+
+
+def _content(path: pathlib.Path) -> dict[str, Any]:
+    if path.suffix == ".py":
+        made = runpy.run_path(str(path)).get("get_config", dict)()
+        return dict(made)
+    found = run_files.read_json(path, "give another file of settings")
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"--config: got a {type(found).__name__} in {str(path)!r}, expected a JSON "
+            "object of settings."
+        )
+    if isinstance(found.get("settings"), dict):  # A preset.
+        return {
+            "algorithm": found.get("algorithm", ""),
+            "env": found.get("environment"),
+            **found["settings"],
+        }
+    return old_configs.renewed(found)
+
+
+def _text_of_missing_file(path: str) -> str:
+    """Returns the error for a missing file, which suggests a similar one."""
+    folder, name = os.path.split(path)
+    files = [each.name for each in pathlib.Path(folder).glob("*.*")]
+    near = difflib.get_close_matches(name, files, n=1, cutoff=0.5)
+    meant = (
+        f"did you mean {os.path.join(folder, near[0])}?"
+        if near
+        else "--preset=NAME takes the settings that tfrl list settings shows."
+    )
+    return f"--config: got {path!r}, where there is no file; {meant}"

@@ -1,0 +1,122 @@
+"""The flags of a command: common ones, and one for each setting of an algorithm."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from absl import flags
+
+if TYPE_CHECKING:
+    from tfrl.algorithms.settings import Recipe
+
+
+class _TupleParser(flags.ArgumentParser[Any]):
+    """Parses tuples such as (64, 64), which may lack their parentheses."""
+
+    syntactic_help = "a tuple such as (64, 64)"
+
+    def parse(self, argument: Any) -> Any:
+        """Returns the tuple; raises a ValueError for another value."""
+        if isinstance(argument, str):
+            try:
+                argument = ast.literal_eval(argument or "()")
+            except SyntaxError as error:
+                raise ValueError(str(error)) from None
+        return tuple(argument) if isinstance(argument, tuple | list) else (argument,)
+
+
+class _OptionalParser(flags.FloatParser):
+    """Parses a number or None."""
+
+    syntactic_help = "a number or None"
+    # Absl takes None for a flag that is not given.
+    NOTHING: Final = object()
+
+    def parse(self, argument: Any) -> Any:
+        """Returns the number or None; raises a ValueError for another value."""
+        return self.NOTHING if argument == "None" else super().parse(argument)
+
+
+def new(**texts: str) -> flags.FlagValues:
+    """Returns the flags of a command, with `--traceback`.
+
+    Args:
+      **texts: The help of flags for text without a default, by their names.
+    """
+    given = flags.FlagValues()
+    for name, text in texts.items():
+        flags.DEFINE_string(name, None, text, flag_values=given)
+    add(given, "traceback", False, "Show the traceback of an error.")
+    return given
+
+
+def add(
+    given: flags.FlagValues, name: str, default: Any, text: str, least: int = 1
+) -> None:
+    """Defines a flag for a truth value, an integer, a number or a text.
+
+    Args:
+      given: The flags.
+      name: The flag's name.
+      default: Its default, whose type is that of the flag.
+      text: Its help.
+      least: The least integer.
+    """
+    if isinstance(default, bool):
+        flags.DEFINE_bool(name, default, text, flag_values=given)
+    elif isinstance(default, int):
+        flags.DEFINE_integer(name, default, text, lower_bound=least, flag_values=given)
+    else:
+        flags.DEFINE_string(name, default, text, flag_values=given)
+
+
+def add_choice(
+    given: flags.FlagValues,
+    name: str,
+    default: str | None,
+    choices: list[str],
+    text: str,
+) -> None:
+    """Defines a flag for one of several words."""
+    flags.DEFINE_enum(name, default, choices, text, flag_values=given)
+
+
+def add_fields(
+    given: flags.FlagValues, fields: Mapping[str, dataclasses.Field[Any]]
+) -> None:
+    """Defines a flag for each of some fields, which is None unless it is given."""
+    for name, each in fields.items():
+        _add_field(given, name, str(each.type), each.metadata["text"])
+
+
+def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None:
+    if kind == "bool":
+        flags.DEFINE_bool(name, None, text, flag_values=given)
+    elif kind == "str":
+        flags.DEFINE_string(name, None, text, flag_values=given)
+    elif kind == "int":
+        flags.DEFINE_integer(name, None, text, flag_values=given)
+    elif kind == "float":
+        flags.DEFINE_float(name, None, text, flag_values=given)
+    else:
+        is_tuple = kind.startswith("tuple")
+        parser = _TupleParser() if is_tuple else _OptionalParser()
+        serializer = flags.ArgumentSerializer[Any]()
+        flags.DEFINE(parser, name, None, text, given, serializer)
+
+
+def values(
+    given: flags.FlagValues, fields: Mapping[str, dataclasses.Field[Any]]
+) -> dict[str, Any]:
+    """Returns the values that the command line gives for some fields."""
+    found = {name: given[name].value for name in fields if given[name].present}
+    nothing = _OptionalParser.NOTHING
+    return {name: None if x is nothing else x for name, x in found.items()}
+
+
+def settings(given: flags.FlagValues, kind: type[Recipe]) -> dict[str, Any]:
+    """Returns the settings of an algorithm that the command line gives."""
+    return values(given, kind.setting_fields())

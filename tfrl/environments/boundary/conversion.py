@@ -1,0 +1,63 @@
+"""Environments of Gymnasium, dm_env and tfrl, as users give them, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfrl import environments
+
+# Of smaller pictures the convolutions for Atari's games leave nothing.
+_SMALLEST_PICTURE = 36
+
+
+def _kinds() -> dict[type, Callable[[Any], Any]]:
+    """Returns how environments of other libraries become ours, by their classes."""
+    import dm_env
+    import gymnasium
+
+    return {
+        environments.TFEnvironment: lambda given: given,
+        environments.PyEnvironment: lambda given: given,
+        gymnasium.vector.VectorEnv: environments.VectorPyEnvironment,
+        gymnasium.Env: environments.suite_gym.wrap_env,
+        dm_env.Environment: environments.DmEnvWrapper,
+    }
+
+
+def is_environment(given: Any) -> bool:
+    """Whether something is an environment, and not a name or a function."""
+    return not isinstance(given, str | type) and isinstance(given, tuple(_kinds()))
+
+
+def batch_size_of(given: Any) -> int | None:
+    """Returns how many environments are given; None for a name or a function."""
+    if not is_environment(given):
+        return None
+    count = getattr(given, "num_envs", None) or getattr(given, "batch_size", None)
+    return int(count or 1)
+
+
+def wrap(given: Any) -> environments.PyEnvironment:
+    """Returns an environment as one of tfrl.
+
+    Raises:
+      TypeError: It is none.
+    """
+    for kind, convert in _kinds().items():
+        if isinstance(given, kind):
+            return convert(given)
+    raise TypeError(
+        f"environment: the function returned a {type(given).__name__}, expected an "
+        "environment of Gymnasium, dm_env or tfrl.environments."
+    )
+
+
+def kind_of(made: Any) -> str | None:
+    """Returns an environment's kind: "pictures" if it shows one picture, or None."""
+    names = ("single_observation_space", "observation_space", "observation_spec")
+    spec = next((getattr(made, name) for name in names if hasattr(made, name)), None)
+    spec = spec() if callable(spec) else spec
+    shape, dtype = getattr(spec, "shape", None) or (), getattr(spec, "dtype", None)
+    is_large = len(shape) == 3 and min(shape[:2]) >= _SMALLEST_PICTURE
+    return "pictures" if is_large and getattr(dtype, "name", "") == "uint8" else None

@@ -1,0 +1,318 @@
+"""The suites of environments: a row for each, by which a name is found and made.
+
+Every function that takes the name of an environment goes through these rows. A user
+adds one, and its names work wherever a name does, as in `tfrl.PPO("mysuite/task")`:
+
+>>> from tfrl.environments import suites
+>>> is_own = lambda name: name.startswith("mysuite/")
+>>> suites.add(suites.Suite(matches=is_own, load=make))  # doctest: +SKIP
+
+"mysuite:mysuite/task" first imports a module that adds it, as for Gymnasium's names,
+and an installed package names its module in the group "tfrl.suites" of entry points:
+both work on the command line and in child processes, too. TensorFlow is not imported
+before an environment is made, unless a suite itself needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tfrl import environments
+from tfrl.environments.boundary import conversion
+
+if TYPE_CHECKING:
+    from tfrl.environments.py_environment import PyEnvironment
+
+# Packages of Gymnasium whose environments are made in milliseconds.
+_MADE_AT_ONCE = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text")
+# Environments of Gymnasium without their velocities, by the names of RL Zoo, such as
+# CartPoleNoVel-v1: the elements of an observation that are not velocities. An agent
+# without memory cannot know which way the pole falls.
+_POSITIONS = {
+    "CartPoleNoVel": (0, 2),
+    "MountainCarNoVel": (0,),
+    "MountainCarContinuousNoVel": (0,),
+    "PendulumNoVel": (0, 1),
+}
+
+
+class Options(NamedTuple):
+    """What a run can choose about the environments of a suite.
+
+    Attributes:
+      is_training: Whether a lost life in an Atari game ends an episode, and rewards
+        become their signs. Games have the usual preprocessing in any case.
+      emulator: See `suite_atari.load_batch`.
+      grid_observations: How MiniGrid's dictionaries of an image of the cells around the
+        agent, a direction and a text become float32 arrays: "flat" joins the image with
+        the one-hot letters of the text, as RL Zoo's settings assume, `[2835]` by
+        default; "image" is the image alone, `[7, 7, 3]`. No network here reads texts.
+    """
+
+    is_training: bool = False
+    emulator: str = "ale-py"
+    grid_observations: str = "flat"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A suite of environments. It needs `load`, `load_batch` or `dynamics`.
+
+    Attributes:
+      matches: Takes a name; whether the suite has an environment of this name.
+      load: Takes a name, and makes an environment of Gymnasium, dm_env or tfrl.
+      load_batch: Takes a name, a number and `Options`, and makes so many environments
+        that are stepped together; None takes several of `load`.
+      dynamics: Takes a name, and returns the environment's `native.Dynamics`; None if
+        it is not written in TensorFlow. All environments of a suite that has neither
+        `load` nor `load_batch` are.
+      check: Takes a name, and raises an error if there is no such environment; returns
+        its action space, or None if only the environment itself knows it.
+      films: Whether environments show pictures; None for those whose `render_mode` is
+        "rgb_array".
+      has_time_limit: Whether all episodes are truncated, in environments in which
+        `time_limits` finds no limit.
+      not_for_actors: What the environments are, such as "a game", if actors in
+        processes of their own do not play them.
+    """
+
+    matches: Callable[[str], Any] = lambda _: None
+    load: Callable[[str], Any] | None = None
+    load_batch: Callable[[str, int, Options], PyEnvironment] | None = None
+    dynamics: Callable[[str], Any] = lambda _: None
+    check: Callable[[str], Any] = lambda _: None
+    films: bool | None = None
+    has_time_limit: bool = False
+    not_for_actors: str = ""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether all environments are written in TensorFlow."""
+        return self.load is None and self.load_batch is None
+
+
+def add(suite: Suite) -> None:
+    """Adds a suite. Its names go before those of the suites that there are."""
+    _added.insert(0, suite)
+    kind_of.cache_clear()
+
+
+def find(given: Any) -> tuple[Suite, str]:
+    """Returns the suite of an environment, and the environment's name in it.
+
+    Args:
+      given: The environment's name. A function that makes environments, an environment
+        or `native.Dynamics` are a suite of their own.
+
+    Raises:
+      ValueError: The part of the name before a colon is no module.
+    """
+    if not isinstance(given, str):
+        return _suite_of(given), ""
+    import gymnasium
+
+    module, _, own = given.rpartition(":")
+    if module:
+        environments.suite_gym.import_registrations(given, module)
+    elif given not in gymnasium.registry:
+        _import_installed()
+    for suite in _added:
+        if suite.matches(own):
+            return suite, own
+    return next(suite for suite in _SUITES if suite.matches(given)), given
+
+
+def _suite_of(given: Any) -> Suite:
+    dynamics = getattr(given, "dynamics", given)
+    if isinstance(dynamics, environments.native.Dynamics):
+        return Suite(dynamics=lambda _: dynamics)
+    if conversion.is_environment(given):
+        return Suite(load_batch=lambda *_: conversion.wrap(given), films=False)
+    return Suite(load=lambda _: given())
+
+
+@functools.cache
+def _import_installed() -> None:
+    """Imports the modules that installed packages name, which add suites."""
+    for each in importlib.metadata.entry_points(group="tfrl.suites"):
+        each.load()
+
+
+def find_action_space(name: str) -> Any:
+    """Checks an environment's name without TensorFlow; returns its action space.
+
+    Returns None for a space that is not known before the environment is made.
+
+    Raises:
+      ImportError: The extra that brings the environment is not installed.
+      ValueError: There is no environment, game or task of this name.
+    """
+    suite, name = find(name)
+    return suite.check(name)
+
+
+def check_actors(name: str) -> None:
+    """Raises a ValueError for an environment that actors in processes do not play."""
+    suite, _ = find(name)
+    if suite.not_for_actors:
+        raise ValueError(
+            f"env: got {name!r}, {suite.not_for_actors}, which actors do not play; "
+            f"train in one process: tfrl train dqn --env={name}"
+        )
+
+
+@functools.cache
+def kind_of(name: str) -> str | None:
+    """Returns the kind of an environment, see `conversion.kind_of`, or None.
+
+    It makes the environment by the suite's `load`, if it has one.
+    """
+    with contextlib.suppress(Exception):  # The run says what is wrong.
+        suite, name = find(name)
+        if suite.load is not None:
+            with contextlib.closing(suite.load(name)) as made:
+                return conversion.kind_of(made)
+    return None
+
+
+def find_dynamics(environment: Any, num_action_bins: int = 0) -> Any:
+    """Returns the dynamics of an environment in TensorFlow; None for another one.
+
+    Args:
+      environment: The name of an environment, `Dynamics`, a `NativeEnvironment`, or
+        anything else.
+      num_action_bins: The values of a continuous action; 0 leaves it.
+    """
+    suite, name = find(environment)
+    dynamics = suite.dynamics(name)
+    if dynamics is None or not num_action_bins:
+        return dynamics
+    return environments.native.discretize_actions(dynamics, num_action_bins)
+
+
+def load(given: Any, num_envs: int, options: Options) -> PyEnvironment:
+    """Returns an environment in Python, or makes it, or makes several.
+
+    Args:
+      given: The name of an environment, a function that makes one, or an environment.
+      num_envs: The number of environments, unless `given` is an environment.
+      options: The options of the suite.
+    """
+    suite, name = find(given)
+    if suite.load_batch is not None:
+        return suite.load_batch(name, num_envs, options)
+    assert suite.load is not None
+    members = [conversion.wrap(suite.load(name)) for _ in range(num_envs)]
+    return members[0] if num_envs == 1 else environments.BatchedPyEnvironment(members)
+
+
+def _load_games(name: str, num_envs: int, options: Options) -> PyEnvironment:
+    return environments.suite_atari.load_batch(
+        name,
+        num_envs,
+        noop_max=30,
+        fire_on_reset=True,
+        terminal_on_life_loss=options.is_training,
+        clip_rewards=options.is_training,
+        emulator=options.emulator,
+    )
+
+
+def _make_bare(name: str) -> Any:
+    """Makes an environment of Gymnasium to look at, without TensorFlow."""
+    import gymnasium
+
+    spec = environments.suite_gym.find_spec(name)
+    return gymnasium.make(spec, disable_env_checker=True)
+
+
+def _check_registered(name: str) -> Any:
+    entry_point = str(environments.suite_gym.find_spec(name).entry_point)
+    is_quick = entry_point.startswith(_MADE_AT_ONCE)
+    return _make_bare(name).action_space if is_quick else None
+
+
+def _load_registered(
+    name: str, num_envs: int, _: Options, wrappers: Any = ()
+) -> PyEnvironment:
+    if num_envs == 1:
+        return environments.suite_gym.load(name, gym_env_wrappers=wrappers)
+    return environments.gymnasium.vector_py_environment.load(
+        name, num_envs, gym_env_wrappers=wrappers
+    )
+
+
+def _load_grids(name: str, num_envs: int, options: Options) -> PyEnvironment:
+    environments.suite_gym.find_spec(name)  # Raises the error for a missing extra.
+    import gymnasium
+    import numpy as np
+    from minigrid import wrappers
+
+    is_image = options.grid_observations == "image"
+    as_arrays = wrappers.ImgObsWrapper if is_image else wrappers.FlatObsWrapper
+    # Integers have no normalizer.
+    as_floats = functools.partial(gymnasium.wrappers.DtypeObservation, dtype=np.float32)
+    return _load_registered(name, num_envs, options, [as_arrays, as_floats])
+
+
+def _load_positions(name: str, num_envs: int, options: Options) -> PyEnvironment:
+    environment = _load_registered(name.replace("NoVel", ""), num_envs, options)
+    return environments.wrappers.ObservationFilterWrapper(
+        environment, _POSITIONS[name.partition("-")[0]]
+    )
+
+
+def _native_dynamics(name: str) -> Any:
+    native = environments.native
+    return native.load(name).dynamics if name in native.names() else None
+
+
+# The suites that users have added, the latest first.
+_added: list[Suite] = []
+# The last one has every name.
+_SUITES = (
+    Suite(
+        # As `bit_flipping.is_task`, which needs TensorFlow.
+        matches=re.compile(r"BitFlipping(ToOnes)?[1-9]\d*-v0").fullmatch,
+        dynamics=lambda name: environments.native.load(name).dynamics,
+        films=True,
+    ),
+    Suite(
+        matches=lambda name: environments.suite_atari.is_game(name),
+        load_batch=_load_games,
+        check=lambda name: environments.suite_atari.check_game(name),
+        films=True,
+        has_time_limit=True,
+        not_for_actors="an Atari game",
+    ),
+    Suite(
+        matches=lambda name: environments.suite_dm_control.is_task(name),
+        load_batch=lambda name, n, _: environments.suite_dm_control.load_batch(name, n),
+        check=lambda name: environments.suite_dm_control.check_task(name),
+        films=False,
+    ),
+    Suite(
+        matches=lambda name: name.startswith(environments.suite_gym.GRIDS),
+        load_batch=_load_grids,
+        check=_check_registered,
+        has_time_limit=True,  # Their classes have limits, and their specs do not.
+    ),
+    Suite(
+        matches=lambda name: name.partition("-")[0] in _POSITIONS,
+        load_batch=_load_positions,
+        check=lambda name: _check_registered(name.replace("NoVel", "")),
+    ),
+    Suite(
+        matches=lambda _: True,
+        load=_make_bare,
+        load_batch=_load_registered,
+        dynamics=_native_dynamics,
+        check=_check_registered,
+    ),
+)

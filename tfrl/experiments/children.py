@@ -1,0 +1,93 @@
+"""Trains runs in separate processes, as many at a time as there are processors.
+
+Each has a folder and is an ordinary run, which resumes by itself, so the program can be
+killed and started again. Its recipe is in recipe.json there, its output in output.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tfrl.system import interrupts, jobs
+
+num_processors = jobs.num_processors
+
+
+class ChildRun(NamedTuple):
+    """A run in its own process.
+
+    Attributes:
+      folder: Its folder.
+      config: Its configuration; see `registry.algorithm_of`.
+      options: Arguments of `single.train`.
+      module: The module of its program.
+    """
+
+    folder: pathlib.Path
+    config: Mapping[str, Any]
+    options: Mapping[str, Any]
+    module: str = "tfrl.experiments.child"
+
+    @property
+    def output(self) -> pathlib.Path:
+        """The file with its output."""
+        return self.folder / "output.txt"
+
+    def job(self) -> jobs.Job:
+        """Writes its recipe, and returns its command."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        recipe = self.folder.absolute() / "recipe.json"
+        content = {"config": dict(self.config), "options": dict(self.options)}
+        recipe.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        return jobs.Job(self.module, [str(recipe)], self.output)
+
+
+def train_all(
+    runs: Iterable[ChildRun],
+    most: int,
+    on_end: Callable[[int, int], None] = lambda *_: None,
+    ends_early: Callable[[int], bool] = lambda _: False,
+) -> list[int | None]:
+    """Trains all runs, a limited number at a time; they end with this process.
+
+    Args:
+      runs: The runs. A generator is asked for the next one when a process is free, so
+        that it may depend on the runs that have ended.
+      most: The largest number of processes at the same time.
+      on_end: Called with the number and the exit status of each run that ends.
+      ends_early: Returns whether the run with a given number should save and end now.
+
+    Returns:
+      The exit status of each run.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C was pressed; the runs have saved checkpoints.
+      Terminated: SIGTERM or SIGHUP came; the same holds.
+      NotImplementedError: On Windows.
+    """
+    made: Iterable[jobs.Job] = (run.job() for run in runs)
+    signals = interrupts.requested(interrupts.SIGNALS, lambda: "the runs")
+    with signals as is_requested:
+        statuses = jobs.run_all(made, most, is_requested, on_end, ends_early=ends_early)
+    if is_requested():
+        interrupts.stop()
+    return statuses
+
+
+def check(runs: Sequence[ChildRun], statuses: Sequence[int | None]) -> None:
+    """Raises a RuntimeError that names the runs that have failed.
+
+    Args:
+      runs: The runs.
+      statuses: What `train_all` returned.
+    """
+    failed = [run for run, status in zip(runs, statuses, strict=True) if status]
+    if failed:
+        files = ", ".join(str(run.output) for run in failed)
+        raise RuntimeError(
+            f"{len(failed)} of {len(runs)} runs failed; the end of these files says "
+            f"why: {files}. The same command tries them again."
+        )

@@ -1,0 +1,204 @@
+"""Trains many runs of an algorithm: in one program where possible, else in processes.
+
+A run of a sweep in one program has a folder like other runs, so that it can be
+compared, played and evaluated in the same way. It has no film and no separate
+checkpoint, and its policy is the last one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import pathlib
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrl import train
+from tfrl.algorithms import registry, run_folders
+from tfrl.experiments import one_program
+from tfrl.loggers import csv as csv_logger
+from tfrl.system import log
+
+
+class Member(NamedTuple):
+    """A run of a sweep.
+
+    Attributes:
+      folder: Its folder.
+      config: Its configuration; see `registry.algorithm_of`.
+    """
+
+    folder: pathlib.Path
+    config: Mapping[str, Any]
+
+
+def why_in_processes(config: Mapping[str, Any]) -> str:
+    """Returns why runs need separate processes; empty if one program suffices.
+
+    Args:
+      config: The configuration of a run.
+    """
+    recipe = registry.algorithm_of(config)
+    why = one_program.obstacle(recipe, config["env"], ())
+    if not why and "initial_run" in config:
+        return "they begin with another run's weights"
+    return why
+
+
+def programs(members: Sequence[Member]) -> list[list[Member]]:
+    """Divides runs among programs, whose runs differ in seeds and live settings."""
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        config = member.config
+        live = _live(config)
+        shared = {k: x for k, x in config.items() if k not in ("seed", *live)}
+        found.setdefault(json.dumps(shared, sort_keys=True), []).append(member)
+    return list(found.values())
+
+
+def _live(config: Mapping[str, Any]) -> set[str]:
+    """Returns the settings in which runs of a program with this one may differ."""
+    live = registry.find(registry.name_of(config)).live_settings()
+    return {name for name in live if config[name] is not None}
+
+
+def train_in_one_program(
+    members: Sequence[Member], checkpoints: pathlib.Path, overwrite: bool = False
+) -> None:
+    """Trains runs that differ in seeds and live settings as one program.
+
+    Each gets its outputs at the end. A sweep that was killed continues from its last
+    checkpoint, and finished runs are left as they are.
+
+    Args:
+      members: The runs, which `programs` has put together.
+      checkpoints: The folder of the checkpoints of sweeps.
+      overwrite: Whether to begin again.
+
+    Raises:
+      KeyboardInterrupt: Ctrl-C was pressed; the sweep has saved a checkpoint.
+      Terminated: SIGTERM or SIGHUP came; the same holds.
+      RunDirectoryError: A folder belongs to another run.
+      ValueError: A setting is wrong.
+    """
+    first = members[0].config
+    kind = registry.find(registry.name_of(first))
+    differing = {
+        name
+        for name in _live(first)
+        if any(config[name] != first[name] for _, config in members)
+    }
+    make_loop = functools.partial(_make_loop, first, differing)
+    if not (members[0].folder / "config.json").exists():
+        make_loop()  # Wrong settings show here, before a folder is made.
+    missing = []
+    for folder, config in members:
+        place = run_folders.open_folder(
+            folder, config, kind.defaults(), overwrite=overwrite
+        )
+        if place.finished_iteration() is None:
+            missing.append((place, config))
+    if not missing:
+        return
+    names = json.dumps([place.path.name for place, _ in missing])
+    own = checkpoints / hashlib.sha256(names.encode()).hexdigest()[:12]
+    if overwrite:
+        (own / "sweep.npz").unlink(missing_ok=True)
+    swept = {name: [config[name] for _, config in missing] for name in differing}
+    progress = Progress(first["num_iterations"], first["eval_interval"])
+    with train.device_scope(first["device"]):
+        result = train.sweep(
+            make_loop,
+            [config["seed"] for _, config in missing],
+            swept,
+            num_iterations=first["num_iterations"],
+            eval_interval=first["eval_interval"],
+            num_eval_episodes=first["num_eval_episodes"],
+            callback=progress,
+            directory=own,
+            checkpoint_interval=first["checkpoint_interval"],
+        )
+    if pace := progress.pace():
+        steps = result.environment_steps[:, -1].sum() / first["num_iterations"]
+        log.info(f"{steps / pace:,.0f} environment steps a second, all together.")
+    for number, (place, _) in enumerate(missing):
+        place.grow()
+        _write_metrics(result, number, place.metrics_csv, pace)
+        if np.isfinite(result.losses[number, -1]):
+            result.save_policy(number, place.policy)
+        else:
+            log.info(f"{place.path}: diverged, and has no policy.")
+    for place, _ in missing:
+        place.mark_finished(first["num_iterations"])
+
+
+def _make_loop(
+    config: Mapping[str, Any],
+    differing: Collection[str],
+    seed: int = 0,
+    **values: float,
+) -> Any:
+    """Makes one run's loop: a configuration with another seed and other values."""
+    own = {**config, "seed": seed, **values}
+    dynamics = one_program.find_dynamics(registry.algorithm_of(own), config["env"])
+    return one_program.make_loop(own, differing, dynamics)
+
+
+def _write_metrics(
+    result: train.SweepResult, number: int, path: pathlib.Path, pace: float
+) -> None:
+    """Writes the curve of a run of a sweep, like a separate run.
+
+    Its seconds are its share of the program's, spread evenly over its iterations.
+    """
+    path.unlink(missing_ok=True)
+    logger = csv_logger.CSVLogger(path, sort_columns=False)
+    for i, iteration in enumerate(result.iterations.tolist()):
+        logger.write(
+            {
+                "iteration": iteration,
+                "environment_steps": int(result.environment_steps[number, i]),
+                "training_seconds": round(iteration * pace / len(result.seeds), 3),
+                "loss": float(result.losses[number, i]),
+                "evaluation_return": float(result.returns[number, i]),
+            }
+        )
+    logger.close()
+
+
+class Progress:
+    """Prints a line for each evaluation of a sweep, and measures its pace."""
+
+    def __init__(self, num_iterations: int, eval_interval: int) -> None:
+        """Starts the clock; for the arguments see `train.sweep`."""
+        self._num_iterations, self._eval_interval = num_iterations, eval_interval
+        self._times = [(0, time.monotonic())]
+
+    def __call__(self, iteration: int, returns: np.ndarray) -> None:
+        """Prints the iteration, the time and a summary of `returns`, `[N]`."""
+        self._times.append((iteration, time.monotonic()))
+        log.info(
+            f"iteration {iteration:,} of {self._num_iterations:,}, "
+            f"{self._times[-1][1] - self._times[0][1]:.0f} s: {summary(returns)}"
+        )
+
+    def pace(self) -> float:
+        """Returns the seconds of an iteration of all runs.
+
+        The time before the first evaluation, with the compilation, counts only if there
+        is no other. 0 for a sweep that had already ended.
+        """
+        (last, end), (first, begin) = self._times[-1], self._times[:2][-1]
+        if first == last:
+            begin, first = self._times[0][1], last - self._eval_interval
+        return (end - begin) / (last - first)
+
+
+def summary(returns: np.ndarray) -> str:
+    """Returns the median and the quartiles of the runs' returns as text."""
+    low, median, high = np.quantile(returns, (0.25, 0.5, 0.75))
+    return f"median return {median:.1f} (quartiles {low:.1f} and {high:.1f})"

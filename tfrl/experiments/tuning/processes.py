@@ -1,0 +1,97 @@
+"""Trains the runs of tuning in processes, which end early if they are pruned.
+
+Each is an ordinary run with its own folder, so it resumes by itself. Its learning
+curve is read from its metrics.csv.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tfrl.experiments import children as children_lib
+from tfrl.experiments.tuning.plan import NextRun, Plan, Report, TunedRun
+from tfrl.train.runs import run_files
+
+_OPTIONS = {"films": False, "evaluates_untrained": False, "shows_progress": False}
+
+
+class Processes:
+    """Processes that train runs, a limited number at a time."""
+
+    def __init__(
+        self, plan: Plan, environment: Any, folder: pathlib.Path, number: int
+    ) -> None:
+        """Stores the plan of the runs.
+
+        Args:
+          plan: The settings that the runs share.
+          environment: The name of the environment.
+          folder: The folder of the runs' folders.
+          number: The largest number of processes at a time.
+
+        Raises:
+          TypeError: `environment` is not a name.
+        """
+        if not isinstance(environment, str):
+            raise TypeError(
+                f"environment: got a {type(environment).__name__} for trials in "
+                "processes, which make environments by their names, expected a name; "
+                "register it with Gymnasium, or write a loop over trials of Optuna."
+            )
+        self._plan, self._folder, self._number = plan, folder, number
+
+    def run(self, next_run: NextRun, report: Report) -> None:
+        """Trains runs until there is no next one; see `Slots.run`."""
+        curves: list[_Curve] = []
+        # The processes share the processors.
+        share = max(1, children_lib.num_processors() // self._number)
+        os.environ["TF_NUM_INTRAOP_THREADS"] = str(share)
+
+        def children() -> Iterator[children_lib.ChildRun]:
+            while (run := next_run()) is not None:
+                folder = self._folder / run.name
+                config = self._plan.config_of(run.values, run.seed)
+                curves.append(_Curve(folder, run, config["eval_interval"], report))
+                yield children_lib.ChildRun(folder, config, _OPTIONS)
+
+        children_lib.train_all(
+            children(),
+            self._number,
+            lambda number, _: curves[number].end(),
+            lambda number: not curves[number].goes_on(),
+        )
+
+
+class _Curve:
+    """The learning curve of a run, which another process writes."""
+
+    def __init__(
+        self, folder: pathlib.Path, run: TunedRun, interval: int, report: Report
+    ) -> None:
+        self._path, self._run, self._report = folder / "metrics.csv", run, report
+        self._interval, self._size, self._reported = interval, 0, 0
+        self._goes_on = True
+
+    def goes_on(self) -> bool:
+        """Reports the new evaluations; returns whether the run continues."""
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size != self._size:
+            self._size = size
+            for row in run_files.read_metrics(self._path):
+                self._read(row)
+        return self._goes_on
+
+    def _read(self, row: Mapping[str, str]) -> None:
+        number = int(row["iteration"]) // self._interval
+        value = row.get("evaluation_return")
+        if value and number > self._reported and self._goes_on:
+            self._reported = number
+            self._goes_on = self._report(self._run, number, float(value))
+
+    def end(self) -> None:
+        """Reports the last evaluations, or that the run failed."""
+        if self.goes_on():
+            self._goes_on = self._report(self._run, self._reported + 1, None)

@@ -1,0 +1,45 @@
+"""The lines that the library tells its user, by Python's logger `tfrl`.
+
+They are records of the level INFO. An application that shows such records, as after
+`logging.basicConfig(level=logging.INFO)`, shows these among its own. Any other one gets
+the bare lines on standard error, unless it has set a higher level for this logger:
+
+>>> import logging
+>>> from tfrl.system import log
+>>> logging.getLogger("tfrl").setLevel(logging.WARNING)
+>>> log.info("This is not shown.")
+>>> logging.getLogger("tfrl").setLevel(logging.NOTSET)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+
+_LOGGER = logging.getLogger("tfrl")
+
+
+def info(text: str) -> None:
+    """Logs a line, or writes it to standard error if no handler would show it."""
+    if _LOGGER.isEnabledFor(logging.INFO) and _LOGGER.hasHandlers():
+        _LOGGER.info(text, stacklevel=2)
+    elif _LOGGER.level <= logging.INFO > _LOGGER.manager.disable:
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def silenced(*, is_silent: bool = True) -> Iterator[None]:
+    """Tells nothing within this context.
+
+    Args:
+      is_silent: Whether to do so; else this context does nothing.
+    """
+    before = _LOGGER.level
+    if is_silent:
+        _LOGGER.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        _LOGGER.setLevel(before)

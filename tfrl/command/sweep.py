@@ -22,7 +22,7 @@ from typing import Any
 from absl import flags
 
 from tfrl.algorithms import comparing, registry
-from tfrl.command import config_files, parsing, program
+from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.experiments import children, single, sweeps
 from tfrl.system import interrupts, quiet
@@ -80,8 +80,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
     seeds = _seeds(given.seeds)
     first = train_command.make_recipe(kind, given)
-    config = config_files.read(given.config, kind) if given.config else {}
-    steps = train_command.steps_of(given, config)
+    steps = train_command.steps_of(kind, given)
     single.check_environment(first)
     quiet.quieten_tensorflow()
     name = re.sub(r"[^\w.-]", "-", f"sweep_{kind.name}_{first.world.name}")

@@ -156,7 +156,7 @@ def make_recipe(
     Raises:
       ValueError: A setting is wrong, or a file or a preset is for another algorithm.
     """
-    config = config_files.read(given.config, kind) if given.config else {}
+    config = _config_of(kind, given)
     if given.config and given.preset:
         raise ValueError(
             f"preset: got {given.preset!r}, and the settings of {given.config!r}; give "
@@ -175,10 +175,19 @@ def make_recipe(
         **values,
     )
     name = kind.name
-    if "num_actors" in given and given["num_actors"].value:
+    if _has_actors(given):
         name += "_actors"
     recipe.write_to(given.logdir or folder_of(name, recipe))
     return recipe
+
+
+def _config_of(kind: Any, given: flags.FlagValues) -> dict[str, Any]:
+    """Returns the fields of the file that --config names; empty without one."""
+    return config_files.read(given.config, kind) if given.config else {}
+
+
+def _has_actors(given: flags.FlagValues) -> bool:
+    return "num_actors" in given and bool(given["num_actors"].value)
 
 
 def _initial_run(given: flags.FlagValues, config: Mapping[str, Any]) -> str | None:
@@ -190,8 +199,7 @@ def _preset(kind: Any, given: flags.FlagValues) -> presets.Preset | None:
     """Returns the preset that the flags name, or the one for a run with actors."""
     if given.preset:
         return registry.preset_for(kind, given.env or "", given.preset)
-    has_actors = "num_actors" in given and given["num_actors"].value
-    if not has_actors or given.config:
+    if not _has_actors(given) or given.config:
         return None
     return presets.find_with_actors(kind.name, given.env or kind.environment_name)
 
@@ -202,7 +210,7 @@ def folder_of(name: str, recipe: Any) -> pathlib.Path:
     return pathlib.Path("logs", re.sub(r"[^\w.-]", "-", words))
 
 
-def steps_of(given: flags.FlagValues, config: Mapping[str, Any]) -> int | None:
+def steps_of(kind: Any, given: flags.FlagValues) -> int | None:
     """Returns the length in environment steps, if it is given.
 
     Raises:
@@ -218,7 +226,9 @@ def steps_of(given: flags.FlagValues, config: Mapping[str, Any]) -> int | None:
         )
     if given["num_iterations"].present:
         return None
-    return config.get("num_environment_steps") if steps is None else steps
+    if steps is None:
+        steps = _config_of(kind, given).get("num_environment_steps")
+    return steps
 
 
 def options_of(given: flags.FlagValues) -> dict[str, Any]:
@@ -235,9 +245,8 @@ def options_of(given: flags.FlagValues) -> dict[str, Any]:
 def run(kind: Any, given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
     recipe = make_recipe(kind, given)
-    config = config_files.read(given.config, kind) if given.config else {}
-    steps = steps_of(given, config)
-    if "num_actors" in given and given["num_actors"].value:
+    steps = steps_of(kind, given)
+    if _has_actors(given):
         result = _train_with_actors(recipe, given, steps)
     else:
         tracking.check(given)

@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import flags
 
-from tfrl.command import config_files, flag_help, parsing, program
+from tfrl.command import flag_help, parsing, program
 from tfrl.command import train as train_command
 from tfrl.experiments import children
 from tfrl.experiments.tuning import plan, search, study, tune
@@ -83,8 +83,7 @@ Without --search, settings with a * are not searched: their trials are processes
 
 def _run(kind: Any, given: flags.FlagValues) -> None:
     recipe = train_command.make_recipe(kind, given)
-    config = config_files.read(given.config, kind) if given.config else {}
-    steps = train_command.steps_of(given, config)
+    steps = train_command.steps_of(kind, given)
     searched = _searched(kind, given)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()

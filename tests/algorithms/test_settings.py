@@ -348,5 +348,7 @@ def test_a_learning_rate_ends_at_its_last_value_or_stays():
         tfrl.DQN().agent_arguments()["optimizer"]._learning_rate,
         keras.optimizers.schedules.PolynomialDecay,
     )
-    constant = tfrl.DQN(final_learning_rate=None).agent_arguments()["optimizer"]
+    # An environment without a preset, which may have another rate.
+    recipe = tfrl.DQN("CliffWalking-v1", final_learning_rate=None)
+    constant = recipe.agent_arguments()["optimizer"]
     assert float(constant.learning_rate) == pytest.approx(2e-3)

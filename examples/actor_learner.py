@@ -69,7 +69,7 @@ def run(s: tfrl.SAC, overwrite: bool) -> None:
     assert s.logdir is not None
     directory = train.RunDirectory(
         s.logdir,
-        s.config(single.length_of(s, None)),
+        s.config(),
         overwrite,
         further_outputs=(
             train.learner.TRAIN_DIR,

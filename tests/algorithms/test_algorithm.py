@@ -185,9 +185,7 @@ def test_a_run_with_own_parts_resumes_with_the_same_ones_alone(tmp_path):
         return losses.huber_loss(targets - values)
 
     def folder(**arguments):
-        made = make_dqn(logdir=tmp_path, **arguments)
-        length = train.runs.run_length.RunLength(5, None)
-        made.open_folder(length)
+        make_dqn(logdir=tmp_path, **arguments).open_folder()
 
     with_huber = {"agent_arguments": {"td_errors_loss_fn": huber}}
     folder(**with_huber)

@@ -8,7 +8,6 @@ import pytest
 import tfrl
 from tfrl import train
 from tfrl.algorithms import presets, registry, run_folders
-from tfrl.train.runs import run_length
 
 
 def write(folder, config):
@@ -21,8 +20,7 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
     for name in registry.CLASSES:
         for row in [*presets.of_kinds(name).values(), None]:
             values = row.settings if row else {}
-            made = registry.find(name)(settings=values)
-            fields = made.config(run_length.RunLength(made.num_iterations, None))
+            fields = registry.find(name)(settings=values).config()
             folder = write(tmp_path, fields)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -41,7 +39,7 @@ def test_every_preset_has_values_of_the_types_of_its_settings(tmp_path):
 def test_a_run_with_wrong_settings_is_named_when_it_is_loaded(
     tmp_path, changes, message
 ):
-    config = tfrl.DQN().config(run_length.RunLength(10, None))
+    config = tfrl.DQN().config()
     fields = {k: x for k, x in {**config, **changes}.items() if x != "gone"}
     folder = write(tmp_path / "run", fields)
     with pytest.raises(train.RunDirectoryError) as error:

@@ -15,7 +15,7 @@ from tfrl.experiments import actors
 CLASSES = {name: registry.find(name) for name in registry.CLASSES}
 FIELDS = {
     **{name: kind.setting_fields() for name, kind in CLASSES.items()},
-    "actors": actors.ActorSettings.__dataclass_fields__,
+    "actors": actors.ActorSettings.setting_fields(),
 }
 NAN, INF = float("nan"), float("inf")
 HUGE = 10**20

@@ -14,7 +14,6 @@ import pytest
 import tfrl
 from tfrl.algorithms import registry
 from tfrl.experiments import children
-from tfrl.train.runs import run_length
 
 # Counts its starts, as a run that resumes, and ends with the status that it is given.
 MODULE = """
@@ -81,13 +80,15 @@ def test_the_next_run_may_depend_on_the_last_and_a_run_may_end_early(make_runs):
 
 def test_the_recipe_of_a_run_makes_the_same_algorithm(tmp_path):
     dqn = tfrl.DQN("Acrobot-v1", gamma=0.9, seed=3)
-    config = dqn.config(run_length.RunLength(None, 500))
-    job = children.ChildRun(tmp_path / "run", config, {"films": False}).job()
+    dqn.train_for(500)
+    job = children.ChildRun(tmp_path / "run", dqn.config(), {"films": False}).job()
     assert job.module == "tfrl.experiments.child"
     recipe = json.loads(pathlib.Path(*job.arguments).read_text())
     assert recipe["options"] == {"films": False}
     made = registry.algorithm_of(recipe["config"])
-    assert made.settings == dqn.settings
+    iterations = dqn.schedule_iterations
+    assert made.settings == {**dqn.settings, "num_iterations": iterations}
+    assert made.length == dqn.length
     assert made.world.name == "Acrobot-v1"
     assert recipe["config"]["num_environment_steps"] == 500
 

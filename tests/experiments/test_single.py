@@ -63,9 +63,11 @@ def test_a_length_in_steps_sets_the_schedules():
     made = make(None)
     assert made.steps_per_iteration == 4
     assert made.least_iterations(100) == 20
-    length = single.length_of(made, 100)
+    assert made.length.num_iterations == 6
+    made.train_for(100)
+    assert made.schedule_iterations == 20
+    length = made.length
     assert (length.num_iterations, length.num_environment_steps) == (None, 100)
-    assert single.length_of(made, None).num_iterations == 6
 
 
 def test_wrong_actions_are_told_before_the_environment_is_made():

@@ -9,14 +9,12 @@ import pytest
 from tfrl import train
 from tfrl.algorithms import registry
 from tfrl.experiments import sweeps
-from tfrl.train.runs import run_length
 from tfrl.train.sweeps import members as members_lib
 from tfrl.train.sweeps import sweep_result
 
 
 def member(folder="run", name="dqn", environment="CartPole-v1", **values):
-    made = registry.find(name)(environment)
-    config = made.config(run_length.RunLength(made.num_iterations, None))
+    config = registry.find(name)(environment).config()
     return sweeps.Member(folder, {**config, **values})
 
 

@@ -17,6 +17,7 @@ from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
+    presets,
     recordings,
     registry,
     run_folders,
@@ -89,6 +90,7 @@ class Algorithm(settings_lib.Recipe):
       actions: The kind of actions that it chooses; see `spaces`.
       is_offline: Whether it learns from recorded data, and steps no environment.
       supports_sweep: Whether one program can train many runs of it; see `train.sweep`.
+      preset: The preset whose settings it takes; None if there is none.
     """
 
     name: ClassVar[str]
@@ -126,7 +128,8 @@ class Algorithm(settings_lib.Recipe):
         """Stores the arguments of the constructor."""
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
-        fields = {x.metadata["argument"]: x.name for x in self.part_fields()}
+        self.preset: presets.Preset | None = None
+        fields = {x.metadata["argument"]: x.name for x in self._arguments.values()}
         for name in given.keys() & fields.keys():
             setattr(self, fields[name], given[name])
         values = {name: x for name, x in given.items() if name not in fields}
@@ -150,8 +153,8 @@ class Algorithm(settings_lib.Recipe):
         self._scheduled: int | None = None
         # Measurements by calls of `learn` without files; see `health`.
         self.rows: list[dict[str, Any]] = []
-        # The length that the calls of `learn` so far have together.
-        self.reached: run_length.RunLength | None = None
+        # The length of the run, and of the calls of `learn` so far together.
+        self._length: run_length.RunLength | None = None
 
     def _settings_for(
         self, probe: worlds.Probe, values: Mapping[str, Any]
@@ -166,7 +169,7 @@ class Algorithm(settings_lib.Recipe):
         """
         given = probe.environment
         name = given if isinstance(given, str) else self.own_name
-        preset = registry.preset_for(
+        preset = self.preset = registry.preset_for(
             type(self), name, self.given_preset, probe.find_kind
         )
         made = {} if preset is None else registry.settings_of(type(self), preset)
@@ -213,6 +216,20 @@ class Algorithm(settings_lib.Recipe):
     def schedule_over(self, num_iterations: int | None) -> None:
         """Lets schedules span another number of iterations; None for the run's."""
         self._scheduled = num_iterations
+
+    @property
+    def length(self) -> run_length.RunLength:
+        """The length of the run, which calls of `learn` extend."""
+        return self._length or run_length.RunLength(self.schedule_iterations, None)
+
+    @length.setter
+    def length(self, length: run_length.RunLength) -> None:
+        self._length = length
+
+    def train_for(self, num_environment_steps: int) -> None:
+        """Lets the run, and its schedules, span a number of environment steps."""
+        self.schedule_over(self.least_iterations(num_environment_steps))
+        self.length = run_length.RunLength(None, num_environment_steps)
 
     # What a subclass says.
 
@@ -475,14 +492,13 @@ class Algorithm(settings_lib.Recipe):
             self._remove_outputs()
         if self._loop is None:
             self.build(total or num_environment_steps)
-        length = self.reached = self._longer(num_environment_steps)
+        length = self.length = self._longer(num_environment_steps)
         if self.logdir and learning.has_trained_on(self.logdir, length):
             # A later call of `learn` has trained on before this program began.
             learning.restore(self, self.logdir)
             return self
         run = self.run(
-            length,
-            self.open_folder(length) if self.logdir else None,
+            self.open_folder() if self.logdir else None,
             callbacks=callbacks,
             # Callbacks see evaluations; without files nobody else does.
             evaluates=bool(self.logdir or callbacks),
@@ -491,23 +507,21 @@ class Algorithm(settings_lib.Recipe):
         )
         result = run.run()
         if run.stop is not None:
-            self.reached = length.with_total(run.stop.done)
+            self.length = length.with_total(run.stop.done)
         elif not (result.finished or result.stopped_by):
             interrupts.stop()
         return self
 
     def run(
         self,
-        length: run_length.RunLength,
         directory: train.RunDirectory | None = None,
         *,
         callbacks: Sequence[train.Callback] = (),
         **options: Any,
     ) -> train.Run:
-        """Returns the run that trains up to a length.
+        """Returns the run that trains up to `length`.
 
         Args:
-          length: The length of the run.
           directory: The folder of its outputs; None writes nothing.
           callbacks: The callbacks.
           **options: Arguments of `run_settings.make`, and further ones of `train.Run`.
@@ -517,23 +531,18 @@ class Algorithm(settings_lib.Recipe):
         return train.Run(
             self.loop,
             directory,
-            **dataclasses.asdict(length),
+            **dataclasses.asdict(self.length),
             callbacks=callbacks,
             rows=self.rows,
             **run_settings.make(self, self.agent, **options),
         )
 
     def open_folder(
-        self,
-        length: run_length.RunLength,
-        folder: pathlib.Path | None = None,
-        *,
-        overwrite: bool = False,
+        self, folder: pathlib.Path | None = None, *, overwrite: bool = False
     ) -> train.RunDirectory:
         """Returns the folder of a run.
 
         Args:
-          length: The length of the run.
           folder: The folder; None for `logdir`.
           overwrite: Whether to remove the outputs of an earlier run first.
 
@@ -543,15 +552,12 @@ class Algorithm(settings_lib.Recipe):
         path = folder or self.logdir
         assert path is not None
         return run_folders.open_folder(
-            path, self.config(length), self.defaults(), overwrite=overwrite
+            path, self.config(), self.defaults(), overwrite=overwrite
         )
 
-    def config(self, length: run_length.RunLength) -> dict[str, Any]:
-        """Returns the configuration of a run, for its folder.
-
-        Args:
-          length: The length of the run.
-        """
+    def config(self) -> dict[str, Any]:
+        """Returns the configuration of the run, for its folder."""
+        length = self.length
         iterations = length.num_iterations or self.schedule_iterations
         fields = {
             "algorithm": self.name,
@@ -593,7 +599,7 @@ class Algorithm(settings_lib.Recipe):
             numbers = (total, None) if by_iterations else (None, total)
             return run_length.RunLength(*numbers)
 
-        info, before = self.loop.info(), self.reached
+        info, before = self.loop.info(), self._length
         done = of(0).done(info)
         if before is not None and before.unit == of(0).unit and before.is_reached(info):
             done = before.total
@@ -643,10 +649,7 @@ class Algorithm(settings_lib.Recipe):
         rows = self.rows
         if self.logdir is not None:
             rows = run_files.read_rows(self.logdir / "diagnostics.jsonl")
-        return evidence_lib.Evidence(rows, self.config(self._length_so_far()))
-
-    def _length_so_far(self) -> run_length.RunLength:
-        return self.reached or run_length.RunLength(self.schedule_iterations, None)
+        return evidence_lib.Evidence(rows, self.config())
 
     def health(self) -> list[health_lib.Finding]:
         """Returns findings about why the run may not learn; none if it is healthy.
@@ -693,9 +696,8 @@ class Algorithm(settings_lib.Recipe):
         """
         path = pathlib.Path(folder)
         overwrite = self.logdir is None or path.resolve() != self.logdir.resolve()
-        length = self._length_so_far()
-        directory = self.open_folder(length, path, overwrite=overwrite)
-        self.run(length, directory, evaluates=False).save()
+        directory = self.open_folder(path, overwrite=overwrite)
+        self.run(directory, evaluates=False).save()
 
 
 def _is_function(network: Any) -> bool:

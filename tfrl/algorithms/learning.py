@@ -39,11 +39,12 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     config = run_files.read_config(path / "config.json")
     with run_folders.naming(path):
         _length_of(config)
-        algorithm = registry.algorithm_of(config, environment, **arguments)
+        # Its weights are in its checkpoint; the run that it began with may be gone.
+        without = {**config, "initial_run": None}
+        algorithm = registry.algorithm_of(without, environment, **arguments)
     algorithm.build()
-    algorithm.reached = restore(algorithm, path)
+    algorithm.length = restore(algorithm, path)
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
-    # The weights are in the checkpoint; that run may be gone.
     algorithm.initial_run = config.get("initial_run")
     return algorithm
 

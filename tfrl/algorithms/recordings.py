@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfrl import environments
 from tfrl.compilation import trace_counts
+from tfrl.system import paths
 
 # Where `tfrl record` writes, and where algorithms look for data, by default.
 FOLDER = "logs/recordings/{env}"
@@ -22,7 +22,7 @@ def in_folder_of(path: str, environment: str) -> str:
       path: The path, such as `FOLDER`.
       environment: The environment's name; empty if it has none.
     """
-    return path.replace("{env}", re.sub(r"[^\w.-]", "-", environment))
+    return path.replace("{env}", paths.file_name(environment))
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrl.algorithms import presets
 from tfrl.environments import suites
+from tfrl.train.runs import run_length
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -143,8 +144,7 @@ def algorithm_of(
     """Returns the algorithm of a configuration, such as that of a run.
 
     Args:
-      config: Its fields: `algorithm` is the algorithm's name, `env` the environment's,
-        and others are settings; names that are no settings are ignored.
+      config: Its fields; see `Algorithm.config`. Names that are none are ignored.
       environment: The environment to train in; None makes the environment `env`.
       **arguments: Further arguments of the algorithm.
 
@@ -163,7 +163,13 @@ def algorithm_of(
     made: Algorithm = make(
         name if environment is None else environment,
         settings=values,
-        **{"environment_name": name, **arguments},
+        **{
+            "environment_name": name,
+            "initial_run": config.get("initial_run"),
+            **arguments,
+        },
     )
     made.schedule_over(config.get("schedule_iterations"))
+    if steps := config.get("num_environment_steps"):
+        made.length = run_length.RunLength(None, steps)
     return made

@@ -289,13 +289,30 @@ def _signature(made: Any) -> inspect.Signature:
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""
 
-    # The declarations of settings, and of other arguments, by their names.
+    # The declarations of settings, and of the constructor's other arguments, by name.
     _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
     _arguments: ClassVar[dict[str, dataclasses.Field[Any]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _make_dataclass(cls)
+
+    @classmethod
+    def setting_fields(cls) -> dict[str, dataclasses.Field[Any]]:
+        """Returns the settings' declarations by their names."""
+        return cls._settings
+
+    @classmethod
+    def check_setting(cls, name: str, value: Any) -> None:
+        """Checks the value of a setting.
+
+        Raises:
+          ValueError: It is out of its range.
+          TypeError: It is not a number.
+        """
+        check = cls._settings[name].metadata["check"]
+        if check is not None:
+            check(name, value, remedy=remedy_for(name))
 
 
 class Recipe(Dataclasses):
@@ -369,16 +386,6 @@ class Recipe(Dataclasses):
         return False
 
     @classmethod
-    def setting_fields(cls) -> dict[str, dataclasses.Field[Any]]:
-        """Returns the settings' declarations by their names."""
-        return cls._settings
-
-    @classmethod
-    def part_fields(cls) -> list[dataclasses.Field[Any]]:
-        """Returns the declarations of the constructor's other arguments."""
-        return list(cls._arguments.values())
-
-    @classmethod
     def fitted(cls, values: Mapping[str, Any], num_envs: int) -> dict[str, Any]:
         """Returns the settings that change with the number of environments.
 
@@ -431,18 +438,6 @@ class Recipe(Dataclasses):
                 )
             setattr(self, name, value)
         self.check_together()
-
-    @classmethod
-    def check_setting(cls, name: str, value: Any) -> None:
-        """Checks the value of a setting.
-
-        Raises:
-          ValueError: It is out of its range.
-          TypeError: It is not a number.
-        """
-        check = cls._settings[name].metadata["check"]
-        if check is not None:
-            check(name, value, remedy=remedy_for(name))
 
     def check_together(self) -> None:
         """Checks settings that depend on each other.

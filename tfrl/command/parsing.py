@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from absl import flags
-
-if TYPE_CHECKING:
-    from tfrl.algorithms.settings import Recipe
 
 
 class _TupleParser(flags.ArgumentParser[Any]):
@@ -108,15 +105,8 @@ def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None
         flags.DEFINE(parser, name, None, text, given, serializer)
 
 
-def values(
-    given: flags.FlagValues, fields: Mapping[str, dataclasses.Field[Any]]
-) -> dict[str, Any]:
-    """Returns the values that the command line gives for some fields."""
-    found = {name: given[name].value for name in fields if given[name].present}
+def typed(given: flags.FlagValues) -> dict[str, Any]:
+    """Returns the values that the command line gives, by flag."""
+    found = {name: given[name].value for name in given if given[name].present}
     nothing = _OptionalParser.NOTHING
     return {name: None if x is nothing else x for name, x in found.items()}
-
-
-def settings(given: flags.FlagValues, kind: type[Recipe]) -> dict[str, Any]:
-    """Returns the settings of an algorithm that the command line gives."""
-    return values(given, kind.setting_fields())

@@ -25,7 +25,7 @@ from tfrl.algorithms import comparing, registry
 from tfrl.command import parsing, program
 from tfrl.command import train as train_command
 from tfrl.experiments import children, single, sweeps
-from tfrl.system import interrupts, quiet
+from tfrl.system import interrupts, paths, quiet
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
 # A value up to a comma outside of parentheses, which may hold others.
@@ -80,17 +80,16 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
     seeds = _seeds(given.seeds)
     first = train_command.make_recipe(kind, given)
-    steps = train_command.steps_of(kind, given)
     single.check_environment(first)
     quiet.quieten_tensorflow()
-    name = re.sub(r"[^\w.-]", "-", f"sweep_{kind.name}_{first.world.name}")
+    name = paths.file_name(f"sweep_{kind.name}_{first.world.name}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))
     members = []
     for values, seed in itertools.product(itertools.product(*swept.values()), seeds):
         own = dict(zip(swept, values, strict=True))
         label = "_".join([*(f"{k}_{x}" for k, x in own.items()), f"seed_{seed}"])
-        place = folder / "runs" / re.sub(r"[^\w.-]", "-", label)
-        members.append(sweeps.Member(place, _config(first, own, seed, steps)))
+        place = folder / "runs" / paths.file_name(label)
+        members.append(sweeps.Member(place, _config(first, own, seed)))
     # The empty text is the least.
     reason = max(sweeps.why_in_processes(member.config) for member in members)
     try:
@@ -125,16 +124,13 @@ def _seeds(text: str) -> list[int]:
     return found
 
 
-def _config(
-    first: Any, swept: dict[str, str], seed: int, steps: int | None
-) -> dict[str, Any]:
+def _config(first: Any, swept: dict[str, str], seed: int) -> dict[str, Any]:
     """Returns the configuration of a run with own values of some settings, checked.
 
     Args:
       first: The algorithm with the values that all runs have.
       swept: The values of some settings, as text.
       seed: The seed.
-      steps: The length in environment steps; None for the iterations.
     """
     defaults, values = first.defaults(), {}
     for name, text in swept.items():
@@ -144,13 +140,10 @@ def _config(
             value = text
         is_number = isinstance(defaults[name], float) and value is not None
         values[name] = float(value) if is_number else value
-    config = first.config(single.length_of(first, None))
-    recipe = registry.algorithm_of(
-        {**config, **values, "seed": seed}, initial_run=first.initial_run
-    )
-    if steps is not None:
-        recipe.num_iterations = recipe.least_iterations(steps)
-    return recipe.config(single.length_of(recipe, steps))
+    recipe = registry.algorithm_of({**first.config(), **values, "seed": seed})
+    if steps := recipe.length.num_environment_steps:
+        recipe.train_for(steps)
+    return recipe.config()
 
 
 def _train_in_processes(
@@ -162,7 +155,7 @@ def _train_in_processes(
         "prints to output.txt in its folder.",
         flush=True,
     )
-    options = {**train_command.options_of(given), "overwrite": given.overwrite}
+    options = train_command.options_of(given)
     runs = [children.ChildRun(x.folder, x.config, options) for x in members]
 
     def report(number: int, status: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from absl import flags
@@ -22,44 +23,29 @@ def define_flag(given: flags.FlagValues) -> None:
     flags.DEFINE_enum("track", None, _KINDS, text, flag_values=given)
 
 
-def check(given: flags.FlagValues) -> None:
-    """Checks that the package of `--track` is installed.
-
-    Raises:
-      ImportError: It is not.
-    """
-    kind = given.track
-    if kind is not None and not extras.is_installed(kind):
-        raise ImportError(
-            f"track: got {kind!r}, whose package is not installed; install it with: "
-            f"pip install 'tfrl[{kind}]'"
-        )
-
-
-def refuse(given: flags.FlagValues) -> None:
-    """Raises a ValueError if a run of actors and a learner is to be tracked."""
-    if given.track is not None:
-        raise ValueError(
-            f"track: got {given.track!r}, but a run of actors and a learner logs "
-            "to its folder alone; leave it out, or train in one process without actors."
-        )
-
-
-def make_loggers(
-    given: flags.FlagValues, directory: train.RunDirectory
-) -> list[loggers.Logger]:
-    """Returns the loggers of the run in a folder: one, or none without `--track`.
+def loggers_of(
+    kind: str | None,
+) -> Callable[[train.RunDirectory], list[loggers.Logger]]:
+    """Returns a function that makes the loggers of the run in a folder.
 
     A run that is resumed continues in the same run of Weights & Biases or MLflow, whose
     identifier is in the folder.
 
     Args:
-      given: The flags of the command.
-      directory: The folder of the run.
+      kind: What `--track` names; None for no logger.
+
+    Raises:
+      ImportError: Its package is not installed.
     """
-    kind = given.track
-    if kind is None:
-        return []
+    if kind is not None and not extras.is_installed(kind):
+        raise ImportError(
+            f"track: got {kind!r}, whose package is not installed; install it with: "
+            f"pip install 'tfrl[{kind}]'"
+        )
+    return lambda directory: [] if kind is None else [_logger(kind, directory)]
+
+
+def _logger(kind: str, directory: train.RunDirectory) -> loggers.Logger:
     path = directory.path / run_directory.TRACKING
     known = run_files.read_json(path) if path.exists() else {}
     if not isinstance(known, dict) or not all(
@@ -73,7 +59,7 @@ def make_loggers(
     make = _wandb if kind == "wandb" else _mlflow
     logger, run_id = make(known.get(kind), directory.path.name, settings)
     path.write_text(json.dumps({**known, kind: run_id}) + "\n")
-    return [logger]
+    return logger
 
 
 def _wandb(

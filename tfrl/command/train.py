@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from tfrl.command import (
 )
 from tfrl.experiments import actors, distributed, single
 from tfrl.system import interrupts as stop_signals
-from tfrl.system import log, threads
+from tfrl.system import log, paths, threads
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -113,7 +112,7 @@ def add_actor_flags(given: flags.FlagValues, name: str) -> None:
         ["free", "lockstep"],
         "free, or lockstep, which gives the same run twice (ppo and impala).",
     )
-    parsing.add_fields(given, actors.ActorSettings.__dataclass_fields__)
+    parsing.add_fields(given, actors.ActorSettings.setting_fields())
 
 
 def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> str:
@@ -143,140 +142,116 @@ def help_text(kind: Any, given: flags.FlagValues, text: str | None = None) -> st
     )
 
 
-def make_recipe(
-    kind: Any, given: flags.FlagValues, values: Mapping[str, Any] | None = None
-) -> Any:
-    """Returns the algorithm that the flags describe, with its folder.
+def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
+    """Returns the algorithm that the flags describe, with its length and its folder.
 
     Args:
       kind: The algorithm's class.
       given: The flags.
-      values: Settings in place of those that the flags give.
 
     Raises:
       ValueError: A setting is wrong, or a file or a preset is for another algorithm.
     """
-    config = _config_of(kind, given)
-    if given.config and given.preset:
+    typed = parsing.typed(given)
+    file, name = typed.get("config"), typed.get("preset")
+    if file and name:
         raise ValueError(
-            f"preset: got {given.preset!r}, and the settings of {given.config!r}; give "
-            "one of them."
+            f"preset: got {name!r}, and the settings of {file!r}; give one of them."
         )
-    preset = _preset(kind, given)
-    if values is None:
-        values = parsing.settings(given, kind)
-    environment = given.env or config.get("env") or getattr(preset, "environment", "")
-    settings = {x: config[x] for x in config.keys() & kind.setting_fields().keys()}
+    config = config_files.read(file, kind) if file else {}
+    own = {**config, **typed}
+    environment = own.get("env") or ""
+    has_actors = bool(typed.get("num_actors"))
+    if name and not environment:
+        environment = presets.named(name).environment
+    elif has_actors and not (name or file):
+        found = presets.find_with_actors(
+            kind.name, environment or kind.environment_name
+        )
+        name = "" if found is None else found.name
+    fields = kind.setting_fields()
     recipe = kind(
         environment or kind.environment_name,
-        preset=getattr(preset, "name", ""),
-        settings=settings if given.config else None,
-        initial_run=_initial_run(given, config),
-        **values,
+        preset=name or "",
+        settings={x: config[x] for x in config.keys() & fields} if file else None,
+        initial_run=own.get("initial_run"),
+        **{x: typed[x] for x in typed.keys() & fields},
     )
-    name = kind.name
-    if _has_actors(given):
-        name += "_actors"
-    recipe.write_to(given.logdir or folder_of(name, recipe))
+    _set_length(recipe, typed, own.get("num_environment_steps"))
+    recipe.write_to(
+        given.logdir or folder_of(f"{kind.name}{'_actors' * has_actors}", recipe)
+    )
     return recipe
 
 
-def _config_of(kind: Any, given: flags.FlagValues) -> dict[str, Any]:
-    """Returns the fields of the file that --config names; empty without one."""
-    return config_files.read(given.config, kind) if given.config else {}
+def _set_length(recipe: Any, typed: Mapping[str, Any], steps: int | None) -> None:
+    """Sets the length of a run in environment steps, if it is given.
 
+    Args:
+      recipe: The algorithm.
+      typed: The values that the command line gives, by flag.
+      steps: The steps that the command line or a file gives.
 
-def _has_actors(given: flags.FlagValues) -> bool:
-    return "num_actors" in given and bool(given["num_actors"].value)
-
-
-def _initial_run(given: flags.FlagValues, config: Mapping[str, Any]) -> str | None:
-    flag: str | None = given["initial_run"].value if "initial_run" in given else None
-    return flag or config.get("initial_run")
-
-
-def _preset(kind: Any, given: flags.FlagValues) -> presets.Preset | None:
-    """Returns the preset that the flags name, or the one for a run with actors."""
-    if given.preset:
-        return registry.preset_for(kind, given.env or "", given.preset)
-    if not _has_actors(given) or given.config:
-        return None
-    return presets.find_with_actors(kind.name, given.env or kind.environment_name)
+    Raises:
+      ValueError: The command line gives a length in iterations, too.
+    """
+    if "num_iterations" in typed and "num_environment_steps" in typed:
+        raise ValueError(
+            f"num_environment_steps: got {steps}, and "
+            f"{typed['num_iterations']} num_iterations; give one of them."
+        )
+    if steps is not None and "num_iterations" not in typed:
+        recipe.train_for(steps)
 
 
 def folder_of(name: str, recipe: Any) -> pathlib.Path:
     """Returns the folder of a run, by default a separate one for each seed."""
     words = f"{name}_{recipe.world.name}_{recipe.seed}"
-    return pathlib.Path("logs", re.sub(r"[^\w.-]", "-", words))
-
-
-def steps_of(kind: Any, given: flags.FlagValues) -> int | None:
-    """Returns the length in environment steps, if it is given.
-
-    Raises:
-      ValueError: A length in iterations is given, too.
-    """
-    if "num_environment_steps" not in given:
-        return None
-    steps: int | None = given["num_environment_steps"].value
-    if given["num_iterations"].present and steps is not None:
-        raise ValueError(
-            f"num_environment_steps: got {steps}, and "
-            f"{given['num_iterations'].value} num_iterations; give one of them."
-        )
-    if given["num_iterations"].present:
-        return None
-    if steps is None:
-        steps = _config_of(kind, given).get("num_environment_steps")
-    return steps
+    return pathlib.Path("logs", paths.file_name(words))
 
 
 def options_of(given: flags.FlagValues) -> dict[str, Any]:
-    """Returns the arguments of `run_settings.make` that are flags."""
+    """Returns the arguments of `single.train` that are flags."""
     return {
         "films": given["film"].value,
         "evaluates_untrained": given["evaluate_untrained"].value,
         "shows_progress": not given["quiet"].value,
         "reports": given["report"].value,
         "continue_stopped": given["continue"].value,
+        "overwrite": given["overwrite"].value,
     }
 
 
 def run(kind: Any, given: flags.FlagValues) -> None:
     """Trains, and prints how the run ended."""
     recipe = make_recipe(kind, given)
-    steps = steps_of(kind, given)
-    if _has_actors(given):
-        result = _train_with_actors(recipe, given, steps)
+    track, options = given["track"].value, options_of(given)
+    make_loggers = tracking.loggers_of(track)
+    if "num_actors" in given and given["num_actors"].value:
+        _check_with_actors(recipe, track)
+        options |= _actor_arguments(recipe, given)
+        result = distributed.train(recipe, **options)
     else:
-        tracking.check(given)
-        result = single.train(
-            recipe,
-            steps,
-            overwrite=given.overwrite,
-            make_loggers=lambda folder: tracking.make_loggers(given, folder),
-            **options_of(given),
-        )
+        result = single.train(recipe, make_loggers=make_loggers, **options)
     report(result, recipe.logdir)
 
 
-def _train_with_actors(
-    recipe: Any, given: flags.FlagValues, steps: int | None
-) -> train_lib.RunResult | None:
-    """Trains with the actors that the flags describe.
-
-    Raises:
-      ValueError: The length is in environment steps, or the run is to be tracked.
-    """
-    tracking.refuse(given)
-    if steps is not None:
+def _check_with_actors(recipe: Any, track: str | None) -> None:
+    """Raises a ValueError if a run cannot have actors, but only one process."""
+    if track is not None:
+        raise ValueError(
+            f"track: got {track!r}, but a run of actors and a learner logs "
+            "to its folder alone; leave it out, or train in one process without actors."
+        )
+    if steps := recipe.length.num_environment_steps:
         raise ValueError(
             f"num_environment_steps: got {steps} with actors, whose length is a number "
             "of updates; give --num_iterations."
         )
-    preset = _preset(type(recipe), given)
-    own = {} if preset is None else dict(preset.actors or {})
-    fields = actors.ActorSettings.__dataclass_fields__
+
+
+def _actor_arguments(recipe: Any, given: flags.FlagValues) -> dict[str, Any]:
+    """Returns the arguments of `distributed.train` that only runs with actors have."""
     names = (
         "num_actors",
         "num_shards",
@@ -285,15 +260,11 @@ def _train_with_actors(
         "launcher",
         "address",
         "schedule",
-        "overwrite",
     )
-    arguments: dict[str, Any] = {name: given[name].value for name in names}
-    return distributed.train(
-        recipe,
-        {**own, **parsing.values(given, fields)},
-        **arguments,
-        **options_of(given),
-    )
+    typed, fields = parsing.typed(given), actors.ActorSettings.setting_fields()
+    usual = (recipe.preset and recipe.preset.actors) or {}
+    settings = {**usual, **{x: typed[x] for x in typed.keys() & fields}}
+    return {"settings": settings, **{name: given[name].value for name in names}}
 
 
 def report(result: train_lib.RunResult | None, folder: pathlib.Path) -> None:

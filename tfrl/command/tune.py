@@ -83,7 +83,7 @@ Without --search, settings with a * are not searched: their trials are processes
 
 def _run(kind: Any, given: flags.FlagValues) -> None:
     recipe = train_command.make_recipe(kind, given)
-    steps = train_command.steps_of(kind, given)
+    steps = recipe.length.num_environment_steps
     searched = _searched(kind, given)
     # Wrong words show here, before TensorFlow is imported.
     optuna = study.import_optuna()

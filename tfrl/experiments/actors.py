@@ -55,8 +55,7 @@ class ActorSettings(Dataclasses):
           ValueError: A value is out of its range.
         """
         for name, value in values.items():
-            check = type(self).__dataclass_fields__[name].metadata["check"]
-            check(name, value, remedy=f"set {name}")
+            self.check_setting(name, value)
             setattr(self, name, value)
 
 

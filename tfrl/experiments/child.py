@@ -16,12 +16,8 @@ def main() -> None:
     threads.set_up()
     path = pathlib.Path(sys.argv[1])
     recipe = json.loads(path.read_text(encoding="utf-8"))
-    config = recipe["config"]
-    algorithm = registry.algorithm_of(
-        config, logdir=path.parent, initial_run=config.get("initial_run")
-    )
-    steps = config.get("num_environment_steps")
-    result = single.train(algorithm, steps, **recipe["options"])
+    algorithm = registry.algorithm_of(recipe["config"], logdir=path.parent)
+    result = single.train(algorithm, **recipe["options"])
     if result is not None and not (result.finished or result.stopped_by):
         sys.exit(interrupts.exit_status())
 

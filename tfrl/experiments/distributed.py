@@ -65,9 +65,8 @@ def train(
             "none; train in one process, or leave it out."
         )
     host, port = _read_address(launcher, address)
-    length = single.length_of(algorithm, None)
     config = {
-        **algorithm.config(length),
+        **algorithm.config(),
         "actors": dict(settings),
         "num_shards": num_shards,
         "schedule": schedule,
@@ -81,7 +80,7 @@ def train(
         )
 
     ended = single.ending(
-        algorithm, length, folder, is_new=overwrite, continues=continue_stopped
+        algorithm, folder, is_new=overwrite, continues=continue_stopped
     )
     if ended:
         log.info(ended)

@@ -14,7 +14,7 @@ from tfrl import train as train_lib
 from tfrl.algorithms import spaces
 from tfrl.environments import suites
 from tfrl.system import log, quiet, threads
-from tfrl.train.runs import finished_runs, run_length, stopped_runs
+from tfrl.train.runs import finished_runs, stopped_runs
 
 if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 def train(
     algorithm: Algorithm,
-    num_environment_steps: int | None = None,
     *,
     overwrite: bool = False,
     continue_stopped: bool = False,
@@ -37,7 +36,6 @@ def train(
 
     Args:
       algorithm: The algorithm, with a `logdir` and without parts.
-      num_environment_steps: The length; None for its `num_iterations`.
       overwrite: Whether to remove the outputs of an earlier run first.
       continue_stopped: Whether a run that a callback has stopped continues.
       make_loggers: Returns further loggers for the run in a folder.
@@ -51,13 +49,9 @@ def train(
       ValueError: There is no such environment, or the algorithm does not choose its
         actions.
     """
-    if num_environment_steps is not None:
-        algorithm.schedule_over(algorithm.least_iterations(num_environment_steps))
-    length = length_of(algorithm, num_environment_steps)
     ended = ending(
         algorithm,
-        length,
-        lambda: algorithm.open_folder(length),
+        algorithm.open_folder,
         is_new=overwrite,
         continues=continue_stopped,
     )
@@ -68,7 +62,7 @@ def train(
     prepare_kernels(algorithm)
     assert algorithm.logdir is not None
     is_new = not algorithm.logdir.exists()
-    directory = algorithm.open_folder(length, overwrite=overwrite)
+    directory = algorithm.open_folder(overwrite=overwrite)
     # Until the process ends, no other one may train there.
     directory.lock()
     try:
@@ -78,7 +72,6 @@ def train(
             shutil.rmtree(directory.path)
         raise
     run = algorithm.run(
-        length,
         directory,
         continue_stopped=continue_stopped,
         loggers=make_loggers(directory),
@@ -87,18 +80,8 @@ def train(
     return run.run()
 
 
-def length_of(
-    algorithm: Algorithm, num_environment_steps: int | None
-) -> run_length.RunLength:
-    """Returns the length of a run in steps, or else in iterations."""
-    by_steps = num_environment_steps is not None
-    iterations = None if by_steps else algorithm.num_iterations
-    return run_length.RunLength(iterations, num_environment_steps)
-
-
 def ending(
     algorithm: Algorithm,
-    length: run_length.RunLength,
     open_folder: Callable[[], train_lib.RunDirectory],
     *,
     is_new: bool,
@@ -108,7 +91,6 @@ def ending(
 
     Args:
       algorithm: The algorithm, with a `logdir`.
-      length: The length of the run.
       open_folder: Opens the folder of the run.
       is_new: Whether an earlier run in the folder does not count.
       continues: Whether a run that a callback has stopped continues.
@@ -123,7 +105,7 @@ def ending(
     iteration = open_folder().finished_iteration()
     if iteration is not None:
         return finished_runs.text(iteration, folder)
-    stop = None if continues else stopped_runs.find(folder, length)
+    stop = None if continues else stopped_runs.find(folder, algorithm.length)
     return "" if stop is None else stop.text(folder)
 
 

@@ -23,6 +23,15 @@ _ID_VARIABLE = "TFRL_ID"
 _PROCESS_ID = str(uuid.uuid4())
 
 
+def file_name(text: str) -> str:
+    """Returns a text as the name of a file, with a hyphen for each special character.
+
+    >>> file_name("ALE/Pong-v5")
+    'ALE-Pong-v5'
+    """
+    return re.sub(r"[^\w.-]", "-", text)
+
+
 def pattern_problem(path: str | os.PathLike[str]) -> str | None:
     """Returns an error message if the path is a pattern for TensorFlow, else None.
 

@@ -205,7 +205,7 @@ tfrl train sac --preset=sac \\
   --initial_collect_steps=2000 --collect_steps_per_iteration=16 \\
   --replay_capacity=50000 --num_iterations=3000 \\
   --logdir=logs/scores/half_trained_sac
-tfrl record --replay --logdir=logs/scores/half_trained_sac \\
+tfrl record --replay logs/scores/half_trained_sac \\
   --output=logs/scores/half_trained_sac/replay.tfrecord
 ```
 

@@ -312,7 +312,7 @@ def make_recording(is_stopped: Callable[[], bool]) -> None:
     folder = RECORDING.parent
     unfinished = folder / "unfinished.tfrecord"
     train_sac = children.ChildRun(folder, HALF_TRAINED.settings(), {}).job()
-    words = ("record", "--replay", f"--logdir={folder}", f"--output={unfinished}")
+    words = ("record", "--replay", f"{folder}", f"--output={unfinished}")
     for job in (train_sac, jobs.Job("tfrl", words, train_sac.output)):
         if jobs.run_all([job], 1, is_stopped, lambda *_: None) != [0]:
             raise RuntimeError(

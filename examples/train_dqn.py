@@ -8,7 +8,7 @@
 
 It is `tfrl train dqn`. To resume a run that was interrupted or killed, run the same
 command again. Watch it with `tensorboard --logdir=logs`, and play the best policy with
-`tfrl play --logdir=logs/dqn_CartPole-v1_0`. train_dqn_service.py does the same training
+`tfrl play logs/dqn_CartPole-v1_0`. train_dqn_service.py does the same training
 with replay in a server.
 """
 

@@ -8,7 +8,7 @@
 It is `tfrl train ppo`, and chooses discrete and continuous actions. To resume a run
 that was interrupted or killed, run the same command again. Watch it with `tensorboard
 --logdir=logs`, and play the best policy with
-`tfrl play --logdir=logs/ppo_CartPole-v1_0`.
+`tfrl play logs/ppo_CartPole-v1_0`.
 """
 
 from __future__ import annotations

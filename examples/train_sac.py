@@ -6,7 +6,7 @@
 
 It is `tfrl train sac`. To resume a run that was interrupted or killed, run the same
 command again. Watch it with `tensorboard --logdir=logs`, and play the best policy with
-`tfrl play --logdir=logs/sac_Pendulum-v1_0`.
+`tfrl play logs/sac_Pendulum-v1_0`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import json
 
 import gymnasium
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -601,6 +602,23 @@ def test_settings_follow_the_number_of_environments_that_are_given():
     assert tfrl.PPO(make_cart_pole).num_envs == 8
     with pytest.raises(ValueError, match="num_envs: got 3 for an environment that is"):
         tfrl.PPO(make_cart_pole(), num_envs=3)
+
+
+def test_a_model_of_keras_is_a_network_or_an_encoder():
+    layers = [keras.layers.Dense(7, "relu"), keras.layers.Dense(2)]
+    own = tfrl.DQN("CartPole-v1", network=keras.Sequential(layers))
+    assert [tuple(x.shape) for x in own.agent.variables()[:2]] == [(4, 7), (7,)]
+    encoder = keras.Sequential([keras.layers.Dense(5, "relu")])
+    for kind, arguments in (
+        (tfrl.PPO, {}),
+        (tfrl.SAC, {"environment": "Pendulum-v1"}),
+        (tfrl.MPO, {"environment": "Pendulum-v1"}),
+    ):
+        made = kind(encoder=encoder, **arguments)
+        shapes = [tuple(x.shape) for x in made.agent.variables()]
+        size = made.environment.observation_spec().shape[0]
+        assert shapes.count((size, 5)) >= 2, kind  # Of actor and critic.
+        assert made.own_parts() == "encoder=Sequential"
 
 
 def test_a_learning_rate_leaves_the_last_one_as_it_is():

@@ -380,7 +380,7 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
             "got 'seed=3', expected flags only; write --name=value",
         ),
         ("train dqn", "--seed=-1", "seed: expected an integer in [0, 46116860184273"),
-        ("play", "--logdir=/nowhere", "saved_model.pb"),
+        ("play", "/nowhere", "saved_model.pb"),
     ],
 )
 def test_a_wrong_flag_is_told_at_once_with_the_near_one(run, module, argument, message):

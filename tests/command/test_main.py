@@ -131,7 +131,7 @@ def test_a_run_of_the_command_is_measured(tmp_path):
 
     command = tmp_path / "command"
     run("tfrl", "train", "ppo", *SMALL, "--nofilm", f"--logdir={command}")
-    words = ("tfrl", "evaluate", f"--logdir={command}", "--num_episodes=3")
+    words = ("tfrl", "evaluate", f"{command}", "--num_episodes=3")
     measured = json.loads(run(*words, "--json"))
     assert (measured["environment"], len(measured["returns"])) == ("CartPole-v1", 3)
     assert f"mean return {measured['mean']:.1f}, " in run(*words)

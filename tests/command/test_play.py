@@ -24,13 +24,14 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
     )
     policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
     saved = saved_policy.Saved(tmp_path / "policy", "CartPole-v1", 3, {})
-    monkeypatch.setattr(play.saved_policy, "find", lambda _: saved)
+    monkeypatch.setattr(play.saved_policy, "find", lambda *_: saved)
     video = tmp_path / "play.mp4"
     with pytest.warns(RuntimeWarning, match="ended at its limit of 5 steps"):
         play._run(
             types.SimpleNamespace(
                 num_episodes=2, max_steps=5, video=str(video), video_episodes=1
-            )
+            ),
+            None,
         )
     output = capsys.readouterr().out
     assert "episode 2: return 5.0" in output
@@ -50,9 +51,9 @@ def test_a_run_without_an_environment_is_told_whether_it_has_a_configuration(
     (tmp_path / "policy" / "saved_model.pb").touch()
     if config:
         (tmp_path / "config.json").write_text(config)
-    given = types.SimpleNamespace(policy=None, logdir=str(tmp_path), env=None)
+    given = types.SimpleNamespace(policy=None, env=None)
     with pytest.raises(ValueError, match=rf"config\.json {lack}; give --env=NAME"):
-        saved_policy.find(given)
+        saved_policy.find(given, str(tmp_path))
 
 
 @pytest.fixture

@@ -26,11 +26,12 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def run(saved, tmp_path, monkeypatch, capsys):
     def run(**given):
-        flags = {"logdir": None, "replay": False, "num_episodes": 1, "output": None}
-        record._run(types.SimpleNamespace(**flags | {"overwrite": False} | given))
+        flags = {"replay": False, "num_episodes": 1, "output": None}
+        values = types.SimpleNamespace(**flags | {"overwrite": False} | given)
+        record._run(values, None)
         return capsys.readouterr().out
 
-    monkeypatch.setattr(record.saved_policy, "find", lambda _: saved)
+    monkeypatch.setattr(record.saved_policy, "find", lambda *_: saved)
     monkeypatch.chdir(tmp_path)
     return run
 
@@ -57,12 +58,12 @@ def test_each_run_and_environment_has_a_file_which_only_overwrite_replaces(
     ("given", "environment", "expected"),
     [
         (
-            {"replay": True, "logdir": "logs/sac_0/"},
+            {"replay": True, "folder": "logs/sac_0/"},
             "Pendulum-v1",
             "logs/recordings/Pendulum-v1/sac_0_replay.tfrecord",
         ),
         (
-            {"logdir": "logs/sac_0"},
+            {"folder": "logs/sac_0"},
             "ALE/Pong-v5",
             "logs/recordings/ALE-Pong-v5/sac_0.tfrecord",
         ),
@@ -73,15 +74,15 @@ def test_the_file_is_named_for_the_run_and_its_environment(
     given, environment, expected, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)
-    flags = {"logdir": None, "replay": False, "output": None, "overwrite": False}
-    run = tmp_path / (given.get("logdir") or "run")
+    flags = {"replay": False, "output": None, "overwrite": False}
+    run = tmp_path / given.pop("folder", "run")
     values = types.SimpleNamespace(**flags | given)
     assert record._output(values, run, environment) == expected
 
 
 def test_a_policy_for_other_observations_is_told_in_one_line(run, saved, monkeypatch):
     other = saved._replace(env="Acrobot-v1")
-    monkeypatch.setattr(record.saved_policy, "find", lambda _: other)
+    monkeypatch.setattr(record.saved_policy, "find", lambda *_: other)
     expected = r"^policy: it was saved for observations float32\[4\], got .*\[6\]; .*$"
     with pytest.raises(ValueError, match=expected):
         run()

@@ -199,13 +199,13 @@ def test_a_damaged_policy_is_an_error_and_the_run_writes_it_again(
     logdir = shutil.copytree(trained[0], tmp_path / "run")
     data = logdir / "policy" / "variables" / "variables.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:10])
-    code, _, errors = run("play", f"--logdir={logdir}", "--video=")
+    code, _, errors = run("play", f"{logdir}", "--video=")
     assert code == 2
     assert f"'{logdir / 'policy'}' cannot be loaded" in errors
     code, _, errors = run("train ddqn", f"--logdir={logdir}", *SMALL_DQN)
     assert code == 0
     assert f"POLICY LOST: {logdir / 'policy'} is damaged" in errors
-    code, output, _ = run("play", f"--logdir={logdir}", "--video=")
+    code, output, _ = run("play", f"{logdir}", "--video=")
     assert code == 0
     assert "mean return" in output
 
@@ -458,7 +458,7 @@ def test_train_reinforce_runs(module, env, run, tmp_path):
             "expected 'uniform' in a server",
         ),
         ("train_reinforce_service", ["--num_envs=2"], "expected 1"),
-        ("play", [], "--logdir: expected the folder of a run"),
+        ("play", [], "folder: expected the folder of a run"),
     ],
 )
 def test_a_wrong_word_gets_help_and_no_traceback(
@@ -708,7 +708,7 @@ SMALL_OFFLINE = (
 def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
     data = tmp_path / "data" / "episodes.tfrecord"
     code, output, errors = run(
-        "record", f"--logdir={trained[0]}", "--num_episodes=3", f"--output={data}"
+        "record", f"{trained[0]}", "--num_episodes=3", f"--output={data}"
     )
     assert code == 0, errors
     assert "3 whole episodes of CartPole-v1, mean return" in output
@@ -731,7 +731,7 @@ def test_a_recorded_policy_is_cloned(trained, run, tmp_path):
 @pytest.mark.slow
 def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
     data = tmp_path / "replay.tfrecord"
-    flags = ("record", "--replay", f"--logdir={trained[0]}", f"--output={data}")
+    flags = ("record", "--replay", f"{trained[0]}", f"--output={data}")
     code, output, errors = run(*flags)
     assert code == 0, errors
     frames = list(datasets.load_recordings(str(data)).as_numpy_iterator())

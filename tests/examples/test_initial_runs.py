@@ -57,9 +57,7 @@ def test_the_policy_of_a_recurrent_run_plays(earlier, run):
     assert json.loads((logdir / "config.json").read_text())["lstm_size"] == 4
     # The recurrent kernels of the actor and the critic.
     assert [v.shape for v in weights(logdir).values()].count((4, 16)) == 2
-    code, output, errors = run(
-        "play", f"--logdir={logdir}", "--num_episodes=2", "--video="
-    )
+    code, output, errors = run("play", f"{logdir}", "--num_episodes=2", "--video=")
     assert code == 0, errors
     assert "2 episodes of CartPole-v1: mean return" in output
 

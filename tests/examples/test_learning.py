@@ -76,7 +76,7 @@ def test_dqn_with_hindsight_flips_ten_bits_within_1_500_steps(tmp_path):
             last = list(csv.DictReader(file))[-1]
         assert int(last["environment_steps"]) <= 1_500
         policy = f"--policy={logdir / 'final_policy'}"
-        output = run("play", f"--logdir={logdir}", policy, "--num_episodes=200")
+        output = run("play", f"{logdir}", policy, "--num_episodes=200")
         assert (logdir / "play.mp4").exists()
         returns = [float(x) for x in re.findall(r": return ([-\d.]+)", output)]
         fractions.append(sum(x > -10 for x in returns) / len(returns))

@@ -72,4 +72,4 @@ def test_a_length_in_steps_sets_the_schedules():
 
 def test_wrong_actions_are_told_before_the_environment_is_made():
     with pytest.raises(ValueError, match="whose actions are discrete, but SAC chooses"):
-        single.check_environment(tfrl.SAC("CartPole-v1"))
+        tfrl.SAC("CartPole-v1").check_environment()

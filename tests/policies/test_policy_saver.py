@@ -235,6 +235,37 @@ def test_signatures_are_keyed_by_nest_paths(saved):
 
 
 @pytest.mark.slow
+def test_the_signature_for_serving_takes_observations_alone(saved):
+    loaded = tf.saved_model.load(saved("q"))
+    serve = loaded.signatures["serving_default"]
+    (name,) = serve.structured_input_signature[1]
+    assert name == "observation"
+    shape = serve.structured_input_signature[1][name].shape[1:]
+    observation = np.random.default_rng(0).normal(size=(5, *shape)).astype(np.float32)
+    served = serve(observation=tf.constant(observation))
+    assert list(served) == ["action"]
+    np.testing.assert_array_equal(served["action"], loaded.predict(observation)[0])
+
+
+def test_parts_of_an_observation_are_served_by_their_names_and_integers_taken(tmp_path):
+    spec = {
+        "flags": tf.TensorSpec([4], tf.int32),
+        "speed": tf.TensorSpec([], np.float32),
+    }
+    policy = random_tf_policy.RandomTFPolicy(
+        ts.time_step_spec(spec), tensor_spec.BoundedTensorSpec([], tf.int64, 0, 2)
+    )
+    policy_saver.PolicySaver(policy).save(str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    speed = np.zeros(2, np.float32)
+    for dtype in (np.int8, np.int32, np.int64):
+        flags = np.zeros((2, 4), dtype)
+        assert loaded.predict({"flags": flags, "speed": speed})[0].shape == [2]
+    serve = loaded.signatures["serving_default"]
+    served = serve(flags=tf.zeros([3, 4], tf.int32), speed=tf.zeros([3]))
+    assert served["action"].shape == [3]
+
+
 def test_signatures_can_be_keyed_by_spec_names(tmp_path):
     path = save(make_q_policy(), tmp_path, use_nest_path_signatures=False)
     signature = tf.saved_model.load(path).signatures["action"]

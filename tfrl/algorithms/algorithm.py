@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from absl import logging as absl_logging
 
 from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
+    other_words,
     presets,
     recordings,
     registry,
@@ -27,11 +31,13 @@ from tfrl.algorithms import (
 )
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms.settings import part
+from tfrl.environments import suites
 from tfrl.environments.boundary import conversion
 from tfrl.reports import evidence as evidence_lib
 from tfrl.reports import health as health_lib
 from tfrl.system import interrupts, log, quiet
 from tfrl.train.runs import run_files, run_length
+from tfrl.utils import number_checks
 
 if TYPE_CHECKING:
     from tfrl.policies.acting import prediction
@@ -55,9 +61,13 @@ class Algorithm(settings_lib.Recipe):
       environment: Where to train: the name of an environment, a function that makes
         one, or an environment; see `worlds.World`. None for `environment_name`.
       evaluation_environment: The same, to evaluate and film in.
-      network: A network, or a function that makes one from the spec of its input and
-        the spec of the actions. For an agent with several networks, a dict of some of
-        them, by the names of the agent's arguments; the algorithm makes the others.
+      network: A network, or a model of Keras, or a function that makes one from the
+        spec of its input and the spec of the actions. For an agent with several
+        networks, a dict of some of them, by the names of the agent's arguments; the
+        algorithm makes the others.
+      encoder: A layer or a model of Keras that encodes the observation, or a dict of
+        them for leaves of a dict, for all networks; the hidden layers and outputs after
+        it are the algorithm's. See `networks.observation_encoder`.
       exploration: A function that makes the collect policy from the agent's policy, for
         agents that take `exploration`.
       replay_buffer: A buffer, or a function of the agent's `collect_data_spec` and the
@@ -106,6 +116,7 @@ class Algorithm(settings_lib.Recipe):
     own_environment: Any = part(alias="environment", default=None, kw_only=False)
     own_evaluation: Any = part(alias="evaluation_environment", default=None)
     own_network: Any = part(alias="network", default=None)
+    own_encoder: Any = part(alias="encoder", default=None)
     own_exploration: Callable[..., Any] | None = part(alias="exploration", default=None)
     own_replay_buffer: Any = part(alias="replay_buffer", default=None)
     own_agent: Callable[..., agents.TFAgent] | None = part(alias="agent", default=None)
@@ -119,10 +130,26 @@ class Algorithm(settings_lib.Recipe):
     given_settings: Mapping[str, Any] | None = part(alias="settings", default=None)
 
     if not TYPE_CHECKING:  # Type checkers know the arguments by the fields.
+        load = other_words.Loading()
 
-        def __init__(self, environment=None, **given):
+        def __init__(self, *environment, **given):
             """Creates the algorithm; see the class for the arguments."""
-            self._create({"environment": environment, **given})
+            other_words.refuse_policy(type(self).__name__, environment)
+            if environment:
+                given["environment"] = environment[0]
+            if given.get("environment", "") is None:
+                raise TypeError(
+                    f"{type(self).__name__}: got None as the environment; give its "
+                    "name, a function that makes one, or an environment."
+                )
+            self._create(given)
+
+        def __getattr__(self, name):
+            """Raises the error for a missing attribute."""
+            if name in other_words.METHODS:
+                text = other_words.method_elsewhere(type(self).__name__, name)
+                raise AttributeError(text)
+            return object.__getattribute__(self, name)  # Raises Python's.
 
     def _create(self, given: Mapping[str, Any]) -> None:
         """Stores the arguments of the constructor."""
@@ -133,6 +160,13 @@ class Algorithm(settings_lib.Recipe):
         for name in given.keys() & fields.keys():
             setattr(self, fields[name], given[name])
         values = {name: x for name, x in given.items() if name not in fields}
+        # Objects in place of texts, by the name of the setting.
+        self.own_objects = {
+            name: values.pop(name)
+            for name, x in self.setting_fields().items()
+            if x.metadata["takes_objects"]
+            and not isinstance(values.get(name, ""), str | os.PathLike)
+        }
         environment = self.own_environment
         probe = worlds.Probe(
             self.environment_name if environment is None else environment
@@ -141,6 +175,8 @@ class Algorithm(settings_lib.Recipe):
         if made is None:
             made = self._settings_for(probe, values)
         self.set_all({**made, **values})
+        for sentence in self.idle(values):
+            log.info(f"{self.title}: {sentence}.")
         self.world = worlds.World(
             probe.environment,
             self,
@@ -329,7 +365,7 @@ class Algorithm(settings_lib.Recipe):
         )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
-            networks[name] = network(*specs) if _is_function(network) else network
+            networks[name] = _network_of(network, *specs)
         return (self.own_agent or self.agent_class())(
             environment.time_step_spec(),
             specs[1],
@@ -347,8 +383,10 @@ class Algorithm(settings_lib.Recipe):
         """Returns the names of the program's parts, such as "agent=MyAgent"."""
         given = {
             "network": self.own_network,
+            "encoder": self.own_encoder,
             "agent": self.own_agent,
             "replay_buffer": self.own_replay_buffer,
+            **self.own_objects,
             **self.agent_keywords(),
         }
         return ", ".join(
@@ -378,6 +416,21 @@ class Algorithm(settings_lib.Recipe):
             )
         return dict(given)
 
+    def check_environment(self) -> None:
+        """Checks an environment that is given by its name, without TensorFlow.
+
+        Raises:
+          ValueError: There is none, or the algorithm does not choose its actions.
+        """
+        name = self.own_environment or self.environment_name
+        if not isinstance(name, str):
+            return
+        # dm_control says which library draws.
+        absl_logging.set_verbosity(absl_logging.WARNING)
+        space = suites.find_action_space(name)
+        if not self.settings.get("num_action_bins"):
+            spaces.check_space(space, type(self), name)
+
     def build(self, num_environment_steps: int | None = None) -> train.TrainingLoop:
         """Makes the agent, with its weights, and the loop that trains it.
 
@@ -397,9 +450,12 @@ class Algorithm(settings_lib.Recipe):
                 f"{self.title}: its parts are made already; make another "
                 f"{type(self).__name__} for a run of another length."
             )
+        self.check_environment()
         if num_environment_steps is not None:
             self._scheduled = self.least_iterations(num_environment_steps)
-        self.world.describe(self.observation_spec, self.environment.action_spec())
+        if self.own_encoder is None:
+            specs = self.observation_spec, self.environment.action_spec()
+            self.world.describe(*specs)
         with train.device_scope(self.device):
             agent = self.make_agent()
             agent.initialize()
@@ -450,6 +506,7 @@ class Algorithm(settings_lib.Recipe):
 
     # Training and after.
 
+    @other_words.explained
     def learn(
         self,
         num_environment_steps: int | None = None,
@@ -488,6 +545,8 @@ class Algorithm(settings_lib.Recipe):
             `logdir` has saved a checkpoint.
           Exception: An exception of the environment or of a callback.
         """
+        num_environment_steps = _whole("num_environment_steps", num_environment_steps)
+        total = _whole("total", total)
         if overwrite:
             self._remove_outputs()
         if self._loop is None:
@@ -607,6 +666,7 @@ class Algorithm(settings_lib.Recipe):
         length.check(self.loop)
         return length
 
+    @other_words.explained
     def evaluate(
         self, num_episodes: int = 10, *, greedy: bool = True, seed: int = 0
     ) -> evaluation.EvaluationResult:
@@ -624,6 +684,7 @@ class Algorithm(settings_lib.Recipe):
         policy = self.policy if greedy else self.agent.collect_policy
         return evaluation.Evaluator(environment, policy, num_episodes, seed).run()
 
+    @other_words.explained
     def predict(
         self, observation: Any, state: Any = None, *, greedy: bool = True
     ) -> tuple[Any, Any]:
@@ -700,10 +761,27 @@ class Algorithm(settings_lib.Recipe):
         self.run(directory, evaluates=False).save()
 
 
-def _is_function(network: Any) -> bool:
-    from tfrl.networks import network as network_lib
+def _whole(name: str, value: Any) -> int | None:
+    """Returns a length as an integer; raises an error for another value."""
+    length: int | None = number_checks.as_integer(value)
+    number_checks.check_integer(
+        name, length, 1, remedy="give a number of steps", optional=True
+    )
+    return length
 
-    return callable(network) and not isinstance(network, network_lib.Network)
+
+def _network_of(given: Any, observation_spec: Any, action_spec: Any) -> Any:
+    """Returns the network that a program gives: as is, of Keras, or by a function."""
+    import keras  # Not at the top: --help does not wait for TensorFlow.
+
+    from tfrl import networks
+
+    if callable(given) and not isinstance(given, keras.layers.Layer):
+        given = given(observation_spec, action_spec)
+    is_keras = isinstance(given, keras.layers.Layer)
+    if is_keras and not isinstance(given, networks.Network):
+        return networks.Sequential([given], input_spec=observation_spec)
+    return given
 
 
 def _name_of(part: Any) -> str:

@@ -431,7 +431,10 @@ class R2D2(QLearning):
         "Steps after the burn-in to learn from.", SIZE, default=20
     )
     priority_eta: float = field(
-        "Weight of the largest error in a sequence's priority.", FRACTION, default=0.9
+        "Weight of the largest error in a sequence's priority.",
+        FRACTION,
+        default=0.9,
+        needs=("replay", "prioritized"),
     )
 
     def make_networks(self) -> dict[str, Any]:

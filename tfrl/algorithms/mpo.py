@@ -86,6 +86,7 @@ class MPO(off_policy.OffPolicy):
         encoder = spaces.observation_network(
             self.observation_spec,
             conv_layer_params=self.conv_layer_params or None,
+            encoder=self.own_encoder,
             dtype=self.dtype,
             seed=self.seed,
         )

@@ -28,6 +28,10 @@ from tfrl.system import log
 _MUCH_MEMORY = 10**9  # Bytes.
 
 
+# The setting without which exponents of priorities do nothing.
+_PRIORITIZED = ("replay", "prioritized")
+
+
 class OffPolicy(algorithm.Algorithm):
     """An algorithm that learns from replay."""
 
@@ -55,13 +59,19 @@ class OffPolicy(algorithm.Algorithm):
         default=0,
     )
     priority_exponent: float = field(
-        "Exponent of the priorities; 0 samples uniformly.", FROM_0, default=0.6
+        "Exponent of the priorities; 0 samples uniformly.",
+        FROM_0,
+        default=0.6,
+        needs=_PRIORITIZED,
     )
     importance_exponent: float = field(
-        "First importance exponent; changes linearly over the run.", FROM_0, default=0.4
+        "First importance exponent; changes linearly over the run.",
+        FROM_0,
+        default=0.4,
+        needs=_PRIORITIZED,
     )
     final_importance_exponent: float = field(
-        "Last importance exponent.", FROM_0, default=1.0
+        "Last importance exponent.", FROM_0, default=1.0, needs=_PRIORITIZED
     )
     goals_per_step: int = field(
         "Goals in hindsight for each step; 0: none.", SIZE_OR_0, default=0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,9 +45,10 @@ class BC(algorithm.Algorithm):
     num_iterations: int = 20_000
     eval_interval: int = 2_000
 
-    data: str = field(
+    data: str | Mapping[str, Any] = field(
         "Files of recordings, or a Minari dataset's folder; {env} is the environment.",
         default=f"{recordings.FOLDER}/*.tfrecord",
+        takes_objects=True,
     )
     train_steps_per_iteration: int = field(
         "Updates in each iteration.", SIZE, default=1
@@ -103,6 +105,24 @@ class BC(algorithm.Algorithm):
             jit_compile="auto" if self.jit_compile else False,
         )
 
+    def check_environment(self) -> None:
+        """Checks that there is data, too; see `Algorithm.check_environment`."""
+        super().check_environment()
+        if not (self.own_objects or self.own_replay_buffer is not None):
+            find_files(self._path())
+
+    def _path(self) -> str:
+        return recordings.in_folder_of(str(self.data), self.world.name)
+
+    def _load(self, spec: Any) -> Any:
+        """Returns the frames of arrays, of recordings or of a Minari dataset."""
+        if self.own_objects:
+            return datasets.load_arrays(self.own_objects["data"], spec)
+        files = find_files(self._path())
+        if os.path.isdir(files[0]) or files[0].endswith(".hdf5"):
+            return datasets.load_minari(files[0], spec)
+        return datasets.load_recordings(files)
+
     def make_replay_buffer(
         self, agent: agents.TFAgent
     ) -> replay_buffers.TFUniformReplayBuffer:
@@ -113,8 +133,8 @@ class BC(algorithm.Algorithm):
         import tensorflow as tf  # Not at the top: --help does not wait for it.
 
         # Parsed once, for the buffer and for the returns.
-        path = recordings.in_folder_of(self.data, self.world.name)
-        blocks = load(path, agent.collect_data_spec).batch(1024).as_numpy_iterator()
+        frames = self._load(agent.collect_data_spec)
+        blocks = frames.batch(1024).as_numpy_iterator()
         arrays = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *blocks)
         frames = tf.data.Dataset.from_tensor_slices(arrays)
         num_frames = len(arrays.step_type)
@@ -262,16 +282,13 @@ def _plain_projection() -> Any:
     )
 
 
-def load(path: str, spec: Any) -> Any:
-    """Returns the frames of recordings, or of a Minari dataset's folder.
+def find_files(path: str) -> list[str]:
+    """Returns the files of recordings, or a Minari dataset's folder or file.
 
     Raises:
       ValueError: There is nothing at the path.
     """
-    path = os.path.expanduser(path)
-    if os.path.isdir(path) or path.endswith(".hdf5"):
-        return datasets.load_minari(path, spec)
-    files = sorted(glob.glob(path))
+    files = sorted(glob.glob(os.path.expanduser(path)))
     if not files:
         raise ValueError(
             f"data: got {path!r}, where there is no file or folder, expected "
@@ -279,4 +296,4 @@ def load(path: str, spec: Any) -> Any:
             "Minari's: `minari download NAME` fetches one to ~/.minari/datasets/NAME. "
             "Set data (--data) to either."
         )
-    return datasets.load_recordings(files)
+    return files

@@ -35,6 +35,7 @@ def network_arguments(
         observation_spec,
         conv_layer_params=s.conv_layer_params or None,
         for_critic=for_critic,
+        encoder=s.own_encoder,
         dtype=s.dtype,
     )
     return {**_activation(s), **encoder}
@@ -69,6 +70,7 @@ def actor_and_critic(
         observation_spec,
         action_spec,
         conv_layer_params=s.conv_layer_params or None,
+        encoder=s.own_encoder,
         **_activation(s),
         dtype=s.dtype,
         seed=s.seed,
@@ -94,6 +96,7 @@ def distributional_critic(
     encoder = spaces.observation_network(
         environment.observation_spec(),
         conv_layer_params=s.conv_layer_params or None,
+        encoder=s.own_encoder,
         dtype=s.dtype,
         seed=s.seed + 1,
     )

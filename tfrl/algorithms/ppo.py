@@ -33,12 +33,16 @@ class ActorCritic(on_policy.OnPolicy):
         "Units of an LSTM after the hidden layers; 0: no LSTM.", SIZE_OR_0, default=0
     )
     output_fc_layer_params: tuple[int, ...] = field(
-        "Units of the hidden layers after the LSTM.", check_layers, default=()
+        "Units of the hidden layers after the LSTM.",
+        check_layers,
+        default=(),
+        needs=("lstm_size", True),
     )
     lstm_sequence_length: int = field(
         "Frames in a sequence for the LSTM; 0 uses whole rollouts.",
         SIZE_OR_0,
         default=0,
+        needs=("lstm_size", True),
     )
     initial_log_stddev: float = live(
         "First log standard deviation of continuous actions.", number(), default=0.0

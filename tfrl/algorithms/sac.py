@@ -93,7 +93,10 @@ class SAC(EntropyRegularized):
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     target_entropy_per_dimension: float = live(
-        "Target entropy for each dimension of the actions.", FINITE, default=-1.0
+        "Target entropy for each dimension of the actions.",
+        FINITE,
+        default=-1.0,
+        needs=("alpha_learning_rate", True),
     )
     ou_stddev: float = field(
         "Deviation of Ornstein-Uhlenbeck noise, for actions in [-1, 1].",
@@ -101,13 +104,19 @@ class SAC(EntropyRegularized):
         default=0.0,
     )
     ou_damping: float = field(
-        "Damping of that noise; 1 makes it uncorrelated.", FRACTION, default=0.15
+        "Damping of that noise; 1 makes it uncorrelated.",
+        FRACTION,
+        default=0.15,
+        needs=("ou_stddev", True),
     )
     gsde_sample_freq: int = field(
         "Steps with one matrix of state-dependent noise; 0: off.", SIZE_OR_0, default=0
     )
     gsde_initial_log_std: float = field(
-        "First log standard deviation of that noise.", FINITE, default=-3.0
+        "First log standard deviation of that noise.",
+        FINITE,
+        default=-3.0,
+        needs=("gsde_sample_freq", True),
     )
 
     def make_networks(self) -> dict[str, Any]:
@@ -244,7 +253,10 @@ class DiscreteSAC(EntropyRegularized):
     eval_interval: int = 2_000
 
     target_entropy_fraction: float = live(
-        "Target entropy, as a share of the largest entropy.", FRACTION, default=0.2
+        "Target entropy, as a share of the largest entropy.",
+        FRACTION,
+        default=0.2,
+        needs=("alpha_learning_rate", True),
     )
 
     def make_networks(self) -> dict[str, Any]:

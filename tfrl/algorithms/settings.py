@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import difflib
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Collection, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, dataclass_transform
 
+from tfrl.algorithms import other_words
 from tfrl.utils import number_checks
 
 # The largest number of TensorFlow's int32, and a limit for its int64.
@@ -64,6 +65,8 @@ def field(
     default: Any,
     search: Search | None = None,
     live: bool = False,
+    needs: tuple[str, Any] | None = None,
+    takes_objects: bool = False,
 ) -> Any:
     """Declares a setting.
 
@@ -78,23 +81,37 @@ def field(
       search: Where tuning usually searches; narrower than what `check` allows.
       live: Whether runs of one program may differ in it: the algorithm takes a
         `tf.Variable` for it, or stores the number in a variable.
+      needs: Another setting, and its value without which this one does nothing; True
+        stands for any value that is not 0.
+      takes_objects: Whether a program may give an object in place of a text, which is
+        then a part of its own, see `Algorithm.own_parts`, and no setting.
     """
-    return dataclasses.field(
-        default=default,
-        metadata={"text": text, "check": check, "search": search, "live": live},
-    )
+    metadata = {
+        "text": text,
+        "check": check,
+        "search": search,
+        "live": live,
+        "needs": needs,
+        "takes_objects": takes_objects,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def live(
-    text: str, check: Check, search: Search | None = None, *, default: float | None
+    text: str,
+    check: Check,
+    search: Search | None = None,
+    *,
+    default: float | None,
+    needs: tuple[str, Any] | None = None,
 ) -> Any:
     """Declares a number in which runs of one program may differ; see `field`."""
-    return field(text, check, default=default, search=search, live=True)
+    return field(text, check, default=default, search=search, live=True, needs=needs)
 
 
 def rate(text: str = "Learning rate of Adam.", *, default: float) -> Any:
     """Declares a learning rate; see `live`."""
-    return live(text, FROM_0, RATES, default=default)
+    return live(text, check_rate, RATES, default=default)
 
 
 def final_rate(*, default: float | None) -> Any:
@@ -123,6 +140,17 @@ def part(*, alias: str, default: Any = None, kw_only: bool = True) -> Any:
     return dataclasses.field(
         default=default, kw_only=kw_only, metadata={"argument": alias}
     )
+
+
+def check_rate(name: str, value: Any, *, remedy: str) -> None:
+    """Raises an error unless `value` is a rate: a number, or a schedule of Keras."""
+    if inspect.isfunction(value):
+        raise TypeError(
+            f"{name}: expected a number, or a schedule of Keras, which counts updates, "
+            "got a function; for a rate that falls linearly give its last value, such "
+            "as final_learning_rate=0.0."
+        )
+    FROM_0(name, value, remedy=remedy)
 
 
 def check_layers(name: str, value: Any, *, remedy: str) -> None:
@@ -431,13 +459,31 @@ class Recipe(Dataclasses):
         """
         for name, value in values.items():
             if name not in self.setting_fields():
-                near = difflib.get_close_matches(name, self.setting_fields(), n=1)
+                arguments = [x.metadata["argument"] for x in self._arguments.values()]
+                of, known = type(self).__name__, [*self.setting_fields(), *arguments]
+                told = other_words.advice(name, value, known, of)
                 raise TypeError(
-                    f"{type(self).__name__}: got an unknown setting {name!r}"
-                    + (f"; did you mean {near[0]}?" if near else ".")
+                    f"{of}: got an unknown setting {name!r}"
+                    + (f"; {told}." if told else ", which is none here or elsewhere.")
                 )
             setattr(self, name, value)
         self.check_together()
+
+    def idle(self, names: Iterable[str]) -> Iterator[str]:
+        """Yields a sentence for each of some settings that does nothing; see `field`.
+
+        Args:
+          names: The names of the settings.
+        """
+        for name in names:
+            other, wanted = self._settings[name].metadata["needs"] or ("", None)
+            found = getattr(self, other, None)
+            if other and (found != wanted if wanted is not True else not found):
+                remedy = other if wanted is True else f"{other}={wanted}"
+                yield (
+                    f"{name}={getattr(self, name)!r} does nothing with "
+                    f"{other}={found!r}; {remedy_for(remedy)}, too, or leave it out"
+                )
 
     def check_together(self) -> None:
         """Checks settings that depend on each other.
@@ -457,7 +503,7 @@ class Recipe(Dataclasses):
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value with its lists replaced by tuples."""
+    """Returns a value with tuples for its lists, or the text of a path."""
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
-    return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

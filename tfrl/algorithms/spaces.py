@@ -33,6 +33,7 @@ def observation_network(
     observation_spec: Any,
     *,
     conv_layer_params: Any = None,
+    encoder: Any = None,
     dtype: Any = "float32",
     seed: int | None = None,
 ) -> networks.Network | None:
@@ -43,6 +44,7 @@ def observation_network(
     Args:
       observation_spec: The nest of specs of one observation.
       conv_layer_params: See `networks.observation_encoder`.
+      encoder: The same.
       dtype: The dtype of the layers, or a Keras dtype policy.
       seed: Seeds the convolutions; None follows `tf.random.set_seed`.
 
@@ -55,11 +57,16 @@ def observation_network(
       ValueError: See `networks.observation_encoder`.
     """
     arguments = networks.observation_encoder(
-        observation_spec, conv_layer_params=conv_layer_params, dtype=dtype
+        observation_spec,
+        conv_layer_params=conv_layer_params,
+        encoder=encoder,
+        dtype=dtype,
     )
     is_floating = all(s.dtype.is_floating for s in tree.flatten(observation_spec))
-    if is_floating and not networks.layers.encoders.has_images(
-        observation_spec, conv_layer_params
+    if (
+        encoder is None
+        and is_floating
+        and not networks.layers.encoders.has_images(observation_spec, conv_layer_params)
     ):
         return None
     return networks.EncodingNetwork(observation_spec, seed=seed, **arguments)

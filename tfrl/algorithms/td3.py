@@ -98,7 +98,10 @@ class TD3(Deterministic):
         "Standard deviation of noise on the targets' actions.", FROM_0, default=0.2
     )
     target_policy_noise_clip: float = live(
-        "Largest noise on the targets' actions.", FROM_0, default=0.5
+        "Largest noise on the targets' actions.",
+        FROM_0,
+        default=0.5,
+        needs=("target_policy_noise", True),
     )
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -132,7 +135,10 @@ class DDPG(Deterministic):
         default=0.2,
     )
     ou_damping: float = field(
-        "Rate at which the noise returns to zero.", FRACTION, default=0.15
+        "Rate at which the noise returns to zero.",
+        FRACTION,
+        default=0.15,
+        needs=("ou_stddev", True),
     )
 
     def agent_arguments(self) -> dict[str, Any]:

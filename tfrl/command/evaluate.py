@@ -1,10 +1,10 @@
 """Measures the policy of a run: the returns and lengths of new episodes.
 
-    tfrl evaluate --logdir=logs/sac_Pendulum-v1_0
-    tfrl evaluate --logdir=logs/sac_Pendulum-v1_0 --num_episodes=100 --json
-    tfrl evaluate --logdir=logs/ppo_CartPole-v1_0 --sampled
+    tfrl evaluate logs/sac_Pendulum-v1_0
+    tfrl evaluate logs/sac_Pendulum-v1_0 --num_episodes=100 --json
+    tfrl evaluate logs/ppo_CartPole-v1_0 --sampled
 
-It is the best policy of the run, a SavedModel in LOGDIR/policy, whose actions are
+It is the best policy of the run, a SavedModel in FOLDER/policy, whose actions are
 greedy. With --sampled it is the last one, which samples its actions as it did when it
 collected.
 """
@@ -18,7 +18,7 @@ from absl import flags
 
 from tfrl import eval as evaluation
 from tfrl.algorithms import learning, worlds
-from tfrl.command import parsing, program, saved_policy
+from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
 
@@ -29,21 +29,21 @@ def main(words: Sequence[str]) -> None:
     parsing.add(given, "max_steps", 100_000, "Largest number of steps of an episode.")
     parsing.add(given, "sampled", False, "Sample actions, as while collecting.")
     parsing.add(given, "json", False, "Print JSON.")
-    program.start(given, words, lambda: _run(given), __doc__)
+    saved_policy.start(given, words, lambda folder: _run(given, folder), __doc__)
 
 
-def _run(given: flags.FlagValues) -> None:
+def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Evaluates the policy, and prints its returns."""
-    path, name, seed, own = saved_policy.find(given)
-    if given.sampled and given.logdir is None:
+    path, name, seed, own = saved_policy.find(given, folder)
+    if given.sampled and folder is None:
         raise ValueError(
             "--sampled: expected the folder of a run, since a saved policy is greedy, "
-            "got none; give --logdir=FOLDER."
+            "got none; give one."
         )
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, given.num_episodes, seed, **own)
     if given.sampled:
-        policy = learning.load(given.logdir, name).agent.collect_policy
+        policy = learning.load(folder, name).agent.collect_policy
     else:
         policy = saved_policy.load(path)
     evaluator = evaluation.Evaluator(environment, policy, given.num_episodes, seed)

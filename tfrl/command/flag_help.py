@@ -9,48 +9,9 @@ from collections.abc import Iterable
 
 from absl import flags
 
+from tfrl.algorithms import other_words
+
 _WIDTH = 88
-# The flags here that do the same as flags of other libraries.
-_OF_OTHERS = {
-    "buffer_size": "replay_capacity",
-    "device_name": "device",
-    "discount": "gamma",
-    "ent_coef": "entropy_regularization",
-    "entropy_coef": "entropy_regularization",
-    "env_id": "env",
-    "env_name": "env",
-    "exploration_final_eps": "final_epsilon",
-    "exploration_initial_eps": "initial_epsilon",
-    "gae_lambda": "lambda_value",
-    "game": "env",
-    "gym_id": "env",
-    "hidden_sizes": "fc_layer_params",
-    "learning_starts": "initial_collect_steps",
-    "log_dir": "logdir",
-    "log_folder": "logdir",
-    "lr": "learning_rate",
-    "max_grad_norm": "max_gradient_norm",
-    "gradient_clipping": "max_gradient_norm",
-    "max_timesteps": "num_environment_steps",
-    "n_envs": "num_envs",
-    "n_epochs": "num_epochs",
-    "n_steps": "collect_steps_per_iteration",
-    "n_timesteps": "num_environment_steps",
-    "net_arch": "fc_layer_params",
-    "num_actors": "num_envs",
-    "num_env": "num_envs",
-    "num_environment_steps": "num_iterations",
-    "num_frames": "num_environment_steps",
-    "num_steps": "collect_steps_per_iteration",
-    "num_timesteps": "num_environment_steps",
-    "output_dir": "logdir",
-    "save_path": "logdir",
-    "tau": "target_update_tau",
-    "total_steps": "num_environment_steps",
-    "total_timesteps": "num_environment_steps",
-    "train_freq": "collect_steps_per_iteration",
-    "update_epochs": "num_epochs",
-}
 
 
 def text(first: str, given: flags.FlagValues, without: Iterable[str] = ()) -> str:
@@ -83,8 +44,8 @@ def nearest(name: str, given: flags.FlagValues) -> str | None:
     wanted = name.removeprefix("config.").replace("-", "_")
     if wanted in known:
         return wanted
-    if _OF_OTHERS.get(wanted) in known:
-        return _OF_OTHERS[wanted]
+    if same := other_words.same(wanted, known):
+        return same
     # The environment has a flag with a shorter name.
     meant = {each: each for each in known} | {"environment": "env"}
     near = difflib.get_close_matches(wanted, meant, n=1)

@@ -75,6 +75,9 @@ def _settings(letters: str) -> list[str]:
         for preset in found
     ]
     notes = [f"{x.name}: {x.note}" for x in found if x.note and letters]
+    if not rows and letters not in registry.CLASSES:
+        known = [*registry.CLASSES, *(preset.name for preset in presets.every())]
+        errors.refuse("settings", letters, known, "tfrl list settings lists all")
     if not rows:
         return [f"No preset is for {letters!r}; its settings are those of its class."]
     return [*_table(rows), *[""] * bool(notes), *notes]

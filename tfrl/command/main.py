@@ -2,10 +2,10 @@
 
     tfrl train sac --env=Pendulum-v1       trains, and writes to logs/sac_Pendulum-v1_0
     tfrl tune sac --env=Pendulum-v1        searches settings with Optuna
-    tfrl play --logdir=LOGDIR              plays the best policy of a run, and films it
-    tfrl evaluate --logdir=LOGDIR          measures the best policy of a run
+    tfrl play LOGDIR                       plays the best policy of a run, and films it
+    tfrl evaluate LOGDIR                   measures the best policy of a run
     tfrl report LOGDIR                     writes a report on a run
-    tfrl record --logdir=LOGDIR            records episodes, to train offline from
+    tfrl record LOGDIR                     records episodes, to train offline from
     tfrl sweep sac --seeds=0..9            trains many seeds and settings, and compares
     tfrl compare 'logs/sac_*' logs/ppo_*   compares runs: a table, a sentence, a figure
     tfrl list                              lists algorithms, environments and settings
@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from typing import NoReturn
 
 from tfrl.algorithms import registry
 from tfrl.command import errors, interrupts
@@ -55,6 +56,8 @@ def main() -> None:
     if name in _HELP:
         print(__doc__.strip())
         return
+    if name.startswith("--algo"):
+        _refuse_algo([name, *words])
     if name not in COMMANDS:
         errors.refuse("command", name, COMMANDS, "tfrl --help lists them")
     arguments: list[object] = [words]
@@ -63,6 +66,8 @@ def main() -> None:
             names = ", ".join(registry.CLASSES)
             print(f"tfrl {name} ALGORITHM [flags]\n\nAlgorithms: {names}")
             return
+        if words[0].startswith("--algo"):
+            _refuse_algo(words, name)
         if words[0] not in registry.CLASSES:
             errors.refuse(
                 "algorithm", words[0], registry.CLASSES, "tfrl list says more"
@@ -71,3 +76,14 @@ def main() -> None:
     # A module is imported when its command runs, which may need no TensorFlow.
     if status := importlib.import_module(COMMANDS[name]).main(*arguments):
         sys.exit(status)
+
+
+def _refuse_algo(words: list[str], command: str = "train") -> NoReturn:
+    """Exits with the command that means `--algo ppo`, as RL Baselines3 Zoo has it."""
+    flag, _, value = words[0].partition("=")
+    algorithm = value or "".join(words[1:2]) or "ALGORITHM"
+    errors.exit_with(
+        f"{flag}: the algorithm has no flag; write "
+        f"tfrl {command} {algorithm} --env=NAME",
+        "tfrl list names the algorithms",
+    )

@@ -92,7 +92,7 @@ def add_fields(
 def _add_field(given: flags.FlagValues, name: str, kind: str, text: str) -> None:
     if kind == "bool":
         flags.DEFINE_bool(name, None, text, flag_values=given)
-    elif kind == "str":
+    elif kind.startswith("str"):
         flags.DEFINE_string(name, None, text, flag_values=given)
     elif kind == "int":
         flags.DEFINE_integer(name, None, text, flag_values=given)

@@ -1,9 +1,9 @@
 """Plays a saved policy: prints its returns and films it.
 
-    tfrl play --logdir=logs/dqn_CartPole-v1_0 --num_episodes=20
+    tfrl play logs/dqn_CartPole-v1_0 --num_episodes=20
     tfrl play --policy=some/saved_policy --env=CartPole-v1
 
-The policy is a SavedModel, which training writes to LOGDIR/policy; it needs no agent.
+The policy is a SavedModel, which training writes to FOLDER/policy; it needs no agent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from absl import flags
 from tfrl import eval as evaluation
 from tfrl import train
 from tfrl.algorithms import worlds
-from tfrl.command import parsing, program, saved_policy
+from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
 
@@ -28,12 +28,12 @@ def main(words: Sequence[str]) -> None:
     text = "Where to write the video; by default next to the policy."
     parsing.add(given, "video", None, text)
     parsing.add(given, "video_episodes", 1, "Episodes to film.")
-    program.start(given, words, lambda: _run(given), __doc__)
+    saved_policy.start(given, words, lambda folder: _run(given, folder), __doc__)
 
 
-def _run(given: flags.FlagValues) -> None:
+def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed, own = saved_policy.find(given)
+    path, name, seed, own = saved_policy.find(given, folder)
     quiet.quieten_tensorflow()
     policy = saved_policy.load(path)
     num_episodes = given.num_episodes

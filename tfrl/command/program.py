@@ -72,6 +72,8 @@ def _parse(
     except flags.UnrecognizedFlagError as error:
         near = flag_help.nearest(error.flagname, given)
         meant = f"; did you mean --{near}?" if near else ""
+        if takes_words and error.flagname == "logdir":
+            meant = "; give the folder without a flag"
         errors.exit_with(f"--{error.flagname}: unknown flag{meant}")
     except flags.IllegalFlagValueError as error:
         if wants_help:
@@ -80,9 +82,10 @@ def _parse(
     except flags.Error as error:
         errors.exit_with(str(error))
     if rest and not (takes_words or wants_help):
+        is_environment = "env" in given and given["env"].value is None
+        flag = f"--env={rest[0]}" if is_environment else "--name=value"
         errors.exit_with(
-            f"arguments: got {' '.join(rest)!r}, expected flags only; write "
-            "--name=value."
+            f"arguments: got {' '.join(rest)!r}, expected flags only; write {flag}."
         )
     return rest
 

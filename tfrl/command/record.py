@@ -1,8 +1,8 @@
 """Records episodes of a saved policy, to train from with IQL, CQL or BC.
 
-    tfrl record --logdir=logs/sac_Pendulum-v1_0
+    tfrl record logs/sac_Pendulum-v1_0
     tfrl record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250
-    tfrl record --logdir=logs/sac_Pendulum-v1_0 --replay
+    tfrl record logs/sac_Pendulum-v1_0 --replay
 
 With --replay it records no new episodes: it copies the frames of the run's replay
 buffer, those that its policies collected while they learned, from its last checkpoint.
@@ -26,7 +26,7 @@ from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
 from tfrl.algorithms import recordings, registry, run_folders, worlds
-from tfrl.command import parsing, program, saved_policy
+from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
 
@@ -39,13 +39,13 @@ def main(words: Sequence[str]) -> None:
     parsing.add(given, "overwrite", False, "Replace the file if it exists.")
     text = "Copy the frames of the run's replay buffer instead."
     parsing.add(given, "replay", False, text)
-    program.start(given, words, lambda: _run(given), __doc__)
+    saved_policy.start(given, words, lambda folder: _run(given, folder), __doc__)
 
 
-def _run(given: flags.FlagValues) -> None:
+def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Writes the file, and prints the returns of the whole episodes in it."""
-    path, name, seed, own = saved_policy.find(given)
-    run = pathlib.Path(given.logdir or path.parent)
+    path, name, seed, own = saved_policy.find(given, folder)
+    run = pathlib.Path(folder or path.parent)
     output = _output(given, run, name)
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, 1, seed, **own)

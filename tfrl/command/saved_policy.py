@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
 from tfrl.algorithms import registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
-from tfrl.command import parsing
+from tfrl.command import parsing, program
 from tfrl.environments import suites
 
 
@@ -17,11 +18,35 @@ def define_flags() -> flags.FlagValues:
     """Returns the flags that name a saved policy, and those of a command that plays."""
     given = parsing.new(
         env="Gymnasium environment, such as CartPole-v1.",
-        logdir="Folder of the run.",
-        policy="Folder of the saved policy; LOGDIR/policy by default.",
+        policy="Folder of the saved policy; FOLDER/policy by default.",
     )
     flags.DEFINE_integer("seed", None, "Seed of the episodes.", flag_values=given)
     return given
+
+
+def start(
+    given: flags.FlagValues,
+    words: Sequence[str],
+    run: Callable[[str | None], None],
+    text: str | None,
+) -> None:
+    """Runs a command whose only word is the folder of a run.
+
+    Args:
+      given: The flags of the command.
+      words: The words of the command line after the command's name.
+      run: The command, a function of the folder, which is None if there is none.
+      text: The first text of `--help`.
+    """
+
+    def main(folders: Sequence[str]) -> None:
+        if len(folders) > 1:
+            raise ValueError(
+                f"folder: got {' '.join(folders)}, expected the folder of one run."
+            )
+        run(folders[0] if folders else None)
+
+    program.start(given, words, main, text, takes_words=True)
 
 
 def load(path: pathlib.Path) -> Any:
@@ -62,21 +87,21 @@ class Saved(NamedTuple):
     environment: dict[str, Any]
 
 
-def find(given: flags.FlagValues) -> Saved:
-    """Returns the policy that the flags name."""
-    if not given.policy and not given.logdir:
+def find(given: flags.FlagValues, folder: str | None) -> Saved:
+    """Returns the policy of the run in a folder, or the one that the flags name."""
+    if not given.policy and not folder:
         raise ValueError(
-            "--logdir: expected the folder of a run, got none; give --logdir=FOLDER, "
-            "or --policy=FOLDER and --env=NAME."
+            "folder: expected the folder of a run, got none; give one, such as "
+            "logs/dqn_CartPole-v1_0, or --policy=FOLDER and --env=NAME."
         )
-    path = pathlib.Path(given.policy or f"{given.logdir}/policy")
+    path = pathlib.Path(given.policy or f"{folder}/policy")
     if not (path / "saved_model.pb").exists():
         raise ValueError(
             f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
-            "training writes one to LOGDIR/policy after its first evaluation."
+            "training writes one to FOLDER/policy after its first evaluation."
         )
-    # Without --logdir, the run's folder is the folder that holds the policy, if any.
-    run = pathlib.Path(given.logdir or path.parent)
+    # Else the run's folder is the folder that holds the policy, if any.
+    run = pathlib.Path(folder or path.parent)
     settings = run_folders.read(run) if (run / "config.json").exists() else {}
     name = given.env or settings.get("env")
     if name is None:

@@ -232,8 +232,17 @@ def run(kind: Any, given: flags.FlagValues) -> None:
         options |= _actor_arguments(recipe, given)
         result = distributed.train(recipe, **options)
     else:
+        _name_idle_flags(given)
         result = single.train(recipe, make_loggers=make_loggers, **options)
     report(result, recipe.logdir)
+
+
+def _name_idle_flags(given: flags.FlagValues) -> None:
+    """Names the flags that only runs with actors have, if there are none."""
+    only = {*actors.ActorSettings.setting_fields(), "num_shards", "num_learners"}
+    if idle := [f"--{name}" for name in parsing.typed(given) if name in only]:
+        verb = "does" if len(idle) == 1 else "do"
+        log.info(f"{', '.join(idle)} {verb} nothing without actors; set --num_actors.")
 
 
 def _check_with_actors(recipe: Any, track: str | None) -> None:

@@ -1,7 +1,9 @@
+from . import arrays as arrays
 from . import episodes as episodes
 from . import frames as frames
 from . import minari_files as minari_files
 from . import recordings as recordings
+from .arrays import load_arrays as load_arrays
 from .episodes import frames_of_episode as frames_of_episode
 from .frames import episode_returns as episode_returns
 from .frames import fill as fill

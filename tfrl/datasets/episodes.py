@@ -1,7 +1,8 @@
-"""Turns the arrays of one episode into frames, with the boundary after it."""
+"""Turns the arrays of episodes into frames, with the boundary after each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,81 @@ def _arrays(nest: Any) -> Any:
     if isinstance(nest, tuple):
         return tuple(map(_arrays, nest))
     return np.asarray(nest)
+
+
+def dataset_of(
+    read: Callable[[], Iterator[trajectory.Trajectory]],
+    spec: Any,
+    where: str,
+    text_if_empty: str,
+) -> tf.data.Dataset:
+    """Returns the frames of episodes, in order, as `Trajectory`s.
+
+    Args:
+      read: Returns the episodes, as `frames_of_episode` makes them, from the first one.
+      spec: The `Trajectory` of specs of the frames, such as an agent's
+        `collect_data_spec`, to whose dtypes arrays are converted. None takes the shapes
+        and dtypes of the first episode, with float32 instead of float64.
+      where: Where the episodes are from, for errors.
+      text_if_empty: The error if there are none.
+
+    Raises:
+      ValueError: There are no episodes, or they do not match `spec`.
+    """
+    first = next(read(), None)
+    if first is None:
+        raise ValueError(text_if_empty)
+    spec = _spec_of(first) if spec is None else _without_info(spec)
+    _check_frames(first, spec, where)
+
+    def converted() -> Iterator[Any]:
+        for frames in read():
+            _check_frames(frames, spec, where)
+            yield tf.nest.map_structure(
+                lambda array, leaf: np.asarray(array, leaf.dtype.as_numpy_dtype),
+                frames,
+                spec,
+            )
+
+    signature = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec([None, *leaf.shape], leaf.dtype), spec
+    )
+    # Whole episodes cross from Python, not single frames.
+    return tf.data.Dataset.from_generator(
+        converted, output_signature=signature
+    ).unbatch()
+
+
+def _spec_of(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    def leaf(array: np.ndarray) -> tf.TensorSpec:
+        dtype = np.float32 if array.dtype == np.float64 else array.dtype
+        return tf.TensorSpec(array.shape[1:], dtype)
+
+    return tf.nest.map_structure(leaf, frames)
+
+
+def _without_info(spec: trajectory.Trajectory) -> trajectory.Trajectory:
+    if tf.nest.flatten(spec.policy_info):
+        raise ValueError(
+            f"spec.policy_info: got {spec.policy_info}, expected (), since recorded "
+            "arrays have no information of the policy; leave it out of the policy."
+        )
+    return spec
+
+
+def _check_frames(frames: Any, spec: Any, where: str) -> None:
+    """Raises a ValueError unless an episode has the structure and shapes of `spec`."""
+    try:
+        tf.nest.assert_same_structure(frames, spec)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where}: the episodes are not nested as spec is: {error}; build the "
+            "agent from the specs of the environment that was recorded."
+        ) from None
+    for array, leaf in zip(tf.nest.flatten(frames), tf.nest.flatten(spec), strict=True):
+        if not leaf.shape.is_compatible_with(array.shape[1:]):
+            raise ValueError(
+                f"{where}: got an array of shape {array.shape[1:]} a step for the spec "
+                f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
+                "of the environment that was recorded."
+            )

@@ -12,7 +12,6 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl.datasets import episodes
@@ -48,31 +47,13 @@ def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
             "a dataset of Minari's, in its format hdf5; fetch one with `minari "
             "download NAME`, to ~/.minari/datasets/NAME."
         )
-    first = next(_episodes(file), None)
-    if first is None:
-        raise ValueError(
-            f"path: {file} has no group episode_0, expected one group an episode; "
-            "write it with Minari, data_format='hdf5'."
-        )
-    spec = _spec_of(first) if spec is None else _without_info(spec)
-    _check_frames(first, spec, file)
-
-    def converted() -> Iterator[Any]:
-        for frames in _episodes(file):
-            _check_frames(frames, spec, file)
-            yield tf.nest.map_structure(
-                lambda array, leaf: np.asarray(array, leaf.dtype.as_numpy_dtype),
-                frames,
-                spec,
-            )
-
-    signature = tf.nest.map_structure(
-        lambda leaf: tf.TensorSpec([None, *leaf.shape], leaf.dtype), spec
+    return episodes.dataset_of(
+        lambda: _episodes(file),
+        spec,
+        str(file),
+        f"path: {file} has no group episode_0, expected one group an episode; "
+        "write it with Minari, data_format='hdf5'.",
     )
-    # Whole episodes cross from Python, not single frames.
-    return tf.data.Dataset.from_generator(
-        converted, output_signature=signature
-    ).unbatch()
 
 
 def _episodes(file: pathlib.Path) -> Iterator[trajectory.Trajectory]:
@@ -117,38 +98,3 @@ def _read(node: Any) -> Any:
     if parts and all(name.startswith("_index_") for name in parts):
         return tuple(parts[f"_index_{i}"] for i in range(len(parts)))
     return parts
-
-
-def _spec_of(frames: trajectory.Trajectory) -> trajectory.Trajectory:
-    def leaf(array: np.ndarray) -> tf.TensorSpec:
-        dtype = np.float32 if array.dtype == np.float64 else array.dtype
-        return tf.TensorSpec(array.shape[1:], dtype)
-
-    return tf.nest.map_structure(leaf, frames)
-
-
-def _without_info(spec: trajectory.Trajectory) -> trajectory.Trajectory:
-    if tf.nest.flatten(spec.policy_info):
-        raise ValueError(
-            f"spec.policy_info: got {spec.policy_info}, expected (), since Minari has "
-            "no information of the policy; leave it out of the agent's policy."
-        )
-    return spec
-
-
-def _check_frames(frames: Any, spec: Any, file: pathlib.Path) -> None:
-    """Raises a ValueError unless an episode has the structure and shapes of `spec`."""
-    try:
-        tf.nest.assert_same_structure(frames, spec)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{file}: the episodes are not nested as spec is: {error}; build the agent "
-            "from the specs of the environment that was recorded."
-        ) from None
-    for array, leaf in zip(tf.nest.flatten(frames), tf.nest.flatten(spec), strict=True):
-        if not leaf.shape.is_compatible_with(array.shape[1:]):
-            raise ValueError(
-                f"{file}: got an array of shape {array.shape[1:]} a step for the spec "
-                f"{leaf}, expected {tuple(leaf.shape)}; build the agent from the specs "
-                "of the environment that was recorded."
-            )

@@ -85,7 +85,7 @@ def train(
     if ended:
         log.info(ended)
         return None
-    single.check_environment(algorithm)
+    algorithm.check_environment()
     numbers = {
         "actor": num_actors,
         "replay server": num_shards,

@@ -7,12 +7,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from absl import logging as absl_logging
-
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
-from tfrl.algorithms import spaces
-from tfrl.environments import suites
 from tfrl.system import log, quiet, threads
 from tfrl.train.runs import finished_runs, stopped_runs
 
@@ -58,7 +54,7 @@ def train(
     if ended:
         log.info(ended)
         return None
-    check_environment(algorithm)
+    algorithm.check_environment()
     prepare_kernels(algorithm)
     assert algorithm.logdir is not None
     is_new = not algorithm.logdir.exists()
@@ -107,19 +103,6 @@ def ending(
         return finished_runs.text(iteration, folder)
     stop = None if continues else stopped_runs.find(folder, algorithm.length)
     return "" if stop is None else stop.text(folder)
-
-
-def check_environment(algorithm: Algorithm) -> None:
-    """Checks the environment's name, and that the algorithm chooses its actions.
-
-    Raises:
-      ValueError: There is no such environment, or it has other actions.
-    """
-    # dm_control says which library draws.
-    absl_logging.set_verbosity(absl_logging.WARNING)
-    space = suites.find_action_space(algorithm.world.name)
-    if not algorithm.settings.get("num_action_bins"):
-        spaces.check_space(space, type(algorithm), algorithm.world.name)
 
 
 def prepare_kernels(algorithm: Algorithm) -> None:

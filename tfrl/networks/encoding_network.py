@@ -199,9 +199,21 @@ class EncodingNetwork(network.Network):
         return utils.call_layer(self._preprocessing_combiner, parts, training)
 
 
+def _has_model(layer: Any) -> bool:
+    """Whether a layer is a functional model of Keras, or a sequence with one."""
+    if isinstance(layer, keras.Sequential):
+        return any(map(_has_model, layer.layers))
+    return hasattr(layer, "operations")
+
+
 def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers.Layer:
     """Copies a layer, so that networks built from it share no weights."""
-    if isinstance(layer, keras.layers.Layer) and layer.weights:
+    # The layers of a functional model have weights from the start.
+    if (
+        isinstance(layer, keras.layers.Layer)
+        and layer.weights
+        and not _has_model(layer)
+    ):
         warnings.warn(
             f"{layer.name}: got a layer that has weights already, expected a new one; "
             "its copy in the network starts with its own weights.",

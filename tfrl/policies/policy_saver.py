@@ -67,12 +67,15 @@ class PolicySaver:
     - `predict(observation)` at the start of episodes, and later `predict(observation,
       state, episode_start)`: both take raw observations `[B, ...]`, and return the
       actions and the next state. An episode begins where `episode_start`, bool `[B]`,
-      is True. A model with `input_fn_and_spec` has no `predict`;
+      is True. Integers may also be int8 or int64. A model with `input_fn_and_spec` has
+      no `predict`;
     - `get_initial_state(batch_size)`, `get_train_step()`, `get_metadata()`;
     - `model_variables`, `train_step`, `metadata`;
     - signatures `action`, `get_initial_state`, `get_train_step` and `get_metadata`,
       whose inputs and outputs are named by their path in the nest:
-      `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`.
+      `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`;
+    - the signature `serving_default`, which takes only `observation`, or its parts by
+      their paths, and returns `action`, unless the policy has a state.
 
     The policy's `distribution` is not saved, since loading it would need TFP. Save a
     function of the distribution, such as its mode, with `register_function`.
@@ -309,6 +312,11 @@ class PolicySaver:
         def predict(
             observation: Any, state: Any = None, episode_start: Any = None
         ) -> tuple[Any, Any]:
+            observation = tf.nest.map_structure(
+                lambda x, leaf: tf.cast(x, leaf.dtype),
+                observation,
+                policy.time_step_spec.observation,
+            )
             if episode_start is None:
                 batch_size = tf.shape(tf.nest.flatten(observation)[0])[0]
                 episode_start = tf.fill([batch_size], True)
@@ -319,8 +327,12 @@ class PolicySaver:
             )
 
         observation = time_step_spec.observation
-        for rest in ((), (state_spec, starts)):
-            self._traced.append(predict.get_concrete_function(observation, *rest))
+        # A SavedModel casts no arrays, and NumPy's integers are int64, Gymnasium's of
+        # MultiBinary int8.
+        others = [_with_integers(observation, dtype) for dtype in (tf.int8, tf.int64)]
+        for each in [observation, *(x for x in others if x != observation)]:
+            for rest in ((), (state_spec, starts)):
+                self._traced.append(predict.get_concrete_function(each, *rest))
         return predict
 
     def _traced_for(self, function: Any, specs: Sequence[Any]) -> Any:
@@ -374,7 +386,16 @@ class PolicySaver:
         )
         batch_size_spec = tf.TensorSpec([], tf.int32, name="batch_size")
         signature = saved_model.function_with_flat_signature
+        serving = {}
+        has_state = bool(tf.nest.flatten(self._policy_state_spec))
+        if self._input_fn_and_spec is None and not has_state:
+            serving["serving_default"] = signature(
+                lambda observation: self._policy.predict(observation)[0],
+                (_named_for_serving(batched_inputs[0].observation),),
+                saved_model.names_of(self._policy_step_spec.action),
+            )
         return {
+            **serving,
             "action": signature(
                 self._policy.action,
                 batched_inputs,
@@ -411,6 +432,28 @@ class PolicySaver:
         if any(map(saved_model.captures_other_resources, self._traced)):
             # Only the policy itself tracks other resources, such as lookup tables.
             self._policy.wrapped_policy = self._raw_policy
+
+
+def _with_integers(spec: Any, dtype: tf.DType) -> Any:
+    """Returns specs whose int32 leaves have another dtype."""
+    return tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(
+            leaf.shape, dtype if leaf.dtype == tf.int32 else leaf.dtype, leaf.name
+        ),
+        spec,
+    )
+
+
+def _named_for_serving(spec: Any) -> Any:
+    """Returns an observation's specs by the names that clients write."""
+    return tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(
+            leaf.shape,
+            leaf.dtype,
+            leaf.name.removeprefix("0/").removeprefix("observation/"),
+        ),
+        spec,
+    )
 
 
 def _check_arguments(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
 
 _LOGGER = logging.getLogger("tfrl")
@@ -27,6 +28,11 @@ def info(text: str) -> None:
         _LOGGER.info(text, stacklevel=2)
     elif _LOGGER.level <= logging.INFO > _LOGGER.manager.disable:
         print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """Gives a RuntimeWarning, which is shown as one line, without code around it."""
+    warnings.warn_explicit(text, RuntimeWarning, "tfrl", 1)
 
 
 @contextlib.contextmanager

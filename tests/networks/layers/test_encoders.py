@@ -288,3 +288,61 @@ def test_an_array_of_floats_without_bounds_is_an_image_if_convolutions_are_given
     )
     assert arguments["conv_layer_params"] == ((4, 3, 2),)
     assert arguments["preprocessing_layers"] is None
+
+
+def residual(*shape):
+    """A functional model with an operation that is no layer."""
+    inputs = keras.Input(shape)
+    hidden = keras.layers.Dense(shape[-1], "relu")(inputs)
+    return keras.Model(inputs, keras.layers.Dense(6)(hidden + inputs))
+
+
+def test_an_own_model_takes_the_place_of_the_layers():
+    space = spaces.Box(-1, 1, (4,), np.float32)
+    encoded = networks.observation_encoder(spec_of(space), encoder=residual(4))
+    network = q_network(spec_of(space), **encoded)
+    assert network(batch(space))[0].shape == (3, 3)
+    shapes = [tuple(x.shape) for x in network.variables]
+    assert shapes[:4] == [(4, 4), (4,), (4, 6), (6,)]
+    assert shapes[4] == (6, 5)
+    # Copies draw weights of their own from the network's seed.
+    again = q_network(spec_of(space), **encoded)
+    again.create_variables()
+    for one, same in zip(network.variables, again.variables, strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_an_own_model_of_a_leaf_sees_a_scaled_image():
+    space = spaces.Dict(camera=pixels(8, 8, 3), speed=spaces.Box(-1, 1, (2,)))
+    seen = keras.Sequential([keras.layers.GlobalMaxPooling2D()])
+    encoded = networks.observation_encoder(spec_of(space), encoder={"camera": seen})
+    network = networks.EncodingNetwork(spec_of(space), **encoded)
+    observation = {
+        "camera": np.full((1, 8, 8, 3), 255, np.uint8),
+        "speed": np.array([[0.25, -0.5]], np.float32),
+    }
+    np.testing.assert_allclose(network(observation)[0], [[1, 1, 1, 0.25, -0.5]])
+
+
+@pytest.mark.parametrize(
+    ("space", "encoder", "error", "message"),
+    [
+        (
+            pixels(8, 8, 3),
+            5,
+            TypeError,
+            "encoder: got a int, expected a layer or a mod",
+        ),
+        (ROOM, {"door": keras.layers.Dense(2)}, ValueError, "encoder: got 'door', exp"),
+        (ROOM, keras.layers.Dense(2), ValueError, "got one layer, expected a dict for"),
+        (
+            pixels(8, 8, 3),
+            {"camera": keras.layers.Dense(2)},
+            ValueError,
+            "got 'camera', expected a layer alone, for one array",
+        ),
+    ],
+)
+def test_an_own_encoder_that_does_not_fit_is_named(space, encoder, error, message):
+    with pytest.raises(error, match=message):
+        networks.observation_encoder(spec_of(space), encoder=encoder)

@@ -34,6 +34,7 @@ def create_networks(
     fc_layer_params: Sequence[int] = (64, 64),
     *,
     conv_layer_params: Sequence[Any] | None = None,
+    encoder: Any = None,
     lstm_size: Sequence[int] | None = None,
     output_fc_layer_params: Sequence[int] | None = None,
     activation_fn: Any = keras.activations.tanh,
@@ -61,6 +62,7 @@ def create_networks(
       conv_layer_params: `(filters, kernel_size, strides)` of each convolution of every
         image among the observations. None chooses by the images' sizes; `()` makes no
         convolutions, so that images are flattened.
+      encoder: Own layers before the dense ones; see `networks.observation_encoder`.
       lstm_size: The units of each LSTM cell after the dense layers; actor and critic
         have separate cells, and each has a state. None for networks without a state.
       output_fc_layer_params: The units of each dense layer after the LSTM cells.
@@ -104,29 +106,32 @@ def create_networks(
         "dtype": dtype,
         "kernel_initializer": keras.initializers.Orthogonal(math.sqrt(2)),
     }
-    encoder: dict[str, Any] = {
+    encoding: dict[str, Any] = {
         **common,
         **encoders.observation_encoder(
-            observation_spec, conv_layer_params=conv_layer_params, **common
+            observation_spec,
+            conv_layer_params=conv_layer_params,
+            encoder=encoder,
+            **common,
         ),
     }
     torso = None
     if share_layers:
         torso = encoding_network.EncodingNetwork(
-            observation_spec, fc_layer_params=fc_layer_params, seed=seeds(), **encoder
+            observation_spec, fc_layer_params=fc_layer_params, seed=seeds(), **encoding
         )
-        encoder = common
+        encoding = common
         observation_spec, fc_layer_params = torso.create_variables(), ()
     make_actor: Any = actor_distribution_network.ActorDistributionNetwork
     make_critic: Any = value_network.ValueNetwork
     if lstm_size is None:
-        encoder["fc_layer_params"] = fc_layer_params
+        encoding["fc_layer_params"] = fc_layer_params
     else:
         make_actor = actor_distribution_rnn_network.ActorDistributionRnnNetwork
         make_critic = value_rnn_network.ValueRnnNetwork
-        encoder["input_fc_layer_params"] = fc_layer_params
-        encoder["lstm_size"] = lstm_size
-        encoder["output_fc_layer_params"] = output_fc_layer_params
+        encoding["input_fc_layer_params"] = fc_layer_params
+        encoding["lstm_size"] = lstm_size
+        encoding["output_fc_layer_params"] = output_fc_layer_params
     head = _noise_head if state_dependent_noise else _continuous_head
     actor = make_actor(
         observation_spec,
@@ -136,13 +141,13 @@ def create_networks(
             head, initial_log_stddev=initial_log_stddev
         ),
         seed=seeds(),
-        **encoder,
+        **encoding,
     )
     critic = make_critic(
         observation_spec,
         value_kernel_initializer=keras.initializers.Orthogonal(1.0),
         seed=seeds(),
-        **encoder,
+        **encoding,
     )
     if torso is None:
         return actor, critic

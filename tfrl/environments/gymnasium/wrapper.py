@@ -59,6 +59,14 @@ class GymnasiumWrapper(py_environment.PyEnvironment):
         """
         super().__init__(auto_reset)
         check_discount(discount)
+        for name in ("observation_space", "action_space"):
+            if getattr(gym_env, name, None) is None:
+                kind = type(getattr(gym_env, "unwrapped", gym_env)).__name__
+                raise ValueError(
+                    f"environment: got a {kind} without {name}, expected a space of "
+                    f"Gymnasium; set self.{name} in its constructor, such as "
+                    "gymnasium.spaces.Box(-1, 1, (4,))."
+                )
         self._gym_env = gym_env
         self._stepped_env = _without_order_enforcing(gym_env)
         self._observation_spec = spec_from_gym_space(

@@ -144,7 +144,7 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         return layer.copy()
     if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
         # A sequential or functional model. Other models are copied like layers below.
-        return keras.models.clone_model(layer, clone_function=copy_layer)
+        return keras.models.clone_model(layer, clone_function=_copy_operation)
     if isinstance(layer, keras.layers.Lambda):
         # It is copied without its configuration, whose byte code loses the closure.
         return type(layer)(
@@ -155,6 +155,12 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
             name=layer.name,
         )
     return _copy_by_config(layer)
+
+
+def _copy_operation(operation: Any) -> Any:
+    """Returns the copy of a layer; or an operation without weights, such as `x + y`."""
+    is_layer = isinstance(operation, keras.layers.Layer)
+    return copy_layer(operation) if is_layer else operation
 
 
 def _copy_by_config(layer: keras.layers.Layer) -> keras.layers.Layer:

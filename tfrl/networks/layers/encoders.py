@@ -37,6 +37,7 @@ def observation_encoder(
     *,
     conv_layer_params: Sequence[Any] | None = None,
     for_critic: bool = False,
+    encoder: Any = None,
     activation_fn: utils.Activation = keras.activations.relu,
     kernel_initializer: Any = None,
     dtype: Any = "float32",
@@ -71,6 +72,12 @@ def observation_encoder(
       for_critic: Whether the arguments are for `CriticNetwork`, `CriticEnsembleNetwork`
         or another network without `conv_layer_params`. The convolutions of a single
         image are then among the preprocessing layers; for a nest they always are.
+      encoder: Your own Keras layer or model, in place of the convolutions and other
+        layers here: for an observation that is one array, or a dict of them for leaves
+        of a dict, as `{"camera": model}`, whose other leaves are encoded as usual.
+        Images come to it scaled, `[height, width, channels]`, and others as
+        `default_preprocessing` leaves them. Each network has a copy, with weights of
+        its own.
       activation_fn: The activation of convolutions in preprocessing layers; the network
         has one for the others.
       kernel_initializer: The initialiser of kernels in preprocessing layers; by default
@@ -82,21 +89,23 @@ def observation_encoder(
       for a single image also `conv_layer_params`, unless `for_critic`.
 
     Raises:
+      TypeError: `encoder` is not a Keras layer or model.
       ValueError: There is no observation, or one is not of numbers or booleans; or
         `conv_layer_params` are given and there is no image, or their kernels are larger
-        than an image.
+        than an image; or the observation has no leaf that `encoder` names.
     """
     observation_spec = tensor_spec.from_spec(observation_spec)
     convolved = _convolved(observation_spec, conv_layer_params)
+    own = _own_encoders(encoder, observation_spec)
     arguments = {"preprocessing_combiner": None, "dtype": dtype}
-    if not convolved:
+    if not (convolved or own):
         layers, combiner = preprocessing.default_preprocessing(observation_spec)
         return {
             **arguments,
             "preprocessing_layers": layers,
             "preprocessing_combiner": combiner,
         }
-    if () in convolved and not for_critic:
+    if () in convolved and not (for_critic or own):
         layers = _pixel_layers(observation_spec)
         if len(layers) > 1:
             layers = [keras.Sequential(layers)]
@@ -107,6 +116,12 @@ def observation_encoder(
         }
 
     def make_layer(path: _Path, spec: tf.TensorSpec) -> keras.layers.Layer:
+        if path in own:
+            frame = _frame(spec)
+            is_image = frame is not None and _is_image(spec, frame)
+            before = _pixel_layers(spec) if is_image else []
+            layers = before or [preprocessing.make_layer(path, spec)]
+            return keras.Sequential([*layers, own[path], keras.layers.Flatten()])
         if path not in convolved:
             return preprocessing.make_layer(path, spec)
         convolutions = utils.conv_layers(
@@ -128,6 +143,28 @@ def observation_encoder(
             make_layer, observation_spec
         ),
     }
+
+
+def _own_encoders(encoder: Any, observation_spec: Any) -> dict[_Path, Any]:
+    """Returns the layers that a program gives, by the paths of what they encode."""
+    if encoder is None:
+        return {}
+    leaves = tree.flatten_with_path(observation_spec)
+    paths = {path[0] if len(path) == 1 else path: path for path, _ in leaves}
+    given = encoder if isinstance(encoder, Mapping) else {(): encoder}
+    for name, layer in given.items():
+        if not isinstance(layer, keras.layers.Layer):
+            raise TypeError(
+                f"encoder: got a {type(layer).__name__}, expected a layer or a model "
+                "of Keras, such as keras.Sequential([...]), or a dict of some."
+            )
+        if name not in paths:
+            got = repr(name) if name else "one layer"
+            known = ", ".join(map(str, paths))
+            expected = f"a dict for leaves of the observation, {known}"
+            expected = "a layer alone, for one array" if () in paths else expected
+            raise ValueError(f"encoder: got {got}, expected {expected}.")
+    return {paths[name]: layer for name, layer in given.items()}
 
 
 def describe(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.savers import serialization
+from tfrl.system import log
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -96,24 +96,20 @@ class Position(tf.train.experimental.PythonState):
             self.set(*tf.nest.map_structure(tf.convert_to_tensor, position))
         except Exception as error:
             # A state of another version of the environment can raise anything.
-            warnings.warn(
+            log.warn(
                 f"checkpoint: the state of the environment {self._environment_name()} "
                 f"cannot be restored: {_text_of(error)}. The rest of the checkpoint is "
-                "restored. The run continues with a new episode.",
-                RuntimeWarning,
-                stacklevel=2,
+                "restored. The run continues with a new episode."
             )
 
     def _warn_once(self, reason: str) -> None:
         if self._has_warned:
             return
         self._has_warned = True
-        warnings.warn(
+        log.warn(
             f"The checkpoints of this run leave out the state of the environment "
             f"{self._environment_name()}, so a resumed run begins a new episode. "
-            f"{reason}",
-            RuntimeWarning,
-            stacklevel=2,
+            f"{reason}"
         )
 
     def _environment_name(self) -> str:

@@ -393,6 +393,11 @@ class Run:
         cause = f"Stopped at iteration {iteration:,} by {stopped_by}"
         if not stopped_by:
             cause = f"Interrupted at iteration {iteration:,}"
+            steps = self._loop.info().environment_steps
+            if steps and not iteration:
+                cause = (
+                    f"Interrupted after {steps:,} environment steps, before learning"
+                )
         bar.announce(f"{cause}; {self._outputs.saved_text(path, stopped_by)}")
 
     def _next_stop(self, info: training_loop.IterationInfo) -> int:

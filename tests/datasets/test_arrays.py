@@ -1,0 +1,71 @@
+"""Recorded steps in the dictionaries of D4RL and d3rlpy."""
+
+import numpy as np
+import pytest
+
+from tfrl import datasets
+
+STEPS = np.arange(6, dtype=np.float64)
+D4RL = {
+    "observations": STEPS[:, None],
+    "actions": np.ones((6, 2), np.float32),
+    "rewards": STEPS + 0.5,
+    "terminals": np.array([0, 0, 1, 0, 0, 0], bool),
+    "timeouts": np.array([0, 0, 0, 0, 1, 0], bool),
+    "infos/qpos": np.zeros((6, 3)),
+}
+
+
+def frames_of(arrays, spec=None):
+    return list(datasets.load_arrays(arrays, spec).as_numpy_iterator())
+
+
+def test_an_episode_ends_with_a_terminal_a_timeout_or_the_data():
+    frames = frames_of(D4RL)
+    # Without next observations, the steps before the timeout and the end are left out.
+    assert [int(x.step_type) for x in frames] == [0, 1, 1, 2, 0, 2]
+    assert [int(x.next_step_type) for x in frames] == [1, 1, 2, 0, 2, 0]
+    assert [float(x.reward) for x in frames] == [0.5, 1.5, 2.5, 0, 3.5, 0]
+    assert [float(x.discount) for x in frames] == [1, 1, 0, 1, 1, 1]
+    assert [float(x.observation[0]) for x in frames] == [0, 1, 2, 2, 3, 4]
+    assert frames[0].observation.dtype == np.float32
+
+
+def test_next_observations_end_a_truncated_episode():
+    frames = frames_of({**D4RL, "next_observations": STEPS[:, None] + 10})
+    assert [int(x.step_type) for x in frames] == [0, 1, 1, 2, 0, 1, 2, 0, 2]
+    assert [float(x.discount) for x in frames] == [1, 1, 0, 1, 1, 1, 1, 1, 1]
+    assert [float(x.observation[0]) for x in frames] == [0, 1, 2, 12, 3, 4, 14, 5, 15]
+
+
+def test_names_may_be_singular_and_observations_nested():
+    nested = {"a": STEPS, "b": np.zeros((6, 2, 2), np.uint8)}
+    arrays = {
+        "observation": nested,
+        "action": np.arange(6),
+        "reward": STEPS[:, None],
+        "terminated": D4RL["terminals"][:, None],
+        "truncated": D4RL["timeouts"],
+    }
+    frames = frames_of(arrays)
+    assert [float(x.observation["a"]) for x in frames] == [0, 1, 2, 2, 3, 4]
+    assert frames[0].observation["b"].shape == (2, 2)
+    assert [float(x.reward) for x in frames] == [0, 1, 2, 0, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        ([1, 2], TypeError, "data: got a list, expected the name of files, or a dict"),
+        ({"observations": STEPS}, ValueError, "'observations', without actions; give "),
+        ({**D4RL, "rewards": STEPS[:5]}, ValueError, "different lengths, observations"),
+        (
+            {name: array[:1] for name, array in D4RL.items()},
+            ValueError,
+            "got 1 steps, of which none has an observation after it",
+        ),
+    ],
+)
+def test_wrong_arrays_are_named(arrays, error, message):
+    with pytest.raises(error, match=message):
+        frames_of(arrays)

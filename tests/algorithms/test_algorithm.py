@@ -621,6 +621,17 @@ def test_a_model_of_keras_is_a_network_or_an_encoder():
         assert made.own_parts() == "encoder=Sequential"
 
 
+def test_an_encoder_that_is_a_functional_model_is_seeded():
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Dense(4)(inputs) + inputs)
+
+    def first_kernel(seed):
+        return tfrl.PPO(encoder=model, seed=seed).agent.variables()[0].numpy()
+
+    np.testing.assert_array_equal(first_kernel(3), first_kernel(3))
+    assert not np.array_equal(first_kernel(3), first_kernel(4))
+
+
 def test_a_learning_rate_leaves_the_last_one_as_it_is():
     def rates(*arguments, **settings):
         made = tfrl.DQN(*arguments, **settings)

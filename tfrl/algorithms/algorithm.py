@@ -365,7 +365,7 @@ class Algorithm(settings_lib.Recipe):
         )
         networks = self.make_networks()
         for name, network in self._own_networks(networks).items():
-            networks[name] = _network_of(network, *specs)
+            networks[name] = _network_of(network, *specs, self.seed)
         return (self.own_agent or self.agent_class())(
             environment.time_step_spec(),
             specs[1],
@@ -770,7 +770,7 @@ def _whole(name: str, value: Any) -> int | None:
     return length
 
 
-def _network_of(given: Any, observation_spec: Any, action_spec: Any) -> Any:
+def _network_of(given: Any, observation_spec: Any, action_spec: Any, seed: int) -> Any:
     """Returns the network that a program gives: as is, of Keras, or by a function."""
     import keras  # Not at the top: --help does not wait for TensorFlow.
 
@@ -780,7 +780,7 @@ def _network_of(given: Any, observation_spec: Any, action_spec: Any) -> Any:
         given = given(observation_spec, action_spec)
     is_keras = isinstance(given, keras.layers.Layer)
     if is_keras and not isinstance(given, networks.Network):
-        return networks.Sequential([given], input_spec=observation_spec)
+        return networks.Sequential([given], input_spec=observation_spec, seed=seed)
     return given
 
 

@@ -137,8 +137,14 @@ _LINES = {
     "vf_coef": "write value_loss_weight=..., half as large as CleanRL's",
 }
 # The first argument of Stable-Baselines3's constructors.
-_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy")
-_POLICIES += ("MlpLstmPolicy", "CnnLstmPolicy", "MultiInputLstmPolicy")
+_POLICIES = (
+    "MlpPolicy",
+    "CnnPolicy",
+    "MultiInputPolicy",
+    "MlpLstmPolicy",
+    "CnnLstmPolicy",
+    "MultiInputLstmPolicy",
+)
 # Methods elsewhere, and what to write here; {0} is the class of the algorithm.
 METHODS = {
     "collect_rollouts": "{0}(...).learn(steps)",
@@ -228,7 +234,7 @@ def explained(method: Function) -> Function:
                 )
         return method(self, *arguments, **keywords)
 
-    made: Any = checked
+    made: Function = checked  # type: ignore[assignment]
     return made
 
 

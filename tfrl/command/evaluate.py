@@ -42,7 +42,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
         )
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, given.num_episodes, seed, **own)
-    if given.sampled:
+    if given.sampled and folder is not None:
         policy = learning.load(folder, name).agent.collect_policy
     else:
         policy = saved_policy.load(path)

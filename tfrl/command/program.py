@@ -82,8 +82,10 @@ def _parse(
     except flags.Error as error:
         errors.exit_with(str(error))
     if rest and not (takes_words or wants_help):
-        is_environment = "env" in given and given["env"].value is None
-        flag = f"--env={rest[0]}" if is_environment else "--name=value"
+        takes_one = "env" in given and given["env"].value is None
+        flag = (
+            f"--env={rest[0]}" if takes_one and "=" not in rest[0] else "--name=value"
+        )
         errors.exit_with(
             f"arguments: got {' '.join(rest)!r}, expected flags only; write {flag}."
         )

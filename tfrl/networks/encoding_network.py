@@ -219,6 +219,6 @@ def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers
             "its copy in the network starts with its own weights.",
             stacklevel=4,
         )
-    copied = seeding.copy_layer(layer)
+    copied = seeding.copy_layer(layer, seeds)
     seeding.seed_layer(copied, seeds)
     return copied

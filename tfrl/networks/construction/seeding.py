@@ -7,6 +7,7 @@ with a seed from a `SeedStream`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -127,8 +128,16 @@ def _is_unseeded(value: Any) -> bool:
     )
 
 
-def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
-    """Creates an unbuilt layer with the arguments of `layer`, without its weights.
+def copy_layer(
+    layer: keras.layers.Layer, seeds: SeedStream | None = None
+) -> keras.layers.Layer:
+    """Creates a layer with the arguments of `layer`, without its weights.
+
+    It is unbuilt, except for a functional model, which Keras builds with its layers.
+
+    Args:
+      layer: The layer.
+      seeds: Seeds the layers of functional models; None leaves their initialisers.
 
     Raises:
       TypeError: If `layer` is not a Keras layer, or its constructor's arguments are not
@@ -142,9 +151,13 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
         )
     if hasattr(layer, "create_variables") and hasattr(layer, "copy"):
         return layer.copy()
-    if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
-        # A sequential or functional model. Other models are copied like layers below.
-        return keras.models.clone_model(layer, clone_function=_copy_operation)
+    # Models of other kinds are copied like layers below.
+    if isinstance(layer, keras.Sequential):
+        copy = functools.partial(copy_layer, seeds=seeds)
+        return keras.models.clone_model(layer, clone_function=copy)
+    if hasattr(layer, "operations"):
+        copy = functools.partial(_copy_operation, seeds=seeds)
+        return keras.models.clone_model(layer, clone_function=copy)
     if isinstance(layer, keras.layers.Lambda):
         # It is copied without its configuration, whose byte code loses the closure.
         return type(layer)(
@@ -157,10 +170,14 @@ def copy_layer(layer: keras.layers.Layer) -> keras.layers.Layer:
     return _copy_by_config(layer)
 
 
-def _copy_operation(operation: Any) -> Any:
+def _copy_operation(operation: Any, seeds: SeedStream | None) -> Any:
     """Returns the copy of a layer; or an operation without weights, such as `x + y`."""
-    is_layer = isinstance(operation, keras.layers.Layer)
-    return copy_layer(operation) if is_layer else operation
+    if not isinstance(operation, keras.layers.Layer):
+        return operation
+    copied = copy_layer(operation, seeds)
+    if seeds is not None:
+        seed_layer(copied, seeds)
+    return copied
 
 
 def _copy_by_config(layer: keras.layers.Layer) -> keras.layers.Layer:

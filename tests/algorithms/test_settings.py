@@ -254,6 +254,39 @@ def test_a_setting_is_checked_when_it_is_set_and_stays_when_the_parts_are_made()
         made.gamma = 0.9
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "line"),
+    [
+        (
+            tfrl.DQN,
+            {"importance_exponent": 0.5},
+            "DQN: importance_exponent=0.5 does nothing with replay='uniform'; set "
+            "replay=prioritized, too, or leave it out.\n",
+        ),
+        (tfrl.DQN, {"importance_exponent": 0.5, "replay": "prioritized"}, ""),
+        (
+            tfrl.SAC,
+            {"gsde_initial_log_std": -2.0},
+            "SAC: gsde_initial_log_std=-2.0 does nothing with gsde_sample_freq=0; set "
+            "gsde_sample_freq, too, or leave it out.\n",
+        ),
+        (tfrl.SAC, {"gsde_initial_log_std": -2.0, "gsde_sample_freq": 4}, ""),
+    ],
+)
+def test_a_given_setting_that_does_nothing_is_named(kind, values, line, capsys):
+    kind(preset="", settings={}, **values)
+    assert capsys.readouterr().err == line
+
+
+def test_settings_need_others_of_the_same_algorithm():
+    for kind in CLASSES.values():
+        for name, each in kind.setting_fields().items():
+            if each.metadata["needs"] is not None:
+                other, wanted = each.metadata["needs"]
+                assert other in kind.setting_fields(), (kind, name)
+                assert wanted is True or wanted != kind.defaults().get(name)
+
+
 def test_an_unknown_setting_is_named_with_the_nearest():
     with pytest.raises(TypeError, match=r"DQN: got an unknown setting 'gama'; did you"):
         tfrl.DQN(gama=0.9)

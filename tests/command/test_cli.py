@@ -297,6 +297,12 @@ def test_a_file_that_does_not_fit_is_refused(run, tmp_path, content, message):
     ("module", "argument", "message"),
     [
         ("train dqn", "--sed=3", "--sed: unknown flag; did you mean --seed?"),
+        ("train ppo", "Acrobot-v1", "expected flags only; write --env=Acrobot-v1."),
+        ("train ppo", "--n_timesteps=9", "did you mean --num_environment_steps?"),
+        ("play", "--logdir=x", "--logdir: unknown flag; give the folder without a fla"),
+        ("play", "one two", "folder: got one two, expected the folder of one run."),
+        ("sweep dqn", "--seeds=0-2", "seeds: got '0-2', expected different numbers; "),
+        ("train bc", "--env=Pendulum-v1", "data: got 'logs/recordings/Pendulum-v1/*.t"),
         (
             "train dqn",
             "--overwite",

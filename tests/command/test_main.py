@@ -36,6 +36,9 @@ def test_it_says_what_there_is(monkeypatch, capsys):
         ),
         (["train", "qr-dqm"], "algorithm: got 'qr-dqm', .*; did you mean qr_dqn"),
         (["train", "xyz"], "algorithm: got 'xyz', expected one of dqn, .*, bc\n"),
+        (["train", "--algo", "ppo"], "--algo: .* no flag; write tfrl train ppo --env="),
+        (["--algo=ppo", "--env=X"], "--algo: .* no flag; write tfrl train ppo --env="),
+        (["list", "settings", "pppo"], "settings: got 'pppo', .*; did you mean ppo"),
         (
             ["list", "games"],
             "list: got 'games', expected one of algorithms, settings, env",

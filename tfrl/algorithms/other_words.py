@@ -210,7 +210,7 @@ def refuse_policy(of: str, given: Sequence[Any]) -> None:
     name = repr(environment) if isinstance(environment, str) else "environment"
     name = "environment" if environment in _POLICIES else name.replace("'", '"')
     wanted = "the environment, and all else by name"
-    why = f"; {_LINES['policy'].format(of)}" if is_policy else ""
+    why = ", whose observations choose the layers" if is_policy else ""
     raise TypeError(
         f"{of}: got {', '.join(map(str, given))}, expected {wanted}: write "
         f"{of}({name}){why}."

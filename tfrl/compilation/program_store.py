@@ -38,7 +38,7 @@ MEGABYTE = 1_000_000
 DEFAULT_LIMIT = 500 * MEGABYTE
 
 _OFF = ("", "0", "off")
-_LIMIT = "limit"
+_PROGRAMS, _LIMIT = "programs", "limit"
 _NEW = ".new-"  # Files that a process is writing, or has left unfinished.
 _UNFINISHED = 3600.0  # Seconds after which such a file is taken to be left.
 # The most that a process reads for a group of programs, to bound time and memory.
@@ -68,27 +68,27 @@ def find_root(environment: Mapping[str, str]) -> pathlib.Path:
       NoPlaceError: The cache is turned off, or it would belong to another user.
     """
     given = environment.get(VARIABLE)
-    if given is not None:
-        if given in _OFF:
-            raise NoPlaceError(f"{VARIABLE}={given} turns it off")
-        return pathlib.Path(given).expanduser().absolute() / "programs"
-    xdg = environment.get("XDG_CACHE_HOME", "")
+    if given in _OFF:
+        raise NoPlaceError(f"{VARIABLE}={given} turns it off")
     try:
-        # The specification says to ignore a relative path.
-        base = (
-            pathlib.Path(xdg)
-            if os.path.isabs(xdg)
-            else pathlib.Path.home() / (".cache")
-        )
-    except RuntimeError as error:
-        raise NoPlaceError(f"{error} Set {VARIABLE} to a folder") from None
-    existing = next(path for path in (base, *base.parents) if path.exists())
+        if given is not None:
+            return pathlib.Path(given).expanduser().absolute() / _PROGRAMS
+        return _default_folder(environment) / _PROGRAMS
+    except (OSError, RuntimeError) as error:
+        raise NoPlaceError(f"{error}; set {VARIABLE} to a folder") from None
+
+
+def _default_folder(environment: Mapping[str, str]) -> pathlib.Path:
+    """Returns the folder of the cache; raises an OSError if the user may not have it."""
+    base = pathlib.Path(environment.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():  # The specification says to ignore a relative path.
+        existing = next(path for path in (base, *base.parents) if path.exists())
+    else:
+        existing, base = pathlib.Path.home(), pathlib.Path.home() / ".cache"
     # As after `sudo` with the home of the user, who could not use what root makes.
     if not _is_own(existing.stat()):
-        raise NoPlaceError(
-            f"{existing} belongs to another user; set {VARIABLE} to a folder"
-        )
-    return base / "tfrl" / "programs"
+        raise OSError(f"{existing} belongs to another user")
+    return base / "tfrl"
 
 
 def obstacle(root: pathlib.Path) -> str | None:

@@ -79,7 +79,7 @@ def find_root(environment: Mapping[str, str]) -> pathlib.Path:
 
 
 def _default_folder(environment: Mapping[str, str]) -> pathlib.Path:
-    """Returns the folder of the cache; raises an OSError if the user may not have it."""
+    """Returns the folder of the cache; raises an OSError if it cannot be one."""
     base = pathlib.Path(environment.get("XDG_CACHE_HOME", ""))
     if base.is_absolute():  # The specification says to ignore a relative path.
         existing = next(path for path in (base, *base.parents) if path.exists())

@@ -148,6 +148,8 @@ class _Cache:
         self._root = root
         self._tell = tell
         self._settings: tuple[str, ...] = ()
+        self._flags: str | None = None
+        self._has_given_others = False
         self._store: program_store.ProgramStore | None = None
         # The group of each program that TensorFlow was given, by the program's name.
         self._given: dict[str, str] = {}
@@ -162,9 +164,10 @@ class _Cache:
         names = _names.get()
         if names is not None:
             return names.next_number()
-        if self._store is None:
+        if not self._has_given_others:
+            self._has_given_others = True
             self.give(_OTHERS)
-        elif program_kinds.settings() != self._settings:
+        elif os.environ.get(program_kinds.XLA_FLAGS) != self._flags:
             self._take_back()
         return count()
 
@@ -205,7 +208,9 @@ class _Cache:
         """Returns the store; None if what programs depend on has changed."""
         settings = program_kinds.settings()
         if self._store is None:
-            self._settings, kind = settings, program_kinds.kind()
+            self._settings = settings
+            self._flags = os.environ.get(program_kinds.XLA_FLAGS)
+            kind = program_kinds.kind()
             self._store = program_store.ProgramStore(self._root, kind, self._tell)
         return self._store if settings == self._settings else None
 

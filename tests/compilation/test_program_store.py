@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import resource
 import stat
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from tfrl.compilation import program_store
 
+resource = pytest.importorskip("resource")  # Windows lacks it, and users of files.
 PROGRAM = b"instructions" * 100
 
 

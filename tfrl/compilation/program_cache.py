@@ -175,7 +175,8 @@ class _Cache:
         """Gives TensorFlow the programs of a group, before it compiles them."""
         import tensorflow as tf
 
-        with self._mutex:
+        # An error must not end the call for which the programs are.
+        with self._mutex, contextlib.suppress(tf.errors.OpError):
             self.keep(_OTHERS)
             store = self._usable_store()
             for name, content in (store.read(group) if store else {}).items():
@@ -192,7 +193,7 @@ class _Cache:
         """
         import tensorflow as tf
 
-        with self._mutex:
+        with self._mutex, contextlib.suppress(tf.errors.OpError):
             store = self._usable_store()
             for name in _names_in_memory():
                 owner = self._given.get(name)

@@ -23,19 +23,19 @@ def root(tmp_path, monkeypatch):
 def test_it_shows_the_place_the_number_the_size_and_the_limit(root, capsys):
     cache.main([])
     assert capsys.readouterr().out == (
-        f"2 compiled programs, 3 MB of at most 500 MB, in {root}\n"
+        f"Compiled programs: 2, 3 MB of at most 500 MB, in {root}\n"
     )
 
 
 def test_a_limit_holds_from_now_on(root, capsys):
     cache.main(["--limit=2"])
-    assert "1 compiled programs, 1 MB of at most 2 MB" in capsys.readouterr().out
+    assert "Compiled programs: 1, 1 MB of at most 2 MB" in capsys.readouterr().out
     assert program_store.limit(root) == 2_000_000
 
 
 def test_it_deletes_all_programs(root, capsys):
     cache.main(["--empty"])
-    assert "0 compiled programs, 0 MB" in capsys.readouterr().out
+    assert "Compiled programs: 0, 0 MB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def _run(given: flags.FlagValues) -> None:
     number, size = program_store.usage(root)
     limit = program_store.limit(root)
     print(
-        f"{number} compiled programs, {_megabytes(size)} of at most "
+        f"Compiled programs: {number}, {_megabytes(size)} of at most "
         f"{_megabytes(limit)}, in {root}"
     )
 

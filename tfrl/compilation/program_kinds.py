@@ -24,7 +24,6 @@ _VARIABLES = (
     "TF_XLA_FLAGS",
     "TF_ENABLE_ONEDNN_OPTS",
     "TF_NUM_INTRAOP_THREADS",
-    "OMP_NUM_THREADS",
 )
 # The lines of /proc/cpuinfo that say what a processor is, on all architectures.
 _PROCESSOR = (

@@ -1,4 +1,4 @@
-"""What a compiled program depends on, besides its source.
+"""What a compiled program depends on, apart from its source.
 
 These are releases, flags and the processor. A program of another kind of process must
 not be loaded: it may use instructions that this processor lacks, or give other last

@@ -20,6 +20,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
+import tfrl  # noqa: F401 -- Before TensorFlow, so that what it compiles is kept.
 from tests.forks import Forks
 
 # What a shell starts in the background, as by `nohup ... &`, ignores SIGINT and SIGHUP,

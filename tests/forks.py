@@ -130,9 +130,10 @@ class Forks:
     Args:
       folder: Where their outputs are written.
       imports: The code that the process runs first.
+      variables: Further variables of its environment.
     """
 
-    def __init__(self, folder, imports=EVERYTHING):
+    def __init__(self, folder, imports=EVERYTHING, **variables):
         self._paths = (folder / str(number) for number in itertools.count())
         self._server = subprocess.Popen(
             [sys.executable, "-c", imports + SERVER],
@@ -140,7 +141,7 @@ class Forks:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | variables,
         )
 
     def start(self, code, *arguments):

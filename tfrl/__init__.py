@@ -12,10 +12,12 @@ start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 """
 
 from tfrl import absent
-from tfrl.system import quiet
+from tfrl.compilation import program_cache
+from tfrl.system import log, quiet
 from tfrl.version import __version__ as __version__
 
 absent.install()
 quiet.install()
+program_cache.install(log.info)
 
 __getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

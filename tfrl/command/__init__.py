@@ -2,5 +2,5 @@
 
 >>> from tfrl.command import main
 >>> sorted(main.COMMANDS)[:3]
-['compare', 'completion', 'evaluate']
+['cache', 'compare', 'completion']
 """

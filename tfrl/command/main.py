@@ -9,6 +9,7 @@
     tfrl sweep sac --seeds=0..9            trains many seeds and settings, and compares
     tfrl compare 'logs/sac_*' logs/ppo_*   compares runs: a table, a sentence, a figure
     tfrl list                              lists algorithms, environments and settings
+    tfrl cache                             shows, limits, empties compiled programs
     tfrl replay-server                     serves replay to actors and learners
     tfrl completion bash                   prints completion for bash, zsh or fish
 
@@ -38,6 +39,7 @@ COMMANDS = {
     "sweep": "tfrl.command.sweep",
     "compare": "tfrl.command.compare",
     "list": "tfrl.command.listing",
+    "cache": "tfrl.command.cache",
     "replay-server": "tfrl.replay_service.server_command",
     "completion": "tfrl.command.completion",
 }

@@ -4,10 +4,10 @@ Every module works around a limit or a cost of these three, and imports nothing 
 `tfrl`. `context` says whether XLA compiles the graph being built, `host_calls` calls
 Python from a program that XLA compiled, `words` packs small tensors into one,
 `variable_substitution` turns code that keeps its state in variables into a pure
-function, `vectorized_map_converters` teaches `tf.vectorized_map` more operations, and
-calls of `fast_function` and `fast_dataset` cost less than calls of `tf.function` and
-`tf.data`. `internals` is the only module that names private symbols of TensorFlow and
-Keras.
+function, `vectorized_map_converters` teaches `tf.vectorized_map` more operations,
+`program_cache` keeps compiled programs for later processes, and calls of
+`fast_function` and `fast_dataset` cost less than calls of `tf.function` and `tf.data`.
+`internals` is the only module that names private symbols of TensorFlow and Keras.
 
 >>> import tensorflow as tf
 >>> from tfrl.compilation import variable_substitution

@@ -14,6 +14,7 @@ needs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrl.compilation import internals, trace_counts
+from tfrl.compilation import internals, program_cache, trace_counts
 
 # The limit for functions whose arguments have another shape at every call.
 _MOST_TRACES = 64
@@ -29,10 +30,20 @@ _MOST_TRACES = 64
 _OPAQUE_DTYPES = frozenset((tf.resource, tf.variant))
 
 
-def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
-    """Returns a `tf.function` whose calls take less time; also works as a decorator."""
+def fast_function(
+    func: Callable[..., Any] | None = None, *, label: str = "", **kwargs: Any
+) -> Any:
+    """Returns a `tf.function` whose calls take less time; also works as a decorator.
+
+    Args:
+      func: The function.
+      label: What tells the function's program from those of other objects of its class,
+        for the cache of compiled programs.
+      **kwargs: Arguments of `tf.function`.
+    """
     if func is None:
-        return lambda decorated: fast_function(decorated, **kwargs)
+        return lambda decorated: fast_function(decorated, label=label, **kwargs)
+    names = program_cache.ProgramNames(f"{_describe_function(func)} {label}")
     func = trace_counts.of_one_object(func)
     function: Any = tf.function(func, **kwargs)
     try:
@@ -40,7 +51,14 @@ def fast_function(func: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
         internals.change_class(function, _fast_class(function.__class__))
     except Exception:
         return tf.function(func, **kwargs)
+    function.program_names = names
     return function
+
+
+def _describe_function(function: Callable[..., Any]) -> str:
+    owner = type(getattr(function, "__self__", None)).__qualname__
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{owner} {name}"
 
 
 @functools.cache
@@ -55,6 +73,8 @@ def _fast_class(kind: Any) -> Any:
         _fast_paths: dict[Any, Any] | None = None
         # Set once a fast path has failed.
         _is_plain = False
+        # The class makes further functions itself, for methods of objects.
+        program_names: program_cache.ProgramNames | None = None
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             if (
@@ -68,7 +88,8 @@ def _fast_class(kind: Any) -> Any:
             try:
                 key = _describe_call(args, kwargs, tensors)
             except _NotPlainError:
-                return super().__call__(*args, **kwargs)
+                with _named(self):
+                    return super().__call__(*args, **kwargs)
             paths = self._fast_paths
             if paths is None or len(paths) > _MOST_TRACES:
                 paths = self._fast_paths = {}
@@ -80,7 +101,8 @@ def _fast_class(kind: Any) -> Any:
                     # In the installed release, traces take different arguments.
                     self._is_plain = True
                     return super().__call__(*args, **kwargs)
-            result = super().__call__(*args, **kwargs)
+            with _named(self):
+                result = super().__call__(*args, **kwargs)
             if key not in paths:
                 paths[key] = None
             elif run is None:
@@ -93,6 +115,14 @@ def _fast_class(kind: Any) -> Any:
             return state
 
     return FastFunction
+
+
+def _named(function: Any) -> contextlib.AbstractContextManager[None]:
+    """Returns a context for a function's traces, which names what they contain."""
+    if function.program_names is None:
+        label = _describe_function(function.python_function)
+        function.program_names = program_cache.ProgramNames(label)
+    return function.program_names.used()
 
 
 def _fast_path(function: Any, args: Any, kwargs: Any) -> Any:

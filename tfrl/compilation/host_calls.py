@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import itertools
 import math
 import traceback
 import weakref
@@ -369,12 +368,14 @@ def _array_at(address: int, spec: tf.TensorSpec) -> np.ndarray:
 
 # The call sites, by the numbers that programs pass to the handler.
 _sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionary()
-_numbers = itertools.count()
 
 
 def _remember(site: _CallSite) -> int:
-    """Returns a number for the site, and keeps the site as long as its graphs live."""
-    number = next(_numbers)
+    """Returns a number for the site, and keeps the site as long as its graphs live.
+
+    The number is a constant in the program, the only trace of this process in it.
+    """
+    number = internals.next_number()
     _sites[number] = site
     graph_calls.keep_in_graphs(site)
     return number

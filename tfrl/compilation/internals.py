@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
 _REGISTRATION = "tensorflow.python.saved_model.registration"
 _AUTOGRAPH = "tensorflow.python.autograph.core.config"
+_SESSION = "tensorflow.python.client.pywrap_tf_session"
 _MISSING = (ImportError, AttributeError)
 
 
@@ -164,6 +166,8 @@ NAMES: dict[str, Callable[[], Any]] = {
     "DoNotConvert": lambda: _AUTOGRAPH,
     "xla_call_module": lambda: _XLA_OPS,
     "xla_optimization_barrier": lambda: _XLA_OPS,
+    "TF_GetXlaConstantFoldingDisabled": lambda: _SESSION,
+    "uid": lambda: _OPS,
     "get_read_only_resource_input_indices_graph": lambda: _CONTROL_DEPS,
     "variable_accessed": lambda: _TAPE,
     "_gradient_registry": lambda: _OPS,
@@ -271,6 +275,46 @@ def _as_contiguous(result: Any) -> Any:
 
 
 # --- Graphs that XLA compiles.
+
+
+def read_xla_flags() -> bool:
+    """Makes TensorFlow read `TF_XLA_FLAGS` now; returns whether it has read them."""
+    try:
+        # Any flag will do: TensorFlow reads them all at once, and only once.
+        look_up(_SESSION, "TF_GetXlaConstantFoldingDisabled")()
+    except _MISSING:
+        return False
+    return True
+
+
+def number_functions(number: Callable[[Callable[[], int]], int]) -> bool:
+    """Chooses the numbers in the names of the functions that TensorFlow will trace.
+
+    Args:
+      number: Returns a number that is unique in this process. Its argument is
+        TensorFlow's own numbering.
+
+    Returns:
+      Whether the installed release has the name that this needs.
+    """
+    try:
+        original = look_up(_OPS, "uid")
+    except _MISSING:
+        return False
+    ops: Any = importlib.import_module(_OPS)
+    ops.uid = functools.partial(number, original)
+    return True
+
+
+_own_numbers = itertools.count()
+
+
+def next_number() -> int:
+    """Returns a number that is unique in this process, see `number_functions`."""
+    try:
+        return int(look_up(_OPS, "uid")())
+    except _MISSING:
+        return next(_own_numbers)
 
 
 def is_xla_graph(graph: tf.Graph) -> bool:

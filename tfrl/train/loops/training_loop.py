@@ -92,6 +92,7 @@ class TrainingLoop(tf.Module, abc.ABC):
         self._jit_compile = jit_compile
         self._call: Any = fast_function.fast_function(
             self._iterations,
+            label=type(agent).__name__,
             autograph=False,
             jit_compile=(jit_compile and not placed.is_split) or None,
         )

@@ -1,0 +1,113 @@
+"""What a compiled program depends on, apart from its source.
+
+These are releases, flags and the processor. A program of another kind of process must
+not be loaded: it may use instructions that this processor lacks, or give other last
+digits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import platform
+import subprocess
+
+from tfrl.version import __version__
+
+XLA_FLAGS = "XLA_FLAGS"
+# Further variables that change what is compiled.
+_VARIABLES = (
+    XLA_FLAGS,
+    "TF_XLA_FLAGS",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_NUM_INTRAOP_THREADS",
+)
+# The lines of /proc/cpuinfo that say what a processor is, on all architectures.
+_PROCESSOR = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "flags",
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+)
+
+
+def settings() -> tuple[str, ...]:
+    """Returns what may change in a process, until it compiles its first program."""
+    import tensorflow as tf
+
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    return (str(threads), *(os.environ.get(name, "") for name in _VARIABLES))
+
+
+def kind() -> str:
+    """Returns a text that is the same for processes that can share programs."""
+    return json.dumps([__version__, *settings(), _flags_in_file(), *_machine()])
+
+
+@functools.cache
+def _machine() -> tuple[str, ...]:
+    import tensorflow as tf
+
+    version = tf.version
+    libraries = sorted(pathlib.Path(tf.sysconfig.get_lib()).glob("libtensorflow*"))
+    return (
+        version.VERSION,
+        version.GIT_VERSION,
+        version.COMPILER_VERSION,
+        *(str(library.stat().st_size) for library in libraries),
+        platform.system(),
+        platform.machine(),
+        processor(),
+        # The compiler divides large operations among them.
+        str(_num_processors()),
+    )
+
+
+def _num_processors() -> int | None:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _flags_in_file() -> str:
+    """Returns the flags of XLA if their variable names a file that contains them."""
+    flags = os.environ.get(XLA_FLAGS, "").strip()
+    if not flags or flags.startswith("-"):
+        return ""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(flags).read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def processor(cpuinfo: str = "/proc/cpuinfo") -> str:
+    """Returns the processor's model and its instruction sets.
+
+    Args:
+      cpuinfo: The file in which Linux describes the processors.
+    """
+    try:
+        text = pathlib.Path(cpuinfo).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"{platform.processor()} {_brand_on_macos()}"
+    # Each processor of the machine has a paragraph.
+    lines = text.partition("\n\n")[0].splitlines()
+    return "\n".join(x for x in lines if x.partition(":")[0].strip() in _PROCESSOR)
+
+
+def _brand_on_macos() -> str:
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=2, check=True
+        ).stdout.strip()
+    return ""

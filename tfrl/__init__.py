@@ -12,10 +12,11 @@ start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 """
 
 from tfrl import absent
-from tfrl.system import quiet
+from tfrl.system import imports, quiet
 from tfrl.version import __version__ as __version__
 
 absent.install()
 quiet.install()
+imports.install()
 
 __getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import importlib.abc
 import json
 import pathlib
@@ -176,10 +177,9 @@ def main(case: str, clock: str, folder: pathlib.Path) -> None:
 
 def _build(parts: Parts, name: str, environment: Any) -> Any:
     """Makes an algorithm whose loop's programs count the time of their traces."""
-    import tensorflow as tf
+    import tfrl  # First, as programs do that want a shorter import of TensorFlow.
 
-    import tfrl
-
+    tf = importlib.import_module("tensorflow")
     make = tf.function
 
     def counted(function: Any = None, **options: Any) -> Any:

@@ -85,7 +85,7 @@ def _read(module: types.ModuleType) -> None:
         try:
             loader.run(module)
             # Other threads wait until now.
-            module.__class__ = types.ModuleType
+            module.__class__ = types.ModuleType  # type: ignore[assignment]
         finally:
             _read_now.remove(name)
 

@@ -12,8 +12,8 @@ that few programs use are left out until they are used.
 'DqnAgent'
 """
 
-from tfrl import absent
-from tfrl.system import imports, quiet
+from tfrl import absent, imports
+from tfrl.system import quiet
 from tfrl.version import __version__ as __version__
 
 absent.install()

@@ -15,8 +15,7 @@ from typing import Any
 
 import lazy_loader
 
-from tfrl import gone
-from tfrl.system import imports
+from tfrl import gone, imports
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."

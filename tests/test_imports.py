@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tfrl.system import imports
+from tfrl import imports
 
 # A package of Keras' name, whose rare part says when its code runs.
 PART = """

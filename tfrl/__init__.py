@@ -4,14 +4,15 @@ The packages are the rooms of the library; import what you need from them, eithe
 the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
 heavy: packages load on first use. If `tfrl` is imported before TensorFlow, TensorFlow's
-start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
+start-up messages do not appear (`TF_CPP_MIN_LOG_LEVEL=0` shows them), and parts of it
+that few programs use are left out until they are used.
 
 >>> import tfrl
 >>> tfrl.agents.DqnAgent.__name__
 'DqnAgent'
 """
 
-from tfrl import absent
+from tfrl import absent, imports
 from tfrl.compilation import program_cache
 from tfrl.system import log, quiet
 from tfrl.version import __version__ as __version__
@@ -19,5 +20,6 @@ from tfrl.version import __version__ as __version__
 absent.install()
 quiet.install()
 program_cache.install(log.info)
+imports.install()
 
 __getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -15,7 +15,7 @@ from typing import Any
 
 import lazy_loader
 
-from tfrl import gone
+from tfrl import gone, imports
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
@@ -207,7 +207,8 @@ def attach_stub(
 
     def attribute(name: str) -> Any:
         _refuse_absent(package, name)
-        return load(name)
+        with imports.without_collections():
+            return load(name)
 
     return attribute, names, public
 

@@ -82,3 +82,13 @@ def test_plain_compiled_and_vectorized_programs_agree(length):
 def test_numbers_below_one_are_an_error(number, length):
     with pytest.raises(ValueError, match="expected an integer of at least 1, got 0"):
         draw(0, number, length)
+
+
+def test_the_rounds_are_a_loop():
+    trace = tf.function(lambda seed: permutations.permutations(seed, 4, 1024))
+    graph = trace.get_concrete_function(tf.TensorSpec([2], tf.int64)).graph
+    nodes = graph.as_graph_def().node
+    inner = graph.as_graph_def().library.function
+    assert [node.op for node in nodes].count("StatelessWhile") == 1
+    body = max(([node.op for node in f.node_def] for f in inner), key=len)
+    assert body.count("BitwiseXor") == 2 * 3  # Two rounds of one hash each.

@@ -7,6 +7,7 @@ import math
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
+from tfrl.compilation import fast_function
 from tfrl.savers import finite
 
 
@@ -25,27 +26,25 @@ class LostWeights:
         """
         self._agent = agent
         self._watched = [v for v in agent.variables() if finite.is_finite(v)]
+        # A graph of its own: XLA would compile a test for each shape of a variable.
+        self._find = fast_function.fast_function(self.are_finite, autograph=False)
 
     def are_finite(self) -> tf.Tensor:
         """Returns whether the variables are still finite, a bool scalar."""
         return finite.all_finite(self._watched)
 
-    def nan_if_lost(self, loss: tf.Tensor) -> tf.Tensor:
-        """Returns the loss, or NaN if a variable is not finite; for `check`."""
-        return tf.where(self.are_finite(), loss, float("nan"))
-
     def check(self, loss: float, num_iterations: int) -> None:
-        """Raises an error if the loss of a call is not finite.
+        """Raises an error if the loss of a call, or a weight after it, is not finite.
 
         Args:
-          loss: The sum or the mean of the losses, from `nan_if_lost`.
+          loss: The sum or the mean of the losses.
           num_iterations: The number of iterations in the call.
 
         Raises:
-          tf.errors.InvalidArgumentError: The loss is not finite; the message says
-            whether the weights are.
+          tf.errors.InvalidArgumentError: The message says whether the weights are
+            finite.
         """
-        if math.isfinite(loss):
+        if math.isfinite(loss) and self._find():
             return
         held = self._agent.variables()
         lost = sum(not finite.is_finite(variable) for variable in held)

@@ -12,6 +12,7 @@ from tfrl.compilation import accelerators, stored_values, variable_substitution
 from tfrl.environments import tf_environment
 from tfrl.specs import tensor_spec
 from tfrl.train.loops import collecting_loop, loop_checks, rollouts
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.utils import common, number_checks
 from tfrl.utils.random_numbers import permutations
@@ -192,7 +193,7 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         )
 
         def learn() -> tf.Tensor:
-            return self._learn_on_device(frames, states, seed)
+            return self._learn_on_device(frames, time_step, states, seed)
 
         if not (self._jit_compile and self.calls_python):
             return time_step, policy_state, learn()
@@ -207,9 +208,9 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         """Takes an iteration's steps.
 
         Returns:
-          The last time step and policy state; the frames `[B, T + 1, ...]`, whose last
-          ones hold the last time step; the policy states before the sequences, `[B,
-          ...]` or for pieces `[B, pieces, ...]`; and a seed for the minibatches.
+          The last time step and policy state; the frames `[T, B, ...]`; the policy
+          states before the sequences, `[B, ...]` or for pieces `[B, pieces, ...]`; and
+          a seed for the minibatches.
         """
         start = policy_state
         if self._sequence_length is None:
@@ -225,7 +226,6 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
                 (self._agent.collect_data_spec, policy.policy_state_spec),
             )
             start = self._transform.apply(self._before_pieces, states)
-        frames = self._transform.apply(rollouts.with_reached, frames, time_step)
         seed = self._transform.apply(self._seed_now)
         return time_step, policy_state, frames, start, seed
 
@@ -245,15 +245,21 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
         return tf.stack([self._seed.read_value(), -1 - self._step.read_value()])
 
     def _learn(
-        self, frames: trajectory.Trajectory, policy_state: Any, seed: tf.Tensor
+        self,
+        frames: trajectory.Trajectory,
+        reached: ts.TimeStep,
+        policy_state: Any,
+        seed: tf.Tensor,
     ) -> tf.Tensor:
         """Trains on a rollout; returns the mean loss of the updates.
 
         Args:
-          frames: Frames `[B, T + 1, ...]`.
+          frames: Frames `[T, B, ...]`.
+          reached: The time step after the last frames, `[B, ...]`.
           policy_state: The policy's states before the sequences; see `_collect`.
           seed: The seed of the minibatches.
         """
+        frames = self._transform.apply(rollouts.with_reached, frames, reached)
         experience = self._transform.apply(self._prepare, frames, policy_state)
         rows = self._transform.apply(self._minibatch_rows, seed)
         start = [

@@ -350,9 +350,6 @@ class TrainingLoop(tf.Module, abc.ABC):
                 (tf.constant(0), (position, loss_sum)),
                 parallel_iterations=1,
             )
-        if self._jit_compile:
-            with tf.device(self._placement.device):
-                loss_sum = self._weights.nan_if_lost(loss_sum)
         return position, loss_sum
 
     def _step_seed(self) -> tf.Tensor:

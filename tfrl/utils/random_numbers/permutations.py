@@ -7,10 +7,12 @@ as `permutations`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrl.compilation import accelerators
 from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
 
@@ -63,11 +65,22 @@ def _feistel(seed: tf.Tensor, number: int, rows: int, columns: int) -> tf.Tensor
     """Returns permutations of `rows * columns` numbers, `[number, rows * columns]`."""
     keys = seeds.words(seed, [number, _ROUNDS])
     index = np.arange(rows * columns, dtype=np.uint32)[np.newaxis]
-    row, column = (tf.constant(half) for half in (index // columns, index % columns))
-    for i in range(0, _ROUNDS, 2):
+    halves = [
+        tf.broadcast_to(tf.constant(half), [number, rows * columns])
+        for half in (index // columns, index % columns)
+    ]
+
+    def two_rounds(i: tf.Tensor, halves: Any) -> tuple[tf.Tensor, Any]:
+        row, column = halves
         row = _add(row, _function(column, keys[:, i, tf.newaxis], rows), rows)
         added = _function(row, keys[:, i + 1, tf.newaxis], columns)
-        column = _add(column, added, columns)
+        return i + 2, (row, _add(column, added, columns))
+
+    # XLA compiles the rounds of a loop once. Without a loop, it would compile all of
+    # them again into each operation that uses the permutations.
+    _, (row, column) = accelerators.while_loop(
+        lambda i, _: i < _ROUNDS, two_rounds, (tf.constant(0), tuple(halves))
+    )
     return tf.cast(row * np.uint32(columns) + column, tf.int32)
 
 

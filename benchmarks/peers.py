@@ -39,7 +39,11 @@ class Recipe:
 RECIPES = {
     # Its extra for Gym's environments requires a conflicting version of pygame.
     "tf_agents": Recipe(
-        (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
+        (
+            ("tf-agents[reverb]==0.19.0", "gymnasium"),
+            ("--no-deps", "gym==0.23.0"),
+        ),
+        "3.11",
     ),
     "torch": Recipe(
         (

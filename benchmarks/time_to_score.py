@@ -171,9 +171,8 @@ def train(run: Run) -> list[dict[str, str]]:
       WorkerError: The peer's environment is missing, or a process failed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        flags = f"--tf_xla_persistent_cache_directory={folder}"
         return [
-            _row(run, cache, _train(run, {"TF_XLA_FLAGS": flags} if cache else {}))
+            _row(run, cache, _train(run, {"TFRL_CACHE_DIR": folder}))
             for cache in CACHES.get(run.system, ("",))
         ]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import json
-import os
 import platform
 import resource
 import sys
@@ -152,7 +151,6 @@ def main(
     train(task, seed, watch)
     result = {**watch.result(), "versions": _versions(packages)}
     print(json.dumps(result), flush=True)
-    os._exit(0)  # Some libraries' threads would block an ordinary exit.
 
 
 def _versions(packages: Sequence[str]) -> str:

@@ -41,17 +41,23 @@ class Evaluating(training.Callback):
 
 
 def train(task: Mapping[str, Any], seed: int, watch: score_time.Watch) -> None:
-    """Trains an algorithm of tfrl."""
+    """Trains an algorithm of tfrl.
+
+    Raises:
+      RuntimeError: The run was interrupted.
+    """
     algorithm = getattr(tfrl, task["algorithm"])(
         task["environment"], settings=task["settings"], seed=seed
     )
     algorithm.build(watch.steps)
-    algorithm.run(
+    result = algorithm.run(
         run_length.RunLength(None, watch.steps),
         callbacks=[Evaluating(algorithm, watch, task["every"])],
         evaluates=False,
         shows_progress=False,
     ).run()
+    if not (result.finished or result.stopped_by):
+        raise RuntimeError("the run was interrupted")
 
 
 if __name__ == "__main__":

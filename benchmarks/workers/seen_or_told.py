@@ -59,4 +59,4 @@ class SeenOrTold(gymnasium.Env):
         return {"image": image, "number": number}
 
 
-gymnasium.register("SeenOrTold-v0", SeenOrTold)
+gymnasium.register("SeenOrTold-v0", f"{__name__}:SeenOrTold")

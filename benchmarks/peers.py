@@ -37,9 +37,14 @@ class Recipe:
 
 
 RECIPES = {
-    # Its extra for Gym's environments requires a conflicting version of pygame.
+    # Its extra for Gym's environments requires a conflicting version of pygame. It
+    # trains in Gym's environments, and is evaluated in Gymnasium's.
     "tf_agents": Recipe(
-        (("tf-agents[reverb]==0.19.0",), ("--no-deps", "gym==0.23.0")), "3.11"
+        (
+            ("tf-agents[reverb]==0.19.0", "gymnasium"),
+            ("--no-deps", "gym==0.23.0"),
+        ),
+        "3.11",
     ),
     "torch": Recipe(
         (
@@ -55,7 +60,7 @@ RECIPES = {
     # gymnax imports six without requiring it.
     "jax": Recipe((("jax", "flax", "optax", "gymnax", "six"),)),
     # It requires tfp-nightly, which has no place beside the other packages.
-    "sbx": Recipe((("sbx-rl>=0.28",),)),
+    "sbx": Recipe((("sbx-rl>=0.28", "gymnasium[mujoco]"),)),
 }
 
 

@@ -12,6 +12,7 @@ import json
 import platform
 import sys
 import time
+import types
 from typing import Any
 
 import gymnasium
@@ -25,8 +26,16 @@ _EPISODES = 50
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
-def make(task: dict[str, Any], seed: int) -> Any:
-    """Makes the algorithm of a task, with its environment."""
+def make(
+    task: dict[str, Any], seed: int, package: types.ModuleType = stable_baselines3
+) -> Any:
+    """Makes the algorithm of a task, with its environment.
+
+    Args:
+      task: The task; its "policy_class" is "MlpPolicy" by default.
+      seed: The seed.
+      package: The package of the algorithms, which SBX is, too.
+    """
     environment = env_util.make_vec_env(task["environment"], task["num_envs"], seed)
     arguments = {name: _argument(value) for name, value in task["arguments"].items()}
     if any(task.get("normalized", ())):
@@ -45,9 +54,9 @@ def make(task: dict[str, Any], seed: int) -> Any:
     policy = dict(task["policy"])
     if "activation" in policy:
         policy["activation_fn"] = _ACTIVATIONS[policy.pop("activation")]
-    algorithm = getattr(stable_baselines3, task["algorithm"])
+    algorithm = getattr(package, task["algorithm"])
     return algorithm(
-        "MlpPolicy",
+        task.get("policy_class", "MlpPolicy"),
         environment,
         policy_kwargs=policy,
         seed=seed,

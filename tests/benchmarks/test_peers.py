@@ -29,7 +29,7 @@ def test_an_environment_is_made_by_its_recipe(folder, monkeypatch):
     pip = [str(folder / "tf_agents/bin/python"), "-m", "pip", "install", "-q"]
     assert commands == [
         ["the-python", "-m", "venv", str(folder / "tf_agents")],
-        [*pip, "tf-agents[reverb]==0.19.0"],
+        [*pip, "tf-agents[reverb]==0.19.0", "gymnasium"],
         [*pip, "--no-deps", "gym==0.23.0"],
     ]
 

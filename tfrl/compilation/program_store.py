@@ -121,7 +121,11 @@ def empty(root: pathlib.Path) -> None:
       OSError: Some cannot be deleted.
     """
     for folder in _folders(root):
-        shutil.rmtree(folder)
+        for path in folder.glob("*"):
+            _remove(path)
+        # Another process may have written a program meanwhile, or removed the folder.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def limit(root: pathlib.Path) -> int:
@@ -257,12 +261,7 @@ class ProgramStore:
 
     def _delete(self, path: pathlib.Path, reason: str) -> None:
         try:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        except FileNotFoundError:
-            return
+            _remove(path)
         except OSError as error:
             self._tell(f"Cache of compiled programs: cannot delete {path}: {error}")
             return
@@ -309,6 +308,14 @@ def _read_own(path: pathlib.Path) -> bytes:
         if _others_may_write(status):
             raise PermissionError("open to changes by other users")
         return file.read()
+
+
+def _remove(path: pathlib.Path) -> None:
+    """Deletes a file, link or folder, unless another process has deleted it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _make(root: pathlib.Path) -> None:

@@ -181,12 +181,25 @@ def test_the_cache_of_another_user_is_left_alone(stored, monkeypatch):
     assert (len(stored.files), stored.told) == (1, [])
 
 
-def test_files_beside_the_programs_are_not_touched(stored):
-    mine = stored.root.parent / "mine"
-    mine.touch()
+def test_what_is_beside_the_programs_is_not_touched(stored):
+    mine = stored.root / "mine"
+    mine.mkdir()
+    (mine / "file").write_bytes(bytes(2_000_000))
     stored.store.read("group")
+    program_store.set_limit(stored.root, 1)
     program_store.empty(stored.root)
-    assert mine.exists()
+    assert (mine / "file").exists()
+    assert program_store.usage(stored.root) == (0, 0)
+
+
+def test_a_cache_in_which_others_may_write_is_left_alone(stored):
+    stored.root.chmod(0o775)
+    assert "run chmod 700 on it" in program_store.obstacle(stored.root)
+    assert stored.holds()
+    stored.store.write("group", "b.pb", PROGRAM)
+    assert (len(stored.files), stored.told) == (1, [])
+    stored.root.chmod(0o700)
+    assert stored.holds("a.pb")
 
 
 # --- Places where nothing can be written.

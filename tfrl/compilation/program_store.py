@@ -44,7 +44,7 @@ _UNFINISHED = 3600.0  # Seconds after which such a file is taken to be left.
 # The most that a process reads for a group of programs, to bound time and memory.
 _MOST_READ = 64 * MEGABYTE
 _ENTRY = re.compile(r"(?P<checksum>[0-9a-f]{64})-(?P<group>[0-9a-f]{16})-(?P<name>.+)")
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_KIND = re.compile(r"[0-9a-f]{16}")  # The name of a folder of programs.
 
 
 class NoPlaceError(RuntimeError):
@@ -103,6 +103,8 @@ def obstacle(root: pathlib.Path) -> str | None:
         return f"{root} is not a folder"
     if not _is_own(status):
         return f"{root} belongs to another user"
+    if _others_may_write(status):
+        return f"other users may write to {root}; run chmod 700 on it"
     return None
 
 
@@ -119,7 +121,11 @@ def empty(root: pathlib.Path) -> None:
       OSError: Some cannot be deleted.
     """
     for folder in _folders(root):
-        shutil.rmtree(folder)
+        for path in folder.glob("*"):
+            _remove(path)
+        # Another process may have written a program meanwhile, or removed the folder.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def limit(root: pathlib.Path) -> int:
@@ -203,16 +209,16 @@ class ProgramStore:
             _trim(self._root)
 
     def _is_safe(self) -> bool:
-        """Whether only this user can have written what is here; empties it if not."""
+        """Whether the folder can be used; deletes what others may have written."""
         if obstacle(self._root) is not None or not self._root.exists():
             return False
-        for folder in (self._root, self._folder):
-            if folder.is_symlink():
-                self._delete(folder, "a link")
-            elif folder.exists() and folder.stat().st_mode & _OTHERS_MAY_WRITE:
-                for path in folder.iterdir():
-                    self._delete(path, "in a folder in which other users may write")
-                folder.chmod(0o700)
+        folder = self._folder
+        if folder.is_symlink():
+            self._delete(folder, "a link")
+        elif folder.exists() and _others_may_write(folder.stat()):
+            for path in folder.iterdir():
+                self._delete(path, "in a folder in which other users may write")
+            folder.chmod(0o700)
         return True
 
     def _listed(self, group: str) -> list[tuple[pathlib.Path, re.Match[str]]]:
@@ -255,12 +261,7 @@ class ProgramStore:
 
     def _delete(self, path: pathlib.Path, reason: str) -> None:
         try:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        except FileNotFoundError:
-            return
+            _remove(path)
         except OSError as error:
             self._tell(f"Cache of compiled programs: cannot delete {path}: {error}")
             return
@@ -281,6 +282,13 @@ def _is_own(status: os.stat_result) -> bool:
     return sys.platform == "win32" or status.st_uid == os.getuid()
 
 
+def _others_may_write(status: os.stat_result) -> bool:
+    # On Windows these bits say nothing.
+    return sys.platform != "win32" and bool(
+        status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
 def _read_own(path: pathlib.Path) -> bytes:
     """Returns the content of a file that only this user can have written.
 
@@ -297,9 +305,17 @@ def _read_own(path: pathlib.Path) -> bytes:
             raise OSError("not a file")
         if not _is_own(status):
             raise PermissionError("of another user")
-        if sys.platform != "win32" and status.st_mode & _OTHERS_MAY_WRITE:
+        if _others_may_write(status):
             raise PermissionError("open to changes by other users")
         return file.read()
+
+
+def _remove(path: pathlib.Path) -> None:
+    """Deletes a file, link or folder, unless another process has deleted it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _make(root: pathlib.Path) -> None:
@@ -323,7 +339,8 @@ def _write_at_once(path: pathlib.Path, content: bytes) -> None:
 def _folders(root: pathlib.Path) -> Iterator[pathlib.Path]:
     with contextlib.suppress(OSError):
         for item in os.scandir(root):
-            if item.is_dir(follow_symlinks=False):
+            # The user may keep folders here, too.
+            if _KIND.fullmatch(item.name) and item.is_dir(follow_symlinks=False):
                 yield root / item.name
 
 

@@ -24,7 +24,8 @@ def run(tmp_path):
     """Runs a program that imports tfrl first; returns the lines that it prints."""
     part = tmp_path / "keras" / "visualization"
     part.mkdir(parents=True)
-    (tmp_path / "keras" / "__init__.py").write_text("from keras import visualization\n")
+    whole = "from keras import visualization\nKEPT = [[]]\n"
+    (tmp_path / "keras" / "__init__.py").write_text(whole)
     (part / "__init__.py").write_text(PART)
     (part / "colors.py").write_text("RED = 'red'\n")
 
@@ -87,6 +88,11 @@ def test_threads_use_a_rare_part_at_once(run):
         "[t.join() for t in threads]"
     )
     assert run(program) == ["runs", *["red"] * 4]
+
+
+def test_what_an_import_has_made_is_not_searched_as_new_objects_are(run):
+    program = "import gc; print(any(x is keras.KEPT for x in gc.get_objects(2)))"
+    assert run(program) == ["True"]
 
 
 def test_tensorflow_comes_without_rare_parts_that_still_work():

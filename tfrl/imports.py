@@ -135,6 +135,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         def load_at_once(module: types.ModuleType) -> None:
             with without_collections():
                 load(module)
+                if not gc.get_freeze_count():
+                    # All objects become old: they are not searched as new ones.
+                    gc.freeze()
+                    gc.unfreeze()
 
         spec.loader.exec_module = load_at_once  # type: ignore[method-assign]
         return spec

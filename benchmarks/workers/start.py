@@ -179,7 +179,7 @@ def _build(parts: Parts, name: str, environment: Any) -> Any:
     """Makes an algorithm whose loop's programs count the time of their traces."""
     import tfrl  # First, as programs do that want a shorter import of TensorFlow.
 
-    tf = importlib.import_module("tensorflow")
+    tf: Any = importlib.import_module("tensorflow")
     make = tf.function
 
     def counted(function: Any = None, **options: Any) -> Any:

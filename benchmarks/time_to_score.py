@@ -31,6 +31,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -299,7 +300,7 @@ def _ratio(found: Sequence[Sequence[Mapping[str, str]]]) -> str:
 
 
 def _conditions(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the sentence that says where and when the rows were measured."""
+    """Returns the lines of the sentence that says where the rows were measured."""
     if not rows:
         return []
     loads = sorted(float(row["load"]) for row in rows)
@@ -307,10 +308,11 @@ def _conditions(rows: Sequence[Mapping[str, str]]) -> list[str]:
         name: ", ".join(sorted({row[name] for row in rows}))
         for name in ("processor", "commit")
     }
-    return [
-        f"Measured on one core of {found['processor']}, at {found['commit']}, beside",
-        f"other work: the load average was {loads[0]:g} to {loads[-1]:g}.",
-    ]
+    text = (
+        f"Measured on one core of {found['processor']}, at {found['commit']}, beside "
+        f"other work: the load average was {loads[0]:g} to {loads[-1]:g}."
+    )
+    return textwrap.wrap(text, 100)
 
 
 def fill(text: str, lines: Sequence[str]) -> str:

@@ -58,13 +58,20 @@ def _own(name: str, environment: str) -> dict[str, Any]:
     return {"settings": registry.settings_of(kind, preset) if preset else {}}
 
 
-def _zoo(
+def _peers(
     num_envs: int = 1,
     policy: Mapping[str, Any] | None = None,
     more: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> dict[str, Any]:
-    """Returns settings of rl-zoo3; a number in a list falls linearly to 0."""
+    """Returns a peer's settings; a number in a list falls linearly to 0.
+
+    Args:
+      num_envs: The environments stepped together.
+      policy: The networks.
+      more: Other fields of a task of `benchmarks.workers.score_with_torch`.
+      **arguments: The algorithm's arguments, by Stable-Baselines3's names.
+    """
     return {
         "num_envs": num_envs,
         "policy": policy or {},
@@ -83,7 +90,7 @@ def _both(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 _CARTPOLE, _PENDULUM = "CartPole-v1", "Pendulum-v1"
 _SEEN_OR_TOLD = "benchmarks.workers.seen_or_told:SeenOrTold-v0"
-_PPO_CARTPOLE = _zoo(
+_PPO_CARTPOLE = _peers(
     8,
     n_steps=32,
     batch_size=256,
@@ -94,7 +101,7 @@ _PPO_CARTPOLE = _zoo(
     learning_rate=[1e-3],
     clip_range=[0.2],
 )
-_DQN_CARTPOLE = _zoo(
+_DQN_CARTPOLE = _peers(
     policy={"net_arch": [256, 256]},
     learning_rate=2.3e-3,
     batch_size=64,
@@ -107,8 +114,8 @@ _DQN_CARTPOLE = _zoo(
     exploration_fraction=0.16,
     exploration_final_eps=0.04,
 )
-# Of its train_eval for CartPole-v0, in dqn/examples/v2.
-_TF_AGENTS_DQN = _zoo(
+# Of tf_agents/agents/dqn/examples/v2/train_eval.py, for CartPole-v0.
+_TF_AGENTS_DQN = _peers(
     policy={"net_arch": [100]},
     learning_rate=1e-3,
     batch_size=64,
@@ -120,7 +127,7 @@ _TF_AGENTS_DQN = _zoo(
     exploration_final_eps=0.1,
 )
 # All but the learning rate are Stable-Baselines3's defaults.
-_SAC_PENDULUM = _zoo(
+_SAC_PENDULUM = _peers(
     policy={"net_arch": [256, 256]},
     learning_rate=1e-3,
     batch_size=256,
@@ -129,7 +136,7 @@ _SAC_PENDULUM = _zoo(
     gamma=0.99,
     tau=0.005,
 )
-_TD3_PENDULUM = _zoo(
+_TD3_PENDULUM = _peers(
     policy={"net_arch": [400, 300]},
     more={"action_noise": 0.1},
     batch_size=256,
@@ -141,7 +148,7 @@ _TD3_PENDULUM = _zoo(
     train_freq=1,
     learning_rate=1e-3,
 )
-_PPO_HALF_CHEETAH = _zoo(
+_PPO_HALF_CHEETAH = _peers(
     policy={
         "log_std_init": -2,
         "ortho_init": False,
@@ -199,7 +206,7 @@ PROBLEMS = (
         steps=500_000,
         settings={
             "tfrl": _own("a2c", _CARTPOLE),
-            "torch": {"package": "stable_baselines3", **_zoo(8, ent_coef=0.0)},
+            "torch": {"package": "stable_baselines3", **_peers(8, ent_coef=0.0)},
         },
     ),
     Problem(
@@ -242,7 +249,7 @@ PROBLEMS = (
             "tfrl": _own("ppo", _SEEN_OR_TOLD),
             "torch": {
                 "package": "stable_baselines3",
-                **_zoo(more={"policy_class": "MultiInputPolicy"}),
+                **_peers(more={"policy_class": "MultiInputPolicy"}),
             },
         },
     ),
@@ -270,7 +277,7 @@ PROBLEMS = (
         steps=300_000,
         settings={
             "tfrl": _own("sac", "Hopper-v5"),
-            **_both(_zoo(learning_starts=10_000)),
+            **_both(_peers(learning_starts=10_000)),
         },
         num_seeds=1,
     ),

@@ -31,6 +31,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ from benchmarks.score_problems import PROBLEMS, Problem
 CSV = processes.ROOT / "benchmarks" / "time_to_score.csv"
 PAGE = processes.ROOT / "docs" / "speed.md"
 _BEGIN, _END = "<!-- time to score: begin -->", "<!-- time to score: end -->"
+_SEEDS = 3  # Of a cell that does not say how many it has.
 _FIELDS = (
     "problem",
     "system",
@@ -130,7 +132,7 @@ def key_of(row: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def runs(
-    problems: Sequence[Problem], systems: Sequence[str], num_seeds: int = 3
+    problems: Sequence[Problem], systems: Sequence[str], num_seeds: int = _SEEDS
 ) -> Iterator[Run]:
     """Yields the runs of at most so many seeds, the first seed of everything first."""
     for seed in range(num_seeds):
@@ -277,8 +279,8 @@ def _cell(rows: Sequence[Mapping[str, str]]) -> str:
     text = f"{median(rows):.1f} ({steps:,}"
     if len(reached) < len(rows):
         text += f"; {len(reached)} of {len(rows)} seeds"
-    elif len(rows) == 1:
-        text += "; 1 seed"
+    elif len(rows) < _SEEDS:
+        text += f"; {len(rows)} seed{'s' * (len(rows) > 1)}"
     return f"{text})"
 
 
@@ -298,7 +300,7 @@ def _ratio(found: Sequence[Sequence[Mapping[str, str]]]) -> str:
 
 
 def _conditions(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Returns the sentence that says where and when the rows were measured."""
+    """Returns the lines of the sentence that says where the rows were measured."""
     if not rows:
         return []
     loads = sorted(float(row["load"]) for row in rows)
@@ -306,10 +308,11 @@ def _conditions(rows: Sequence[Mapping[str, str]]) -> list[str]:
         name: ", ".join(sorted({row[name] for row in rows}))
         for name in ("processor", "commit")
     }
-    return [
-        f"Measured on one core of {found['processor']}, at {found['commit']}, beside",
-        f"other work: the load average was {loads[0]:g} to {loads[-1]:g}.",
-    ]
+    text = (
+        f"Measured on one core of {found['processor']}, at {found['commit']}, beside "
+        f"other work: the load average was {loads[0]:g} to {loads[-1]:g}."
+    )
+    return textwrap.wrap(text, 100)
 
 
 def fill(text: str, lines: Sequence[str]) -> str:
@@ -338,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             help="names with commas between them (default: %(default)s)",
         )
     parser.add_argument(
-        "--seeds", type=int, default=3, help="of each problem at most (default: 3)"
+        "--seeds", type=int, default=_SEEDS, help="of each problem at most"
     )
     parser.add_argument(
         "--table", action="store_true", help="train nothing, only make the table"
@@ -364,8 +367,7 @@ def train_missing(wanted: Iterable[Run], path: pathlib.Path = CSV) -> int:
     """Does the runs that have no rows; returns the number of failures."""
     failures = 0
     for run in wanted:
-        rows, keys = read(path), run.keys()
-        if {*keys} <= {key_of(row) for row in rows}:
+        if {*run.keys()} <= {key_of(row) for row in read(path)}:
             continue
         try:
             made = train(run)
@@ -373,7 +375,8 @@ def train_missing(wanted: Iterable[Run], path: pathlib.Path = CSV) -> int:
             failures += 1
             print(f"failed: {error}", file=sys.stderr, flush=True)
             continue
-        write([*(row for row in rows if not run.is_of(row)), *made], path)
+        # Another command may have written rows meanwhile.
+        write([*(row for row in read(path) if not run.is_of(row)), *made], path)
         for row in made:
             print(", ".join(row[name] for name in _FIELDS[:9]), flush=True)
     return failures

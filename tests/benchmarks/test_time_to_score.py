@@ -99,12 +99,14 @@ def test_the_table_compares_the_fastest_peer_with_a_warm_start():
         *(row("tfrl", seed, 4.0 + seed, "warm") for seed in range(3)),
         *(row("torch", seed, 20.0) for seed in range(2)),
         row("torch", 2, 50.0, reached=False),
-        row("sbx", 0, 60.0),
+        *(row("sbx", seed, 60.0) for seed in range(2)),
+        row("tf_agents", 0, 80.0),
     ]
     line = next(x for x in time_to_score.table(rows) if "DQN" in x)
     assert line == (
         "| DQN, CartPole-v1 | 475 | 9.0 (4,000) | 5.0 (4,000) | "
-        "20.0 (4,000; 2 of 3 seeds) | 60.0 (4,000; 1 seed) | not run | 4.0 |"
+        "20.0 (4,000; 2 of 3 seeds) | 60.0 (4,000; 2 seeds) | "
+        "80.0 (4,000; 1 seed) | 4.0 |"
     )
     rows = [{**each, "reached": "no"} for each in rows]
     line = next(x for x in time_to_score.table(rows) if "DQN" in x)

@@ -4,8 +4,7 @@ The packages are the rooms of the library; import what you need from them, eithe
 the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
 heavy: packages load on first use. If `tfrl` is imported before TensorFlow, TensorFlow's
-start-up messages do not appear (`TF_CPP_MIN_LOG_LEVEL=0` shows them), and parts of it
-that few programs use are left out until they are used.
+start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 
 >>> import tfrl
 >>> tfrl.agents.DqnAgent.__name__

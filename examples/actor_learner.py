@@ -64,7 +64,7 @@ def run(s: tfrl.SAC, overwrite: bool) -> None:
             f"batch_size: expected at most replay_capacity, {s.replay_capacity}, got "
             f"{s.batch_size}; lower --batch_size, or raise --replay_capacity."
         )
-    s.check_environment()
+    single.check_environment(s)
     single.prepare_kernels(s)
     assert s.logdir is not None
     directory = train.RunDirectory(

@@ -14,8 +14,6 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from absl import logging as absl_logging
-
 from tfrl import agents, environments, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
@@ -422,11 +420,10 @@ class Algorithm(settings_lib.Recipe):
         Raises:
           ValueError: There is none, or the algorithm does not choose its actions.
         """
-        name = self.own_environment or self.environment_name
+        given = self.own_environment
+        name = self.environment_name if given is None else given
         if not isinstance(name, str):
             return
-        # dm_control says which library draws.
-        absl_logging.set_verbosity(absl_logging.WARNING)
         space = suites.find_action_space(name)
         if not self.settings.get("num_action_bins"):
             spaces.check_space(space, type(self), name)

@@ -24,7 +24,7 @@ from absl import flags
 from tfrl.algorithms import comparing, registry
 from tfrl.command import parsing, program
 from tfrl.command import train as train_command
-from tfrl.experiments import children, sweeps
+from tfrl.experiments import children, single, sweeps
 from tfrl.system import interrupts, paths, quiet
 
 _SETTING = re.compile(r"--?(\w+)=(.*)", re.DOTALL)
@@ -80,7 +80,7 @@ def _run(kind: Any, given: flags.FlagValues, swept: dict[str, list[str]]) -> Non
         raise ValueError(f"seed: got {seed}; give --seeds, such as 0..9.")
     seeds = _seeds(given.seeds)
     first = train_command.make_recipe(kind, given)
-    first.check_environment()
+    single.check_environment(first)
     quiet.quieten_tensorflow()
     name = paths.file_name(f"sweep_{kind.name}_{first.world.name}")
     folder = pathlib.Path(given.logdir or pathlib.Path("logs", name))

@@ -85,7 +85,7 @@ def train(
     if ended:
         log.info(ended)
         return None
-    algorithm.check_environment()
+    single.check_environment(algorithm)
     numbers = {
         "actor": num_actors,
         "replay server": num_shards,

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from absl import logging as absl_logging
+
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
 from tfrl.system import log, quiet, threads
@@ -54,7 +56,7 @@ def train(
     if ended:
         log.info(ended)
         return None
-    algorithm.check_environment()
+    check_environment(algorithm)
     prepare_kernels(algorithm)
     assert algorithm.logdir is not None
     is_new = not algorithm.logdir.exists()
@@ -103,6 +105,13 @@ def ending(
         return finished_runs.text(iteration, folder)
     stop = None if continues else stopped_runs.find(folder, algorithm.length)
     return "" if stop is None else stop.text(folder)
+
+
+def check_environment(algorithm: Algorithm) -> None:
+    """Checks the environment, see `Algorithm.check_environment`, without messages."""
+    # dm_control says which library draws.
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    algorithm.check_environment()
 
 
 def prepare_kernels(algorithm: Algorithm) -> None:

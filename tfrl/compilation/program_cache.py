@@ -1,11 +1,12 @@
 """Keeps what XLA compiles for the CPU, so that the next process need not compile it.
 
 TensorFlow can read compiled programs from a directory and write new ones there. It uses
-a program only if its whole source is the source that it was to compile. But an error in
-this directory makes the call fail that compiles. So TensorFlow gets a directory in its
-own memory, and this module copies programs between it and the disk
-(`program_store`): those of a `ProgramNames` before and after the compilation, all
-others when the process traces a first function and when it ends.
+a program only if the hash of its source is that of the source that it was to compile.
+But an error in this directory makes the call fail that compiles. So TensorFlow gets a
+directory in its own memory, and this module copies programs between it and the disk
+(`program_store`), as texts (`program_entries`): those of a `ProgramNames` before and
+after the compilation, all others when the process traces a first function and when it
+ends.
 
 The source of a program contains the names of its functions. TensorFlow numbers them in
 the order of their traces, so in another script the same program would have another
@@ -31,13 +32,20 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from tfrl.compilation import program_kinds, program_store
+from tfrl.compilation import program_entries, program_kinds, program_store
 
 _MEMORY = "ram://tfrl-programs"
 _VARIABLE = "TF_XLA_FLAGS"
 _DIRECTORY = "--tf_xla_persistent_cache_directory"
-# Programs for an accelerator also depend on its model and its driver.
-_FLAGS = f"--tf_xla_persistent_cache_device_types=CPU {_DIRECTORY}={_MEMORY}"
+_FLAGS = " ".join(
+    [
+        f"{_DIRECTORY}={_MEMORY}",
+        # Programs for an accelerator also depend on its model and its driver.
+        "--tf_xla_persistent_cache_device_types=CPU",
+        # The text of a program is stored without its source.
+        "--tf_xla_disable_strict_signature_checks=true",
+    ]
+)
 _OTHERS = ""  # The group of the programs without a `ProgramNames`.
 
 
@@ -193,14 +201,16 @@ class _Cache:
         """
         import tensorflow as tf
 
-        with self._mutex, contextlib.suppress(tf.errors.OpError):
+        # Programs of an unknown form, a `ValueError`, are not stored.
+        with self._mutex, contextlib.suppress(tf.errors.OpError, ValueError):
             store = self._usable_store()
             for name in _names_in_memory():
                 owner = self._given.get(name)
                 path = f"{_MEMORY}/{name}"
                 if owner is None and store is not None:
                     with tf.io.gfile.GFile(path, "rb") as file:
-                        store.write(group, name, file.read())
+                        text = program_entries.to_text(file.read())
+                    store.write(group, name, text)
                 if owner is None or owner == group != _OTHERS:
                     self._given.pop(name, None)
                     tf.io.gfile.remove(path)

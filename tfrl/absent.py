@@ -15,7 +15,7 @@ from typing import Any
 
 import lazy_loader
 
-from tfrl import gone, imports
+from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
@@ -207,7 +207,7 @@ def attach_stub(
 
     def attribute(name: str) -> Any:
         _refuse_absent(package, name)
-        with imports.without_collections():
+        with garbage.uncollected():
             return load(name)
 
     return attribute, names, public

@@ -1,43 +1,40 @@
-"""Lets Python collect no garbage while large packages are imported.
-
-An import makes objects that stay. Python would search all of them for garbage again and
-again, which takes a fifth of the time of a large import. `import tfrl` calls `install`.
-"""
+"""Imports large packages inside of contexts that other modules choose."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-# Packages of hundreds of modules.
-_LARGE = ("tensorflow", "keras", "tensorflow_probability")
+_Context = Callable[[], contextlib.AbstractContextManager[None]]
 
 
-def install() -> None:
-    """Shortens later imports of TensorFlow; a second call does nothing."""
-    if "tensorflow" not in sys.modules and _FINDER not in sys.meta_path:
+def around(package: str, context: _Context) -> None:
+    """Lets a later import of a package happen in a context.
+
+    Args:
+      package: A package without a dot in its name. If it is imported already, this
+        function does nothing.
+      context: Returns the context. It is inside of those that are given later; one
+        that has been given before is not entered twice.
+    """
+    if package in sys.modules:
+        return
+    contexts = _FINDER.contexts.setdefault(package, [])
+    if context not in contexts:
+        contexts.append(context)
+    if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
 
 
-@contextlib.contextmanager
-def without_collections() -> Iterator[None]:
-    """Lets Python collect no garbage in this context, such as an import."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds `_LARGE` packages through the other finders."""
+    """Finds packages through the other finders, and loads them in their contexts."""
+
+    def __init__(self) -> None:
+        self.contexts: dict[str, list[_Context]] = {}
 
     def find_spec(
         self,
@@ -46,7 +43,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         target: types.ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec of a package with another loader, or None."""
-        if fullname not in _LARGE:
+        if fullname not in self.contexts:
             return None
         after = sys.meta_path[sys.meta_path.index(self) + 1 :]
         found = (finder.find_spec(fullname, path, target) for finder in after)
@@ -55,11 +52,13 @@ class _Finder(importlib.abc.MetaPathFinder):
             return spec
         load = spec.loader.exec_module
 
-        def load_at_once(module: types.ModuleType) -> None:
-            with without_collections():
+        def load_in_contexts(module: types.ModuleType) -> None:
+            with contextlib.ExitStack() as stack:
+                for context in reversed(self.contexts.pop(fullname, [])):
+                    stack.enter_context(context())
                 load(module)
 
-        spec.loader.exec_module = load_at_once  # type: ignore[method-assign]
+        spec.loader.exec_module = load_in_contexts  # type: ignore[method-assign]
         return spec
 
 

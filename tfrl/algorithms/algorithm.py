@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tfrl import agents, environments, policies, train
+from tfrl import agents, environments, garbage, policies, train
 from tfrl import eval as evaluation
 from tfrl.algorithms import (
     learning,
@@ -428,6 +428,7 @@ class Algorithm(settings_lib.Recipe):
         if not self.settings.get("num_action_bins"):
             spaces.check_space(space, type(self), name)
 
+    @garbage.uncollected()
     def build(self, num_environment_steps: int | None = None) -> train.TrainingLoop:
         """Makes the agent, with its weights, and the loop that trains it.
 

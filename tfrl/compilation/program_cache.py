@@ -19,19 +19,17 @@ import atexit
 import collections
 import contextlib
 import contextvars
+import functools
 import hashlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import itertools
 import os
 import pathlib
 import sys
 import threading
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar
 
+from tfrl import imports
 from tfrl.compilation import program_entries, program_kinds, program_store
 
 _MEMORY = "ram://tfrl-programs"
@@ -83,7 +81,7 @@ def install(tell: Callable[[str], None]) -> None:
         with _turned_on(tell):
             pass
     else:
-        sys.meta_path.insert(0, _Finder(tell))
+        imports.around("tensorflow", functools.partial(_turned_on, tell))
 
 
 class ProgramNames:
@@ -272,38 +270,3 @@ def _turned_on(tell: Callable[[str], None]) -> Iterator[None]:
     if is_read and internals.number_functions(cache.number):
         _cache = cache
         atexit.register(cache.keep, _OTHERS)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow through the other finders, and turns the cache on with it."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._is_asking = False
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Returns TensorFlow's spec, whose loader turns the cache on, or None."""
-        del path, target
-        if fullname != "tensorflow" or self._is_asking:
-            return None
-        self._is_asking = True
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._is_asking = False
-        if spec is None or spec.loader is None:
-            return spec
-        load = spec.loader.exec_module
-
-        def load_with_cache(module: types.ModuleType) -> None:
-            sys.meta_path.remove(self)
-            with _turned_on(self._tell):
-                load(module)
-
-        spec.loader.exec_module = load_with_cache  # type: ignore[method-assign]
-        return spec

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.abc
-import importlib.machinery
 import logging
 import os
 import pathlib
@@ -17,9 +15,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from tfrl import imports
 from tfrl.system import log
 
 # The kernel's NVIDIA driver lists its GPUs here, even without CUDA's libraries.
@@ -51,8 +49,7 @@ def install() -> None:
     TensorFlow is imported already, nothing changes.
     """
     os.environ.setdefault(_LOG_LEVEL, "1" if has_visible_gpu() else "2")
-    if "tensorflow" not in sys.modules and _FINDER not in sys.meta_path:
-        sys.meta_path.insert(0, _FINDER)
+    imports.around("tensorflow", _quiet_import)
 
 
 def quieten_tensorflow() -> None:
@@ -103,41 +100,22 @@ def has_visible_gpu(root: str = "/") -> bool:
     return gpus.is_dir() and any(gpus.iterdir())
 
 
-class _QuietFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow through the other finders, and makes its import quiet."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Returns the module's spec, with a loader that works quietly, or None."""
-        if fullname != "tensorflow":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None or os.environ.get(_LOG_LEVEL) == "0":
-            return spec
-        load = spec.loader.exec_module
-
-        def load_quietly(module: types.ModuleType) -> None:
-            sys.meta_path.remove(self)
-            without_gpu = not has_visible_gpu()
-            noise = _NOISE_WITHOUT_GPU if without_gpu else _NOISE
-            with _standard_error_without(noise):
-                load(module)
-                if without_gpu:
-                    # Otherwise the first operation reports that CUDA does not start.
-                    module.config.list_physical_devices()
-            if hasattr(sys, "ps1"):  # In a notebook, or another interactive shell.
-                # TensorFlow prints there, twice, each model that it saves.
-                module.get_logger().setLevel(logging.WARNING)
-
-        spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
-        return spec
-
-
-_FINDER = _QuietFinder()
+@contextlib.contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Hides the messages of TensorFlow's import, which happens in this context."""
+    if os.environ.get(_LOG_LEVEL) == "0":
+        yield
+        return
+    without_gpu = not has_visible_gpu()
+    with _standard_error_without(_NOISE_WITHOUT_GPU if without_gpu else _NOISE):
+        yield
+        tensorflow = sys.modules["tensorflow"]
+        if without_gpu:
+            # Otherwise the first operation reports that CUDA does not start.
+            tensorflow.config.list_physical_devices()
+    if hasattr(sys, "ps1"):  # In a notebook, or another interactive shell.
+        # TensorFlow prints there, twice, each model that it saves.
+        tensorflow.get_logger().setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager

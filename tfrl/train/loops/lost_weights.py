@@ -6,6 +6,7 @@ import math
 
 import tensorflow as tf
 
+from tfrl import garbage
 from tfrl.agents import tf_agent
 from tfrl.compilation import fast_function
 from tfrl.savers import finite
@@ -33,6 +34,7 @@ class LostWeights:
         """Returns whether the variables are still finite, a bool scalar."""
         return finite.all_finite(self._watched)
 
+    @garbage.uncollected()
     def check(self, loss: float, num_iterations: int) -> None:
         """Raises an error if the loss of a call, or a weight after it, is not finite.
 

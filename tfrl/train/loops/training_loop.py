@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrl import garbage
 from tfrl.agents import tf_agent
 from tfrl.compilation import accelerators, compile_errors, fast_function
 from tfrl.environments.boundary import running_steps
@@ -189,9 +190,11 @@ class TrainingLoop(tf.Module, abc.ABC):
             size = self._call_sizes.choose(most_iterations) if is_traced else 0
             self._announce(size)
             started = time.monotonic()
-            position, loss_sum = self._call(
-                self._take_position(), tf.constant(size, tf.int64), loss_sum
-            )
+            # The first call only traces and compiles.
+            with contextlib.nullcontext() if is_traced else garbage.uncollected():
+                position, loss_sum = self._call(
+                    self._take_position(), tf.constant(size, tf.int64), loss_sum
+                )
         self._set_position(position)
         self._iteration.assign_add(size)
         loss = float(loss_sum)  # Waits for the device.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from tfrl import garbage
 from tfrl.compilation import trace_counts
 from tfrl.train.loops import training_loop
 
@@ -39,11 +40,13 @@ class Diagnostics:
         self._before: dict[str, np.ndarray] = {}
         self._updates_before = 0
 
+    @garbage.uncollected()
     def begin(self) -> None:
         """Notes the weights, from which the first measurement tells their change."""
         self._before = {name: x.numpy() for name, x in self._weights().items()}
         self._updates_before = self._num_updates()
 
+    @garbage.uncollected()
     def measure(self) -> dict[str, float]:
         """Returns the numbers by name.
 

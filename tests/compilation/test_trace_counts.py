@@ -16,7 +16,7 @@ from tfrl.metrics import tf_metric
 from tfrl.networks import q_network
 from tfrl.policies import random_tf_policy
 from tfrl.replay_buffers import tf_uniform_replay_buffer
-from tfrl.train.runs import diagnostics
+from tfrl.train.loops import diagnostics
 from tfrl.trajectories import time_step as ts
 
 
@@ -101,9 +101,9 @@ def test_measurements_of_several_runs_are_not_warned_of(warned):
         weights_by_name=dict,
         train_step_counter=0,
     )
-    loop = types.SimpleNamespace(agent=agent, can_draw_for_log=lambda: False)
     for _ in range(7):
-        assert diagnostics.Diagnostics(loop).measure() == {"loss": 1.0}
+        made = diagnostics.Diagnostics(agent, can_draw=lambda: False, draw=list)
+        assert made.measure() == {"loss": 1.0}
     assert warned == []
 
 

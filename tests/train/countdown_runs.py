@@ -15,7 +15,7 @@ from tfrl.networks import q_network
 from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.specs import array_spec
 from tfrl.train.loops import off_policy_loop
-from tfrl.train.runs import diagnostics, run, run_directory, saved_policies
+from tfrl.train.runs import run, run_directory, saved_policies
 
 
 def countdown(**kwargs):
@@ -60,7 +60,6 @@ def make_loop(environment):
 _pool = used_loops.Pool(make_loop)
 # Runs of the same loop share what they trace of its agent.
 _saved_policies = functools.cache(saved_policies.SavedPolicies)
-_diagnostics = functools.cache(diagnostics.Diagnostics)
 
 
 def make_run(path, environment=None, config=None, own=False, **kwargs):
@@ -81,10 +80,7 @@ def make_run(path, environment=None, config=None, own=False, **kwargs):
     directory = None
     if path is not None:
         directory = run_directory.RunDirectory(path, config or {"env": "Countdown"})
-    with (
-        mock.patch.object(saved_policies, "SavedPolicies", _saved_policies),
-        mock.patch.object(diagnostics, "Diagnostics", _diagnostics),
-    ):
+    with mock.patch.object(saved_policies, "SavedPolicies", _saved_policies):
         return run.Run(loop, directory, **settings), loop
 
 

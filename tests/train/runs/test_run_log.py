@@ -199,18 +199,6 @@ def _trained(loop):
     return loop.agent.weights_by_name()["weights"]
 
 
-def test_a_number_that_is_nan_is_not_measured(monkeypatch):
-    loop = make_loop()
-    numbers = {"defined": tf.constant(1.0), "undefined": tf.constant(np.nan)}
-    monkeypatch.setattr(loop.agent, "diagnose", lambda experience: numbers)
-    log = run_log.RunLog(loop, None, [], {})
-    with log.opened():
-        log.write(None)
-    (row,) = log.history.rows
-    assert row["defined"] == 1
-    assert "undefined" not in row
-
-
 def test_facts_about_the_environment_are_found_once_for_the_first_row():
     found = []
 

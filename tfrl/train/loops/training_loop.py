@@ -20,7 +20,13 @@ from tfrl.compilation import accelerators, compile_errors, fast_function
 from tfrl.environments.boundary import running_steps
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.system import interrupts
-from tfrl.train.loops import iteration_transform, loop_checks, lost_weights, placement
+from tfrl.train.loops import (
+    diagnostics,
+    iteration_transform,
+    loop_checks,
+    lost_weights,
+    placement,
+)
 from tfrl.utils import call_sizes
 from tfrl.utils.random_numbers import seeds
 
@@ -90,6 +96,9 @@ class TrainingLoop(tf.Module, abc.ABC):
         self._call_sizes = call_sizes.CallSizes()
         self._transform = iteration_transform.IterationTransform()
         self._weights = lost_weights.LostWeights(agent)
+        self.diagnostics = diagnostics.Diagnostics(
+            agent, self.can_draw_for_log, self.draw_for_log
+        )
         self._jit_compile = jit_compile
         self._call: Any = fast_function.fast_function(
             self._iterations,

@@ -1,5 +1,4 @@
 from . import callbacks as callbacks
-from . import diagnostics as diagnostics
 from . import finished_runs as finished_runs
 from . import full_disk as full_disk
 from . import initial_weights as initial_weights

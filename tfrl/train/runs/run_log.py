@@ -16,7 +16,6 @@ from tfrl.loggers import base, csv, tf_summary
 from tfrl.system import versions
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import (
-    diagnostics,
     history,
     run_config,
     run_directory,
@@ -115,7 +114,6 @@ class RunLog:
         self._metrics = dict(metrics)
         self._view = view
         self._find_facts = find_facts
-        self._diagnostics = diagnostics.Diagnostics(loop)
         self.history = history.History(
             None if directory is None else directory.diagnostics, rows
         )
@@ -149,7 +147,7 @@ class RunLog:
         self._news = {"versions": versions.found(), **self._facts()}
         if resumed_without is not None:
             self._news["resumed_without"] = list(resumed_without)
-        self._diagnostics.begin()
+        self._loop.diagnostics.begin()
         self._spent = {name: run_files.number(last, name) for name in _PARTS}
         earlier = run_files.number(last, "processor_seconds")
         self._other_processor_seconds = time.process_time() - earlier
@@ -261,7 +259,7 @@ class RunLog:
             "steps_per_second": _rounded(steps / seconds) if seconds else None,
             "replay_size": self._loop.replay_size(),
             "priority_evenness": _measured(self._loop.priority_evenness()),
-            **{k: _rounded(v) for k, v in self._diagnostics.measure().items()},
+            **{k: _rounded(v) for k, v in self._loop.diagnostics.measure().items()},
             **{name: _measured(metric()) for name, metric in self._metrics.items()},
         }
 

@@ -1,15 +1,20 @@
-"""Measures an agent for the log of its run, separately from training."""
+"""Measures an agent for the log of its runs, separately from training."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
 from tfrl import garbage
 from tfrl.compilation import trace_counts
-from tfrl.train.loops import training_loop
+
+if TYPE_CHECKING:
+    from tfrl.agents import tf_agent
+    from tfrl.typing import types
 
 
 class Diagnostics:
@@ -23,13 +28,22 @@ class Diagnostics:
     measurement as a share of this norm, such as `weights_change`.
     """
 
-    def __init__(self, loop: training_loop.TrainingLoop) -> None:
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        can_draw: Callable[[], bool],
+        draw: Callable[[], types.NestedTensor | None],
+    ) -> None:
         """Prepares the graphs, which the first measurements trace.
 
         Args:
-          loop: The loop that trains the agent.
+          agent: The agent.
+          can_draw: Whether there is experience to draw.
+          draw: Draws a batch of it, in a graph.
         """
-        self._loop = loop
+        self._agent = agent
+        self._can_draw = can_draw
+        self._draw = draw
         self._names: dict[bool, list[str]] = {}
         self._numbers = tf.function(
             trace_counts.of_one_object(self._measured), autograph=False
@@ -53,7 +67,7 @@ class Diagnostics:
         There are fewer before there is experience. A number that is NaN is not defined
         now, and is left out.
         """
-        has_batch = self._loop.can_draw_for_log()
+        has_batch = self._can_draw()
         values = self._numbers(has_batch).numpy().tolist()
         named = zip(self._names[has_batch], values, strict=True)
         numbers = {name: x for name, x in named if not math.isnan(x)}
@@ -68,12 +82,11 @@ class Diagnostics:
         return numbers
 
     def _num_updates(self) -> int:
-        return int(tf.convert_to_tensor(self._loop.agent.train_step_counter))
+        return int(tf.convert_to_tensor(self._agent.train_step_counter))
 
     def _measured(self, has_batch: bool) -> tf.Tensor:
         """Returns the agent's numbers, `[N]`."""
-        agent = self._loop.agent
-        values = agent.diagnose(self._loop.draw_for_log() if has_batch else None)
+        values = self._agent.diagnose(self._draw() if has_batch else None)
         self._names[has_batch] = list(values)
         numbers = [tf.cast(value, tf.float64) for value in values.values()]
         return tf.stack(numbers) if numbers else tf.zeros([0], tf.float64)
@@ -84,6 +97,6 @@ class Diagnostics:
             name: tf.concat(
                 [tf.reshape(tf.cast(v, tf.float32), [-1]) for v in weights], 0
             )
-            for name, weights in self._loop.agent.weights_by_name().items()
+            for name, weights in self._agent.weights_by_name().items()
             if weights
         }

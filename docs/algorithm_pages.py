@@ -135,8 +135,10 @@ def _presets(arguments: str) -> Iterator[str]:
                 made_for.append("with actors")
             if preset.family:
                 made_for.append("and others like it")
-            if preset.kind:
-                made_for.append(f"every other environment of {preset.kind}")
+            if preset.kinds:
+                made_for.append(
+                    f"every other environment of {' or '.join(preset.kinds)}"
+                )
             cells = ", ".join(made_for), preset.source, ", ".join(changes) or "none"
             yield _row(f"`{preset.name}`", *cells)
 

@@ -86,6 +86,35 @@ def test_pictures_without_a_row_take_the_settings_for_pictures(environment, caps
     ) in capsys.readouterr().err
 
 
+class Cameras(Pictures):
+    """Shows pictures and a speed."""
+
+    def __init__(self, *sides):
+        super().__init__()
+        spaces = {
+            str(i): gymnasium.spaces.Box(0, 255, (side, side, 1), np.uint8)
+            for i, side in enumerate(sides)
+        }
+        speed = gymnasium.spaces.Tuple([gymnasium.spaces.Box(-1, 1, (1,))])
+        self.observation_space = gymnasium.spaces.Dict(speed=speed, **spaces)
+
+
+def test_ppo_takes_the_settings_for_pictures_also_if_there_is_more(capsys):
+    def settings(make):
+        return tfrl.PPO(make).settings
+
+    expected = dict(presets.named("ppo_atari").settings)
+    found = settings(lambda: Cameras(36, 50))
+    assert {name: found[name] for name in expected} == {
+        name: settings_lib._plain(x) for name, x in expected.items()
+    }
+    assert "for any environment of pictures" in capsys.readouterr().err
+    for sides in ((), (36, 35)):
+        assert settings(lambda sides=sides: Cameras(*sides)) == tfrl.PPO.defaults()
+    others = tfrl.DQN(lambda: Cameras(50)).settings
+    assert others == tfrl.DQN.defaults()
+
+
 def test_each_environment_that_a_function_makes_is_used_once():
     made = []
 

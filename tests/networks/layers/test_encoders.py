@@ -52,8 +52,8 @@ ROOM = spaces.Dict(
     [
         (pixels(84, 84, 4), MNIH),
         (pixels(96, 96, 3), MNIH),
-        (pixels(210, 60, 3), MNIH),
-        (pixels(210, 59, 3), MEDIUM),
+        (pixels(210, 36, 3), MNIH),
+        (pixels(210, 35, 3), MEDIUM),
         (pixels(20, 20, 1), MEDIUM),
         (pixels(19, 30, 1), SMALL),
         (pixels(7, 7, 3), SMALL),
@@ -63,7 +63,7 @@ ROOM = spaces.Dict(
         (pixels(5, 5, 9, high=1, dtype=np.int8), SMALL),
         (pixels(4, 84, 84), MNIH),
         (pixels(96, 96), MNIH),
-        (pixels(4, 60, 60, 3), MNIH),
+        (pixels(4, 36, 36, 3), MNIH),
     ],
     ids=str,
 )

@@ -3,7 +3,7 @@
 A preset has a `name`, an `algorithm`, an `environment`, the `source` of its settings,
 and the `settings` that differ from the algorithm's defaults. Its `family` is a pattern
 of other environments that it is for. A `variant` is used only if it is named. A preset
-with a `kind` is also for all environments of this kind that have no other preset. One
+with `kinds` is also for all environments of these kinds that have no other preset. One
 with `actors` is for runs with actors in processes.
 
 >>> from tfrl.algorithms import presets
@@ -18,7 +18,7 @@ import functools
 import json
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -34,9 +34,9 @@ class Preset:
       settings: The settings that differ from the algorithm's defaults, by name.
       family: A pattern of further environments that the settings are for.
       variant: Whether another preset is the usual one for the environment.
-      kind: A kind of environment. The preset is also for environments of this kind that
-        have no other preset. "pictures" are environments whose observations are single
-        pictures.
+      kinds: Kinds of environments. The preset is also for environments of these kinds
+        that have no other preset. The observations of "pictures" are single pictures;
+        those of "pictures and more" are nests with pictures in them.
       actors: Settings of `experiments.actors.ActorSettings`; None for runs in one
         process.
       note: What else there is to know about the settings.
@@ -49,7 +49,7 @@ class Preset:
     settings: Mapping[str, Any]
     family: str | None = None
     variant: bool = False
-    kind: str | None = None
+    kinds: Sequence[str] = ()
     actors: Mapping[str, Any] | None = None
     note: str = ""
 
@@ -62,8 +62,8 @@ class Preset:
 
     def text(self, environment: str) -> str:
         """Returns a line that describes the preset for an environment."""
-        by_kind = self.kind is not None and not self.serves(environment)
-        scope = f", for any environment of {self.kind}" if by_kind else ""
+        by_kind = self.kinds and not self.serves(environment)
+        scope = f", for any environment of {self.kinds[0]}" if by_kind else ""
         return f"settings {self.name!r}{scope} ({self.source})"
 
 
@@ -111,9 +111,8 @@ def find(algorithm: str, environment: str) -> Preset | None:
 
 def of_kinds(algorithm: str) -> dict[str, Preset]:
     """Returns the algorithm's presets for kinds of environments, by kind."""
-    return {
-        each.kind: each for each in every() if each.kind and each.algorithm == algorithm
-    }
+    rows = [each for each in every() if each.algorithm == algorithm]
+    return {kind: each for each in rows for kind in each.kinds}
 
 
 def find_with_actors(algorithm: str, environment: str) -> Preset | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tfrl import environments
@@ -54,10 +54,32 @@ def wrap(given: Any) -> environments.PyEnvironment:
 
 
 def kind_of(made: Any) -> str | None:
-    """Returns an environment's kind: "pictures" if it shows one picture, or None."""
+    """Returns an environment's kind by its observations, see `presets.Preset`.
+
+    It is "pictures" for one picture, "pictures and more" for a nest with pictures, or
+    None. A nest in which a picture is too small for Atari's convolutions has no kind.
+    """
     names = ("single_observation_space", "observation_space", "observation_spec")
     spec = next((getattr(made, name) for name in names if hasattr(made, name)), None)
     spec = spec() if callable(spec) else spec
-    shape, dtype = getattr(spec, "shape", None) or (), getattr(spec, "dtype", None)
-    is_large = len(shape) == 3 and min(shape[:2]) >= _SMALLEST_PICTURE
-    return "pictures" if is_large and getattr(dtype, "name", "") == "uint8" else None
+    pictures = [min(leaf.shape[:2]) for leaf in _leaves(spec) if _is_picture(leaf)]
+    if not pictures or min(pictures) < _SMALLEST_PICTURE:
+        return None
+    return "pictures" if _is_picture(spec) else "pictures and more"
+
+
+def _leaves(nest: Any) -> Iterator[Any]:
+    """Yields the spaces or specs of a nest."""
+    parts = getattr(nest, "spaces", nest)  # Gymnasium's dicts and tuples have these.
+    if isinstance(parts, Mapping):
+        parts = parts.values()
+    elif not isinstance(parts, Sequence):
+        yield nest
+        return
+    for part in parts:
+        yield from _leaves(part)
+
+
+def _is_picture(spec: Any) -> bool:
+    name = getattr(getattr(spec, "dtype", None), "name", "")
+    return name == "uint8" and len(spec.shape) == 3

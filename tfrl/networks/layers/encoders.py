@@ -24,7 +24,7 @@ _WIDEST = 2**16 - 1
 # ones are from Mnih et al., "Human-level control through deep reinforcement learning"
 # (2015).
 _DEFAULTS = (
-    (60, ((32, 8, 4), (64, 4, 2), (64, 3, 1))),
+    (36, ((32, 8, 4), (64, 4, 2), (64, 3, 1))),
     (20, ((32, 4, 2), (64, 4, 2), (64, 3, 1))),
     (_LEAST_SIDE, ((16, 3, 1), (32, 3, 1))),
 )
@@ -59,8 +59,8 @@ def observation_encoder(
     are scaled to [0, 1] by their bounds. Floats stay as they are; an agent's
     `observation_normalizer` scales them.
 
-    Without `conv_layer_params`, images whose shorter side has at least 60 pixels get
-    the convolutions of Mnih et al. (2015), images from 20 to 59 pixels smaller kernels,
+    Without `conv_layer_params`, images whose shorter side has at least 36 pixels get
+    the convolutions of Mnih et al. (2015), images from 20 to 35 pixels smaller kernels,
     and smaller images, such as MiniGrid's 7x7 cells, two convolutions of 3x3.
 
     Args:

@@ -2,7 +2,7 @@
 
     python -m benchmarks startup --clock=cpu
 
-A program that finds its compiled programs in XLA's cache is "warm"; one that fills the
+A program that finds its compiled programs in the cache is "warm"; one that fills the
 cache is "cold". The programs are those of `benchmarks.workers.start`. What else people
 wait for is measured, too: an evaluation, `predict`, a report, and short commands.
 """
@@ -30,7 +30,7 @@ _COMMANDS = (
     ("--help",),
     ("train", "ppo", "--help"),
     ("list", "settings"),
-    ("evaluate", "--logdir={folder}"),
+    ("evaluate", "{folder}"),
     ("report", "{folder}"),
 )
 
@@ -68,7 +68,7 @@ def first_update(case: str, clock: str, folder: pathlib.Path) -> dict[str, Any]:
     words = [case, clock, str(folder / "run")]
     output = _call(
         [sys.executable, "-m", "benchmarks.workers.start", *words],
-        {"TF_XLA_FLAGS": f"--tf_xla_persistent_cache_directory={folder / 'cache'}"},
+        {"TFRL_CACHE_DIR": str(folder / "cache")},
     )
     told: dict[str, Any] = json.loads(output[output.rindex('{"to the first') :])
     return told

@@ -288,8 +288,13 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("TQC with hindsight", "tqc", "sac_fetch_reach", 3),
     ),
     "Recordings": tuple(
-        Entry(agent, agent.lower(), "offline", 5, _DATA)
-        for agent in ("IQL", "CQL", "BC")
+        Entry(agent, name, "offline", 5, _DATA)
+        for agent, name in (
+            ("IQL", "iql"),
+            ("CQL", "cql"),
+            ("TD3+BC", "td3_bc"),
+            ("BC", "bc"),
+        )
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))

@@ -454,6 +454,13 @@ KINDS = {
             use_lagrange_cql_alpha=True,
         ),
     ),
+    "Td3BcAgent": Kind(
+        agents.Td3BcAgent,
+        lambda p: [p.actor(), p.critic()],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
     "IqlAgent": Kind(
         agents.IqlAgent,
         lambda p: [p.critic(), p.value(), p.distributions()],

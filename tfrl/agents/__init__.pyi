@@ -27,6 +27,7 @@ from . import random as random
 from . import reinforce as reinforce
 from . import sac as sac
 from . import td3 as td3
+from . import td3_bc as td3_bc
 from . import tf_agent as tf_agent
 from . import tqc as tqc
 from . import transitions as transitions
@@ -56,6 +57,7 @@ from .random import RandomAgent as RandomAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
 from .sac import SacAgent as SacAgent
 from .td3 import Td3Agent as Td3Agent
+from .td3_bc import Td3BcAgent as Td3BcAgent
 from .tf_agent import LossInfo as LossInfo
 from .tf_agent import TFAgent as TFAgent
 from .tqc import TqcAgent as TqcAgent

@@ -1,6 +1,7 @@
-"""`IQL`, `CQL` and `BC`, which learn from recorded data.
+"""`IQL`, `CQL`, `TD3BC` and `BC`, which learn from recorded data.
 
-Kostrikov et al. (2021), Kumar et al. (2020), and behavioural cloning. The equations are
+Kostrikov et al. (2021), Kumar et al. (2020), Fujimoto and Gu (2021), and behavioural
+cloning. The equations are
 in `tfrl.agents`.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfrl import agents, datasets, networks, replay_buffers, train
+from tfrl import agents, datasets, networks, replay_buffers, train, utils
 from tfrl.algorithms import algorithm, parts, recordings
 from tfrl.algorithms.settings import (
     FINITE,
@@ -175,13 +176,13 @@ class LearnsValues(BC):
             **parts.network_arguments(self, spec, for_critic=True),
         )
 
-    def arguments_of_values(self, third_optimizer: str) -> dict[str, Any]:
+    def arguments_of_values(self, *more_optimizers: str) -> dict[str, Any]:
         """Returns the arguments that the agents of values share.
 
         Args:
-          third_optimizer: The argument for the optimizer beside actor and critic.
+          *more_optimizers: The arguments for optimizers beside actor and critic.
         """
-        optimizers = ("actor_optimizer", "critic_optimizer", third_optimizer)
+        optimizers = ("actor_optimizer", "critic_optimizer", *more_optimizers)
         return {
             **{name: parts.adam(self.learning_rate) for name in optimizers},
             "target_update_tau": self.target_update_tau,
@@ -269,6 +270,43 @@ class CQL(LearnsValues):
             "use_lagrange_cql_alpha": False,
             "random_seed": self.seed,
             "greedy_eval": True,
+        }
+
+
+class TD3BC(LearnsValues):
+    """TD3+BC: TD3 drawn to the recorded actions (Fujimoto and Gu, 2021)."""
+
+    name = "td3_bc"
+    relative = "iql"
+    title = "TD3+BC"
+    agent_name = "Td3BcAgent"
+    actions = "continuous"
+
+    bc_alpha: float = field(
+        "Weight of the values beside cloning; 0 clones.", FROM_0, default=2.5
+    )
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the critic, which the agent copies, and the actor."""
+        actor = networks.ActorNetwork(
+            self.observation_spec,
+            self.environment.action_spec(),
+            self.fc_layer_params,
+            seed=self.seed,
+            **parts.network_arguments(self, self.observation_spec),
+        )
+        return {"critic_network": self.make_critic(), "actor_network": actor}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **self.arguments_of_values(),
+            "alpha": self.bc_alpha,
+            "td_errors_loss_fn": utils.common.element_wise_squared_loss,
+            "actor_update_period": 2,
+            "target_update_period": 2,
+            "noise_scaled_to_spec": True,
+            "seed": self.seed,
         }
 
 

@@ -39,6 +39,7 @@ CLASSES = {
     "dmpo": ("mpo", "DMPO"),
     "iql": ("offline", "IQL"),
     "cql": ("offline", "CQL"),
+    "td3_bc": ("offline", "TD3BC"),
     "bc": ("offline", "BC"),
 }
 

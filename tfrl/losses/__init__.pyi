@@ -56,6 +56,7 @@ from .mpo_module import MultiObjectiveMPO as MultiObjectiveMPO
 from .munchausen import munchausen_bonus as munchausen_bonus
 from .munchausen import munchausen_value as munchausen_value
 from .offline import advantage_weighted_loss as advantage_weighted_loss
+from .offline import cloned_policy_gradient as cloned_policy_gradient
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss
 from .ppo import adapted_kl_beta as adapted_kl_beta

@@ -2,7 +2,8 @@
 
 Kumar et al., "Conservative Q-learning for offline reinforcement learning" (2020,
 arXiv:2006.04779); Kostrikov et al., "Offline reinforcement learning with implicit
-Q-learning" (2021, arXiv:2110.06169).
+Q-learning" (2021, arXiv:2110.06169); Fujimoto and Gu, "A minimalist approach to offline
+reinforcement learning" (2021, arXiv:2106.06860).
 
 Losses are per example.
 """
@@ -103,3 +104,32 @@ def advantage_weighted_loss(
         inverse_temperature * advantage, tf.math.log(tf.cast(max_weight, tf.float32))
     )
     return -tf.stop_gradient(tf.exp(exponent)) * log_prob
+
+
+def cloned_policy_gradient(
+    value: types.TensorLike,
+    distance: types.TensorLike,
+    mean_size: types.TensorLike,
+    alpha: float,
+) -> tf.Tensor:
+    """Returns `distance - alpha value / mean_size`, of the shape of `value`.
+
+    It draws an actor towards the recorded actions and towards greater values, whose
+    units do not matter. Fujimoto and Gu 2021, equations 4 and 5.
+
+    Args:
+      value: The values of the actor's actions.
+      distance: The squared distances of these actions from the recorded ones, like
+        `value`.
+      mean_size: The mean of the sizes of the values, a scalar. No gradient flows into
+        it; if it is 0, only the distances count.
+      alpha: The weight of the values; 0 is behavioural cloning.
+
+    Raises:
+      ValueError: The shapes do not fit.
+    """
+    value, distance = map(tf.convert_to_tensor, (value, distance))
+    check_same_shape(value=value, distance=distance)
+    check_scalars(mean_size=mean_size, alpha=alpha)
+    weight = tf.math.divide_no_nan(tf.cast(alpha, value.dtype), mean_size)
+    return distance - tf.stop_gradient(weight) * value

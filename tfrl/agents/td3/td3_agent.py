@@ -57,6 +57,20 @@ class Td3Info(NamedTuple):
     td_error: Any = ()
 
 
+class Td3Settings(options.Settings, total=False):
+    """The optional arguments of `Td3Agent` as keyword arguments."""
+
+    exploration_noise_std: types.FloatOrSchedule
+    critic_network_2: types.Network | types.Layer | None
+    target_actor_network: types.Network | types.Layer | None
+    target_critic_network: types.Network | types.Layer | None
+    target_critic_network_2: types.Network | types.Layer | None
+    actor_update_period: int
+    target_policy_noise: float
+    target_policy_noise_clip: float
+    noise_scaled_to_spec: bool
+
+
 class Td3Agent(actor_critic.ActorCriticAgent):
     """A TD3 agent.
 

@@ -11,7 +11,7 @@ from typing import Any
 import tfrl
 from benchmarks.workers import score_time
 from tfrl import train as training
-from tfrl.train.runs import run_length
+from tfrl.algorithms import algorithm as base
 
 
 class Evaluating(training.Callback):
@@ -46,12 +46,11 @@ def train(task: Mapping[str, Any], seed: int, watch: score_time.Watch) -> None:
     Raises:
       RuntimeError: The run was interrupted.
     """
-    algorithm = getattr(tfrl, task["algorithm"])(
+    algorithm: base.Algorithm = getattr(tfrl, task["algorithm"])(
         task["environment"], settings=task["settings"], seed=seed
     )
-    algorithm.build(watch.steps)
+    algorithm.train_for(watch.steps)
     result = algorithm.run(
-        run_length.RunLength(None, watch.steps),
         callbacks=[Evaluating(algorithm, watch, task["every"])],
         evaluates=False,
         shows_progress=False,

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from benchmarks.workers import score_time, seen_or_told
+from benchmarks.workers import score_time, score_time_with_tfrl, seen_or_told
 
 TASK = {"score": 475.0, "every": 100, "steps": 250}
 SEEN_OR_TOLD = f"{seen_or_told.__name__}:SeenOrTold-v0"
@@ -96,3 +96,17 @@ def test_the_environment_of_two_parts_keeps_gymnasiums_rules():
     from gymnasium.utils import env_checker
 
     env_checker.check_env(gymnasium.make(SEEN_OR_TOLD).unwrapped)
+
+
+def test_tfrl_trains_until_an_evaluation_reaches_the_return():
+    task = {
+        **TASK,
+        "algorithm": "A2C",
+        "environment": "CartPole-v1",
+        "settings": {"jit_compile": False},
+    }
+    watch = watching([10.0, 475.0], task)
+    score_time_with_tfrl.train(task, seed=0, watch=watch)
+    told = watch.result()
+    assert told["reached"]
+    assert 200 <= told["steps"] < 1000

@@ -127,11 +127,11 @@ class PolicySaver:
             if use_nest_path_signatures
             else saved_model.check_spec_names
         )
-        inputs = (policy.time_step_spec, policy.policy_state_spec)
+        inputs = name_specs((policy.time_step_spec, policy.policy_state_spec))
         self._policy_step_spec = name_specs(policy.policy_step_spec)
         self._policy_state_spec = name_specs(policy.policy_state_spec)
         if input_fn_and_spec is None:
-            self._action_input_spec = name_specs(inputs)
+            self._action_input_spec = inputs
         else:
             self._action_input_spec = (
                 saved_model.name_unnamed_specs(input_fn_and_spec[1], "example"),

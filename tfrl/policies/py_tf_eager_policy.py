@@ -249,18 +249,14 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
 
         Raises:
           tf.errors.InvalidArgumentError: The policy has no distribution; it says why.
-          ValueError: The policy was saved without one.
+          FileNotFoundError: An earlier version saved the policy without one.
         """
-        if not hasattr(self._policy, "distribution"):
-            raise ValueError(
-                f"distribution: the policy in {self._model_path} was saved without it, "
-                "by an earlier version; save the policy again."
-            )
+        descriptions = distributions.read(self._model_path)
         step = self._policy.distribution(
             *tf.nest.map_structure(tf.convert_to_tensor, (time_step, policy_state))
         )
         action = distributions.put_together(
-            self._action_spec, step.action, distributions.read(self._model_path)
+            self._action_spec, step.action, descriptions
         )
         return step._replace(action=action)
 

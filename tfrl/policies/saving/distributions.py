@@ -74,7 +74,9 @@ def put_together(
             distribution_utils.merge_to_parameters_from_dict(_decode(one), arguments)
         )
         for one, arguments in zip(
-            descriptions, tree.flatten_up_to(action_spec, tensors), strict=True
+            descriptions,
+            tree.flatten_up_to(action_spec, tensors, check_types=False),
+            strict=True,
         )
     ]
     return tf.nest.pack_sequence_as(action_spec, made)
@@ -87,10 +89,18 @@ def write(model_path: str, descriptions: Sequence[dict[str, Any]]) -> None:
 
 
 def read(model_path: str) -> list[dict[str, Any]]:
-    """Returns what `write` wrote; an empty list if there is no file."""
+    """Returns what `write` wrote.
+
+    Raises:
+      FileNotFoundError: There is no such file.
+    """
     path = os.path.join(model_path, DISTRIBUTIONS_JSON)
     if not tf.io.gfile.exists(path):
-        return []
+        raise FileNotFoundError(
+            f"distribution: found no {DISTRIBUTIONS_JSON} in {model_path}, expected "
+            "the file that PolicySaver.save writes; earlier versions saved no "
+            "distribution: save the policy again."
+        )
     with tf.io.gfile.GFile(path) as file:
         return json.loads(file.read())
 

@@ -26,6 +26,7 @@ for path in sys.argv[1:]:
     loaded = tf.saved_model.load(path)
     state = loaded.get_initial_state(num)
     actions.append(loaded.action(time_step, state, seed).action.numpy())
+    assert callable(loaded.distribution)
 assert "tfrl" not in sys.modules
 assert "tensorflow_probability" not in sys.modules
 np.savez("actions.npz", *actions)

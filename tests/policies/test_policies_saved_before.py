@@ -11,6 +11,7 @@ import shutil
 import sys
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfrl.agents.dqn import dqn_agent
@@ -47,6 +48,12 @@ def test_it_acts_as_it_did():
     expected = np.load(DATA / "actions.npy")
     assert len(set(expected)) > 1
     np.testing.assert_array_equal(actions, expected)
+
+
+def test_it_says_that_it_was_saved_without_a_distribution():
+    policy = policy_loader.load(str(DATA / "policy"))
+    with pytest.raises(FileNotFoundError, match=r"found no distributions\.json in"):
+        policy.distribution(ts.restart(OBSERVATIONS, batch_size=8))
 
 
 if __name__ == "__main__":

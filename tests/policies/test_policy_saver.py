@@ -9,11 +9,17 @@ import pytest
 import tensorflow as tf
 
 from tests.policies import saved_elsewhere
-from tfrl.networks import actor_distribution_network, network, q_network
+from tfrl.networks import (
+    actor_distribution_network,
+    network,
+    normal_projection_network,
+    q_network,
+)
 from tfrl.policies import (
     actor_policy,
     epsilon_greedy_policy,
     greedy_policy,
+    policy_loader,
     policy_saver,
     py_tf_eager_policy,
     q_policy,
@@ -95,6 +101,26 @@ def make_actor_policy(seed=0):
     return actor_policy.ActorPolicy(TIME_STEP, ACTION, net)
 
 
+def make_squashed():
+    """A policy of two actions, one of them squashed into its bounds as SAC's is."""
+    spec = {
+        "move": tensor_spec.BoundedTensorSpec([2], tf.float32, -1, 3),
+        "jump": ACTION,
+    }
+    net = actor_distribution_network.ActorDistributionNetwork(
+        OBSERVATION,
+        spec,
+        fc_layer_params=(8,),
+        seed=0,
+        continuous_projection_net=lambda action: (
+            normal_projection_network.NormalProjectionNetwork(
+                action, scale_distribution=True, seed=0
+            )
+        ),
+    )
+    return actor_policy.ActorPolicy(TIME_STEP, spec, net)
+
+
 def make_epsilon_greedy(epsilon=0.5):
     return epsilon_greedy_policy.EpsilonGreedyPolicy(make_q_policy(), epsilon)
 
@@ -126,6 +152,7 @@ KINDS = {
     "actor": make_actor_policy,
     "noisy": make_noisy,
     "counting": Counting,
+    "squashed": make_squashed,
 }
 
 
@@ -216,6 +243,40 @@ def test_a_seed_of_the_saver_makes_all_copies_act_alike(tmp_path):
     first = one.action(step()).action.numpy()
     np.testing.assert_array_equal(first, other.action(step()).action)
     assert not np.array_equal(first, one.action(step()).action)
+
+
+@pytest.mark.parametrize("kind", ["q", "greedy", "actor", "squashed"])
+def test_a_distribution_is_the_live_policys(saved, kind):
+    policy, loaded = KINDS[kind](), policy_loader.load(saved(kind))
+    live = policy.distribution(step()).action
+    drawn = policy.action(step(), seed=1).action
+
+    def compare(made, distribution, action):
+        assert type(made) is type(distribution)
+        log_prob = distribution.log_prob(action)
+        np.testing.assert_allclose(made.log_prob(action), log_prob, rtol=1e-5)
+
+    tf.nest.map_structure(compare, loaded.distribution(step()).action, live, drawn)
+
+
+def test_a_distribution_needs_no_tfp_as_tensors(saved):
+    loaded = tf.saved_model.load(saved("q"))
+    logits = KINDS["q"]().distribution(step()).action.logits
+    for arguments in ((), ((),)):
+        tensors = loaded.distribution(step(), *arguments).action
+        np.testing.assert_allclose(tensors["logits"], logits, rtol=1e-5)
+    greedy = tf.saved_model.load(saved("greedy"))
+    np.testing.assert_array_equal(
+        greedy.distribution(step()).action["loc"], greedy.action(step()).action
+    )
+
+
+def test_a_policy_without_a_distribution_says_so_when_it_is_asked(saved):
+    loaded = policy_loader.load(saved("counting"))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="this policy has no distribution"
+    ):
+        loaded.distribution(step(), loaded.get_initial_state(5))
 
 
 def test_signatures_are_keyed_by_nest_paths(saved):
@@ -372,6 +433,8 @@ def test_input_fn_makes_the_time_step_from_an_example(tmp_path):
     expected = policy.action(step()).action
     example = {"x": step().observation["x"]}
     np.testing.assert_array_equal(loaded.action(example).action, expected)
+    certain = loaded.distribution(example).action["loc"]
+    np.testing.assert_array_equal(certain, expected)
     outputs = loaded.signatures["action"](pixels=example["x"])
     np.testing.assert_array_equal(outputs["action"], expected)
 

@@ -200,10 +200,10 @@ class EncodingNetwork(network.Network):
 
 
 def _has_model(layer: Any) -> bool:
-    """Whether a layer is a functional model of Keras, or a sequence with one."""
-    if isinstance(layer, keras.Sequential):
-        return any(map(_has_model, layer.layers))
-    return hasattr(layer, "operations")
+    """Whether a layer is a functional model of Keras, or has one among its layers."""
+    if hasattr(layer, "operations"):
+        return True
+    return any(map(_has_model, getattr(layer, "layers", ())))
 
 
 def _fresh(layer: keras.layers.Layer, seeds: seeding.SeedStream) -> keras.layers.Layer:

@@ -24,7 +24,7 @@ import tensorflow as tf
 from tfrl.compilation import internals
 from tfrl.policies import tf_policy
 from tfrl.policies.acting import prediction, validation
-from tfrl.policies.saving import saved_model
+from tfrl.policies.saving import distributions, saved_model
 from tfrl.policies.saving.saved_model import (
     POLICY_SPECS_PBTXT,
     add_batch_dim,
@@ -69,6 +69,11 @@ class PolicySaver:
       actions and the next state. An episode begins where `episode_start`, bool `[B]`,
       is True. Integers may also be int8 or int64. A model with `input_fn_and_spec` has
       no `predict`;
+    - `distribution`, with the arguments of `action` but the seed: a `PolicyStep` with a
+      dictionary of tensors for each action, such as `{"logits": ...}`, or `{"loc":
+      ...}` where the action is certain. `policy_loader.load(path).distribution` makes
+      TFP's distributions of them. Where the policy has none, calling it raises an
+      `InvalidArgumentError` that says why;
     - `get_initial_state(batch_size)`, `get_train_step()`, `get_metadata()`;
     - `model_variables`, `train_step`, `metadata`;
     - signatures `action`, `get_initial_state`, `get_train_step` and `get_metadata`,
@@ -76,9 +81,6 @@ class PolicySaver:
       `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`;
     - the signature `serving_default`, which takes only `observation`, or its parts by
       their paths, and returns `action`, unless the policy has a state.
-
-    The policy's `distribution` is not saved, since loading it would need TFP. Save a
-    function of the distribution, such as its mode, with `register_function`.
     """
 
     def __init__(
@@ -125,17 +127,19 @@ class PolicySaver:
             if use_nest_path_signatures
             else saved_model.check_spec_names
         )
-        inputs = (policy.time_step_spec, policy.policy_state_spec)
-        self._policy_input_spec = name_specs(inputs)
+        inputs = name_specs((policy.time_step_spec, policy.policy_state_spec))
         self._policy_step_spec = name_specs(policy.policy_step_spec)
         self._policy_state_spec = name_specs(policy.policy_state_spec)
         if input_fn_and_spec is None:
-            self._action_input_spec = self._policy_input_spec
+            self._action_input_spec = inputs
         else:
             self._action_input_spec = (
                 saved_model.name_unnamed_specs(input_fn_and_spec[1], "example"),
             )
 
+        self._batched_input_spec = saved_model.add_outer_dims(
+            self._action_input_spec, [batch_size]
+        )
         self._policy = tf.Module(name="saved_policy")
         self._policy.train_step = train_step
         self._policy.metadata = self._metadata
@@ -145,7 +149,9 @@ class PolicySaver:
             self._generator = seeds.make_generator(seed)
             self._policy.generator = self._generator
         self._traced: list[Any] = []
+        self._descriptions: list[dict[str, Any]] = []
         self._policy.action = self._trace_action()
+        self._policy.distribution = self._trace_distribution()
         if input_fn_and_spec is None:
             self._policy.predict = self._trace_predict()
         self._policy.get_initial_state = self._trace_get_initial_state()
@@ -238,7 +244,7 @@ class PolicySaver:
     def save(
         self, export_dir: str, options: tf.saved_model.SaveOptions | None = None
     ) -> None:
-        """Writes the SavedModel to `export_dir`, and then the file with the specs.
+        """Writes the SavedModel to `export_dir`, and at last the file with the specs.
 
         Raises:
           ValueError: TensorFlow would interpret `export_dir` as a pattern.
@@ -249,6 +255,7 @@ class PolicySaver:
             tf.saved_model.save(
                 self._policy, export_dir, signatures=self._signatures, options=options
             )
+        distributions.write(export_dir, self._descriptions)
         specs = {
             "collect_data_spec": self._raw_policy.collect_data_spec,
             "policy_state_spec": self._raw_policy.policy_state_spec,
@@ -284,28 +291,40 @@ class PolicySaver:
     def _trace_action(self) -> Any:
         """Returns `action`, traced for the inputs that the SavedModel accepts."""
         if self._input_fn_and_spec is not None:
-            example_spec = saved_model.add_outer_dims(
-                self._action_input_spec[0], [self._batch_size]
-            )
-            return self._traced_for(tf.function(self._act_on_example), [example_spec])
+            action = tf.function(self._act_on_example)
+        else:
+            # Without AutoGraph, as in drivers: it would convert every function that the
+            # policy calls, which takes several times as long as tracing.
+            @tf.function(autograph=False)
+            def action(
+                time_step: ts.TimeStep, policy_state: Any = (), seed: Any = None
+            ) -> policy_step.PolicyStep:
+                return self._act(time_step, policy_state, seed)
 
-        # Without AutoGraph, as in drivers: it would convert every function that the
-        # policy calls, which takes several times as long as tracing.
-        @tf.function(autograph=False)
-        def action(
-            time_step: ts.TimeStep, policy_state: Any = (), seed: Any = None
-        ) -> policy_step.PolicyStep:
-            return self._act(time_step, policy_state, seed)
+        specs = self._batched_input_spec
+        self._traced.append(action.get_concrete_function(*specs))
+        self._traced.append(action.get_concrete_function(*specs, seed=_SEED_SPEC))
+        return action
 
-        specs = saved_model.add_outer_dims(self._policy_input_spec, [self._batch_size])
-        return self._traced_for(action, specs)
+    def _trace_distribution(self) -> Any:
+        """Returns `distribution`, traced for the inputs of `action` but its seed."""
+        if self._input_fn_and_spec is not None:
+            distribution = tf.function(lambda example: self._distribute(example))
+        else:
+
+            @tf.function(autograph=False)
+            def distribution(time_step: ts.TimeStep, policy_state: Any = ()) -> Any:
+                return self._distribute(time_step, policy_state)
+
+        self._traced.append(
+            distribution.get_concrete_function(*self._batched_input_spec)
+        )
+        return distribution
 
     def _trace_predict(self) -> Any:
         """Returns `predict`, traced for the arguments that the SavedModel accepts."""
         policy = self._raw_policy
-        time_step_spec, state_spec = saved_model.add_outer_dims(
-            self._policy_input_spec, [self._batch_size]
-        )
+        time_step_spec, state_spec = self._batched_input_spec
         starts = tf.TensorSpec([self._batch_size], tf.bool, name="episode_start")
 
         @tf.function(autograph=False)
@@ -335,12 +354,11 @@ class PolicySaver:
                 self._traced.append(predict.get_concrete_function(each, *rest))
         return predict
 
-    def _traced_for(self, function: Any, specs: Sequence[Any]) -> Any:
-        self._traced.append(function.get_concrete_function(*specs))
-        self._traced.append(function.get_concrete_function(*specs, seed=_SEED_SPEC))
-        return function
-
     def _act_on_example(self, example: Any, seed: Any = None) -> policy_step.PolicyStep:
+        return self._act(*self._inputs_of(example), seed)
+
+    def _inputs_of(self, example: Any) -> tuple[ts.TimeStep, Any]:
+        """Returns the time step and the policy state of an example, checked."""
         assert self._input_fn_and_spec is not None
         time_step, policy_state = self._input_fn_and_spec[0](example)
         for values, spec, name in zip(
@@ -350,7 +368,29 @@ class PolicySaver:
             strict=True,
         ):
             validation.conform(values, spec, f"input_fn's {name}")
-        return self._act(time_step, policy_state, seed)
+        return time_step, policy_state
+
+    def _distribute(self, *inputs: Any) -> Any:
+        """Returns a step of the tensors of distributions; keeps their descriptions."""
+        policy = self._raw_policy
+        if not policy._needs_seed:
+            # `distribution` calls the trace of `action`, and needs no TFP.
+            step = self._policy.action(*inputs)
+            self._descriptions = [distributions.CERTAIN] * len(
+                tf.nest.flatten(policy.action_spec)
+            )
+            action = tf.nest.map_structure(lambda loc: {"loc": loc}, step.action)
+            return step._replace(action=action)
+        if self._input_fn_and_spec is not None:
+            inputs = self._inputs_of(*inputs)
+        try:
+            step = policy.distribution(*inputs)
+            tensors, self._descriptions = distributions.take_apart(step.action)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            # Such a policy can act, and be saved, all the same.
+            tf.debugging.Assert(False, [f"distribution: {error}"])
+            return ()
+        return step._replace(action=tensors)
 
     def _act(
         self, time_step: ts.TimeStep, policy_state: Any, seed: tf.Tensor | None
@@ -381,9 +421,7 @@ class PolicySaver:
         return function
 
     def _make_signatures(self) -> dict[str, Any]:
-        batched_inputs = saved_model.add_outer_dims(
-            self._action_input_spec, [self._batch_size]
-        )
+        batched_inputs = self._batched_input_spec
         batch_size_spec = tf.TensorSpec([], tf.int32, name="batch_size")
         signature = saved_model.function_with_flat_signature
         serving = {}

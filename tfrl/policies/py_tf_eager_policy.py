@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfrl.policies import py_policy, tf_policy
 from tfrl.policies.acting import prediction
-from tfrl.policies.saving import saved_model
+from tfrl.policies.saving import distributions, saved_model
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -206,6 +206,7 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
             use_tf_function=use_tf_function,
             batch_time_steps=batch_time_steps,
         )
+        self._model_path = model_path
         metadata = getattr(policy, "metadata", None)
         self._checkpoint = tf.train.Checkpoint(
             model_variables=policy.model_variables,
@@ -232,6 +233,32 @@ class SavedModelPyTFEagerPolicy(forwarding.Forwards, PyTFEagerPolicyBase):
             except ValueError as reason:
                 raise reason from error
             raise
+
+    def distribution(
+        self, time_step: ts.TimeStep, policy_state: types.NestedTensor = ()
+    ) -> policy_step.PolicyStep:
+        """Returns the distribution over actions for each entry of a batch.
+
+        Args:
+          time_step: Arrays or tensors `[B, ...]`, always with a batch dimension.
+          policy_state: The policy state, `[B, ...]`.
+
+        Returns:
+          `PolicyStep` whose `action` is a nest of TFP distributions with batch shape
+          `[B]`.
+
+        Raises:
+          tf.errors.InvalidArgumentError: The policy has no distribution; it says why.
+          FileNotFoundError: An earlier version saved the policy without one.
+        """
+        descriptions = distributions.read(self._model_path)
+        step = self._policy.distribution(
+            *tf.nest.map_structure(tf.convert_to_tensor, (time_step, policy_state))
+        )
+        action = distributions.put_together(
+            self._action_spec, step.action, descriptions
+        )
+        return step._replace(action=action)
 
     def get_train_step(self) -> int:
         """Returns the train step at which the policy was saved, or -1 if unknown."""

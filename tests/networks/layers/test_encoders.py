@@ -324,6 +324,15 @@ def test_an_own_model_of_a_leaf_sees_a_scaled_image():
     np.testing.assert_allclose(network(observation)[0], [[1, 1, 1, 0.25, -0.5]])
 
 
+@pytest.mark.parametrize("high", [1.0, np.inf])
+def test_an_own_model_sees_floats_in_their_shape(high):
+    space = spaces.Box(0, high, (8, 8, 3), np.float32)
+    pooled = keras.layers.GlobalMaxPooling2D()
+    encoded = networks.observation_encoder(spec_of(space), encoder=pooled)
+    network = networks.EncodingNetwork(spec_of(space), **encoded)
+    assert network(np.ones((2, 8, 8, 3), np.float32))[0].shape == (2, 3)
+
+
 @pytest.mark.parametrize(
     ("space", "encoder", "error", "message"),
     [

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 
 from tfrl.networks import utils
-from tfrl.networks.layers import preprocessing
+from tfrl.networks.layers import preprocessing, whole_models
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 from tfrl.utils import actions
@@ -73,9 +73,11 @@ def observation_encoder(
         or another network without `conv_layer_params`. The convolutions of a single
         image are then among the preprocessing layers; for a nest they always are.
       encoder: Your own Keras layer or model, in place of the convolutions and other
-        layers here: for an observation that is one array, or a dict of them for leaves
-        of a dict, as `{"camera": model}`, whose other leaves are encoded as usual.
-        Images come to it scaled, `[height, width, channels]`, and others as
+        layers here: for an observation that is one array; or a dict of them for leaves
+        of a dict, as `{"camera": model}`, whose other leaves are encoded as usual; or
+        one model for all leaves, a functional one whose inputs have the leaves' names,
+        or one of your own class, which takes the dict. Images come to it scaled,
+        `[height, width, channels]`, other floats as they are, and others as
         `default_preprocessing` leaves them. Each network has a copy, with weights of
         its own.
       activation_fn: The activation of convolutions in preprocessing layers; the network
@@ -92,12 +94,19 @@ def observation_encoder(
       TypeError: `encoder` is not a Keras layer or model.
       ValueError: There is no observation, or one is not of numbers or booleans; or
         `conv_layer_params` are given and there is no image, or their kernels are larger
-        than an image; or the observation has no leaf that `encoder` names.
+        than an image; or the leaves of the observation and those of `encoder` differ.
     """
     observation_spec = tensor_spec.from_spec(observation_spec)
     convolved = _convolved(observation_spec, conv_layer_params)
-    own = _own_encoders(encoder, observation_spec)
     arguments = {"preprocessing_combiner": None, "dtype": dtype}
+    if tf.nest.is_nested(observation_spec) and _is_model_of_nests(encoder):
+        model = whole_models.joined(encoder, observation_spec, _layers_before)
+        return {
+            **arguments,
+            "preprocessing_layers": None,
+            "preprocessing_combiner": model,
+        }
+    own = _own_encoders(encoder, observation_spec)
     if not (convolved or own):
         layers, combiner = preprocessing.default_preprocessing(observation_spec)
         return {
@@ -117,11 +126,8 @@ def observation_encoder(
 
     def make_layer(path: _Path, spec: tf.TensorSpec) -> keras.layers.Layer:
         if path in own:
-            frame = _frame(spec)
-            is_image = frame is not None and _is_image(spec, frame)
-            before = _pixel_layers(spec) if is_image else []
-            layers = before or [preprocessing.make_layer(path, spec)]
-            return keras.Sequential([*layers, own[path], keras.layers.Flatten()])
+            before = _layers_before(path, spec)
+            return keras.Sequential([*before, own[path], keras.layers.Flatten()])
         if path not in convolved:
             return preprocessing.make_layer(path, spec)
         convolutions = utils.conv_layers(
@@ -145,6 +151,21 @@ def observation_encoder(
     }
 
 
+def _is_model_of_nests(encoder: Any) -> bool:
+    is_layer = isinstance(encoder, keras.layers.Layer)
+    return is_layer and whole_models.takes_nests(encoder)
+
+
+def _layers_before(path: _Path, spec: tf.TensorSpec) -> list[keras.layers.Layer]:
+    """Makes the layers before a program's own layer for an observation."""
+    frame = _frame(spec)
+    if frame is not None and _is_image(spec, frame):
+        return _pixel_layers(spec)
+    if spec.dtype.is_floating and spec.shape.rank:
+        return []
+    return [preprocessing.make_layer(path, spec)]
+
+
 def _own_encoders(encoder: Any, observation_spec: Any) -> dict[_Path, Any]:
     """Returns the layers that a program gives, by the paths of what they encode."""
     if encoder is None:
@@ -161,7 +182,10 @@ def _own_encoders(encoder: Any, observation_spec: Any) -> dict[_Path, Any]:
         if name not in paths:
             got = repr(name) if name else "one layer"
             known = ", ".join(map(str, paths))
-            expected = f"a dict for leaves of the observation, {known}"
+            expected = (
+                f"a dict for leaves of the observation, {known}, or a functional "
+                "model with an input for each"
+            )
             expected = "a layer alone, for one array" if () in paths else expected
             raise ValueError(f"encoder: got {got}, expected {expected}.")
     return {paths[name]: layer for name, layer in given.items()}

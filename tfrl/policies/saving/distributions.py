@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from tfrl.distributions.utils import Params
 from tfrl.specs import spec_json
 
 DISTRIBUTIONS_JSON = "distributions.json"
+
+_PACKAGES = ("tensorflow_probability", "tfrl")
 
 # The distribution of a certain action, which is described without importing TFP.
 CERTAIN = {
@@ -156,12 +159,16 @@ def _decode(value: Any) -> Any:
 
 def _class_named(name: str) -> Any:
     module, _, qualname = name.partition(":")
-    found: Any = importlib.import_module(module)
+    # A file imports nothing else: a program imports the module of its own class.
+    is_known = module.partition(".")[0] in _PACKAGES
+    found: Any = (
+        importlib.import_module(module) if is_known else sys.modules.get(module)
+    )
     for part in qualname.split("."):
         found = getattr(found, part, None)
     if not (isinstance(found, type) and hasattr(found, "parameters")):
         raise ValueError(
             f"{DISTRIBUTIONS_JSON}: got {name!r}, expected the class of a distribution "
-            "that can be imported; define it in a module, and save the policy again."
+            "of TFP, or of your own in a module that is imported already."
         )
     return found

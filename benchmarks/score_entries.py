@@ -288,12 +288,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("TQC with hindsight", "tqc", "sac_fetch_reach", 3),
     ),
     "Recordings": tuple(
-        Entry(agent, name, "offline", 5, _DATA)
-        for agent, name in (
-            ("IQL", "iql"),
-            ("CQL", "cql"),
-            ("TD3+BC", "td3_bc"),
-            ("BC", "bc"),
+        Entry(agent, name, preset, 5, _DATA)
+        for agent, name, preset in (
+            ("IQL", "iql", "offline"),
+            ("CQL", "cql", "offline"),
+            ("TD3+BC", "td3_bc", "td3_bc_offline"),
+            ("BC", "bc", "offline"),
         )
     ),
 }

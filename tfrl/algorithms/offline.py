@@ -277,7 +277,6 @@ class TD3BC(LearnsValues):
     """TD3+BC: TD3 drawn to the recorded actions (Fujimoto and Gu, 2021)."""
 
     name = "td3_bc"
-    relative = "iql"
     title = "TD3+BC"
     agent_name = "Td3BcAgent"
     actions = "continuous"

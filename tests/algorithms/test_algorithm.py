@@ -315,9 +315,15 @@ def test_callbacks_see_evaluations_and_stop_the_training():
             if result.iteration >= 4:
                 self.stop("enough")
 
+        def on_log(self, row):
+            self.last = row
+
     stop = Stop()
-    made = make_ppo(eval_interval=2).learn(1_000, callbacks=[stop], progress=False)
-    assert stop.seen == (2, 4)
+    made = make_ppo(eval_interval=2)
+    metrics = {"twice": lambda: 2 * made.loop.iteration}
+    made.learn(1_000, callbacks=[stop], metrics=metrics, progress=False)
+    assert stop.seen == (0, 2, 4)  # Untrained at first.
+    assert stop.last["twice"] == 8
     assert made.loop.iteration == 4
     made.learn(16, progress=False)  # From where it stopped.
     assert made.loop.iteration in (5, 6)

@@ -511,6 +511,7 @@ class Algorithm(settings_lib.Recipe):
         *,
         total: int | None = None,
         callbacks: Sequence[train.Callback] = (),
+        metrics: Mapping[str, Callable[[], Any]] | None = None,
         progress: bool = True,
         continue_stopped: bool = False,
         overwrite: bool = False,
@@ -530,6 +531,8 @@ class Algorithm(settings_lib.Recipe):
             settings give.
           total: The steps of all calls together.
           callbacks: `train.Callback`s. They see evaluations, too.
+          metrics: Further numbers for TensorBoard and the callbacks' `on_log`, by name:
+            a function for each, which returns its current value.
           progress: Whether to show the progress; warnings are shown in any case.
           continue_stopped: Whether to continue if a callback stopped this call when an
             earlier program trained in `logdir`.
@@ -557,6 +560,7 @@ class Algorithm(settings_lib.Recipe):
         run = self.run(
             self.open_folder() if self.logdir else None,
             callbacks=callbacks,
+            metrics=metrics,
             # Callbacks see evaluations; without files nobody else does.
             evaluates=bool(self.logdir or callbacks),
             shows_progress=progress,

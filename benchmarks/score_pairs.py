@@ -33,7 +33,13 @@ GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
         ("TD3", "DDPG"),
         ("DMPO", "MPO"),
     ),
-    "Learning from recordings": (("IQL", "BC"), ("CQL", "BC"), ("CQL", "IQL")),
+    "Learning from recordings": (
+        ("IQL", "BC"),
+        ("TD3+BC", "BC"),
+        ("CQL", "BC"),
+        ("CQL", "IQL"),
+        ("CQL", "TD3+BC"),
+    ),
 }
 _TEXT = """## Pairs
 

@@ -165,8 +165,8 @@ of 1,024 steps of 4 environments in sequences of 32 steps reach -192 and -198 on
 100 and 101, and the row's settings -189 and -181, so the row keeps them.
 
 BC on Pendulum-v1 imitates all recorded actions, good and bad, so it can be expected to
-reach about its reference, the mean return of the data. CQL and IQL learn from the
-rewards of the same data, and are far ahead of it.
+reach about its reference, the mean return of the data. CQL, TD3+BC and IQL learn from
+the rewards of the same data, and are far ahead of it.
 
 QR-DQN on CartPole-v1 has four runs of 32 that end at 186, 227, 277 and 377, and the
 mean of all is 469; rl-zoo3's single run returns 500, and sb3-contrib's five 386, give
@@ -194,7 +194,7 @@ shortest possible episodes have -4.0 on average on BitFlippingToOnes10-v0 and -6
 BitFlipping15-v0. On the first, Stable-Baselines3's test of hindsight requires success
 in 90 % of episodes, after the same number of steps and updates.
 
-IQL, CQL and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
+IQL, CQL, TD3+BC and behavioural cloning (BC) learn offline, from 50,000 frames that SAC
 collected while it learned. That SAC did one update every 16 steps and was stopped
 half-trained, so many of the episodes are poor. The steps of the offline agents are
 updates, and their reference is the mean return of the recorded episodes. These

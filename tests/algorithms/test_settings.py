@@ -44,6 +44,7 @@ FORBIDDEN = {
     "collect_steps_per_iteration": COUNTS,
     "collect_update_period": COUNTS,
     "conv_layer_params": (3, (3,), ((32, 8),), ((32, 8, 0),), (("a", 1, 1),), None),
+    "bc_alpha": NEGATIVE,
     "cql_alpha": NEGATIVE,
     "critic_fc_layer_params": NO_LAYERS,
     "critic_learning_rate": NEGATIVE,

@@ -60,7 +60,10 @@ def test_numbers_are_gymnasiums():
         ("Pusher-v2", "Pusher-v5"),
     ],
 )
-def test_old_versions_load_the_nearest_that_runs(old, loaded):
+def test_old_versions_load_the_nearest_that_runs(old, loaded, monkeypatch):
+    # As Gymnasium-Robotics does, for mujoco-py, in a process that imports it.
+    older = gymnasium.envs.registration.EnvSpec(old, entry_point="robotics:Env")
+    monkeypatch.setitem(gymnasium.registry, old, older)
     with pytest.warns(UserWarning, match=rf"got '{old}'.*loading '{loaded}'.*-v5'"):
         environment = suite_mujoco.load(old)
     assert environment.gym.spec.id == loaded

@@ -80,6 +80,9 @@ CASES = {
     "clipped_value_loss": Case(
         {"values": "BT", "returns": "BT", "old_values": "BT", "clip_range": ""}
     ),
+    "cloned_policy_gradient": Case(
+        {"value": "B", "distance": "B", "mean_size": "", "alpha": ""}
+    ),
     "conservative_penalty": Case(
         {"data_q": "B", "sampled_q": "KB", "log_densities": "KB", "temperature": ""}
     ),

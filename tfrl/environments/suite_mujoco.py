@@ -96,6 +96,10 @@ def _running_version(environment_name: str) -> str:
 
 
 def _runs(spec: Any) -> bool:
-    """Whether a version can be made; the oldest are registered only to raise errors."""
-    # Pusher's fourth version needs MuJoCo 2.
-    return isinstance(spec.entry_point, str) and spec.id != "Pusher-v4"
+    """Whether a version is one of Gymnasium's own that can be made.
+
+    The oldest are registered only to raise errors, or by Gymnasium-Robotics, for
+    mujoco-py. Pusher's fourth version needs MuJoCo 2.
+    """
+    of_gymnasium = str(spec.entry_point).startswith("gymnasium.envs.mujoco.")
+    return of_gymnasium and spec.id != "Pusher-v4"

@@ -55,6 +55,7 @@ AGENTS = {
     "dmpo": "dmpo",
     "iql": "iql",
     "cql": "cql",
+    "td3_bc": "td3_bc",
     "bc": "bc",
     # What its rows name beside these, and other kinds of replay.
     "munchausen": "iqn --munchausen=True --double_q=False --n_step_update=1",
@@ -190,8 +191,11 @@ def make_loop(name, kind, device, jit_compile, seed=0):
             train.OnPolicyLoop,
         )
     ]
-    if name in ("iql", "cql", "bc"):
-        patches.append(mock.patch.object(offline, "load", random_frames))
+    if algorithm.is_offline:
+        patches += [
+            mock.patch.object(offline.BC, "_load", random_frames),
+            mock.patch.object(offline, "find_files", lambda path: [path]),
+        ]
     if kind == "native":
         # The example's environment fills its buffer on the CPU.
         there = functools.partial(at, train.device_scope, device)
@@ -218,9 +222,9 @@ def given(make, jit_compile):
     return lambda *args, **kwargs: make(*args, **{**kwargs, **fixed})
 
 
-def random_frames(path, spec):
+def random_frames(algorithm, spec):
     """Frames in place of recorded ones, without the ends of episodes."""
-    del path
+    del algorithm
     small = tf.nest.map_structure(
         lambda leaf: tensor_spec.BoundedTensorSpec(leaf.shape, leaf.dtype, -1, 1), spec
     )

@@ -11,7 +11,7 @@ start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 'DqnAgent'
 """
 
-from tfrl import absent, garbage, imports
+from tfrl import absent, garbage
 from tfrl.compilation import program_cache
 from tfrl.system import log, quiet
 from tfrl.version import __version__ as __version__
@@ -19,7 +19,6 @@ from tfrl.version import __version__ as __version__
 absent.install()
 quiet.install()
 program_cache.install(log.info)
-for package in ("tensorflow", "keras", "tensorflow_probability"):
-    imports.around(package, garbage.permanent)
+garbage.install()
 
 __getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

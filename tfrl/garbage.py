@@ -10,6 +10,16 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
+from tfrl import imports
+
+_LARGE = ("tensorflow", "keras", "tensorflow_probability")
+
+
+def install() -> None:
+    """Makes what later imports of large packages leave `permanent`."""
+    for package in _LARGE:
+        imports.around(package, permanent)
+
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
@@ -25,10 +35,10 @@ def uncollected() -> Iterator[None]:
 
 @contextlib.contextmanager
 def permanent() -> Iterator[None]:
-    """As `uncollected`; what there is at the end is not searched later either.
+    """Like `uncollected`; objects that exist at its end are not searched later, either.
 
-    This holds until `gc.unfreeze()`. Objects without references are freed as always;
-    only cycles of objects that were made before the end of the context are not.
+    This holds until `gc.unfreeze()`. Such an object is still freed when its last
+    reference goes; only cycles of such objects are never freed.
     """
     with uncollected():
         yield

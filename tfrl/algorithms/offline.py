@@ -287,12 +287,8 @@ class TD3BC(LearnsValues):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critic, which the agent copies, and the actor."""
-        actor = networks.ActorNetwork(
-            self.observation_spec,
-            self.environment.action_spec(),
-            self.fc_layer_params,
-            seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
+        actor = parts.deterministic_actor(
+            self, self.observation_spec, self.environment.action_spec()
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
 

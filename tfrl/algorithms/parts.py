@@ -55,6 +55,19 @@ def mlp_activation(s: Algorithm) -> str:
     return "elu" if s.activation == "usual" else str(s.activation)
 
 
+def deterministic_actor(
+    s: Any, observation_spec: Any, action_spec: Any
+) -> networks.Network:
+    """Makes the actor of an algorithm with `fc_layer_params`, which returns actions."""
+    return networks.ActorNetwork(
+        observation_spec,
+        action_spec,
+        s.fc_layer_params,
+        seed=s.seed,
+        **network_arguments(s, observation_spec),
+    )
+
+
 def actor_and_critic(
     s: Algorithm, observation_spec: Any, action_spec: Any, **arguments: Any
 ) -> dict[str, Any]:

@@ -41,12 +41,8 @@ class Deterministic(off_policy.OffPolicy):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""
-        actor = networks.ActorNetwork(
-            self.observation_spec,
-            self.environment.action_spec(),
-            self.fc_layer_params,
-            seed=self.seed,
-            **parts.network_arguments(self, self.observation_spec),
+        actor = parts.deterministic_actor(
+            self, self.observation_spec, self.environment.action_spec()
         )
         return {"actor_network": actor, "critic_network": self.make_critic()}
 

@@ -12,12 +12,13 @@ start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them.
 """
 
 from tfrl import absent, garbage
-from tfrl.compilation import program_cache
+from tfrl.compilation import gpu_flags, program_cache
 from tfrl.system import log, quiet
 from tfrl.version import __version__ as __version__
 
 absent.install()
 quiet.install()
+gpu_flags.install(quiet.has_visible_gpu, log.info)
 program_cache.install(log.info)
 garbage.install()
 

@@ -16,6 +16,11 @@ import tfrl
 from tfrl.algorithms import registry
 
 name, environment, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+if "device" in settings:  # A second CPU stands for a GPU.
+    import tensorflow as tf
+    parts = [tf.config.LogicalDeviceConfiguration()] * 2
+    [cpu] = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, parts)
 if settings.pop("records", False):
     settings["data"] = sys.argv[4]
     sac = tfrl.SAC(environment, seed=1, jit_compile=False, num_eval_episodes=1)
@@ -24,9 +29,10 @@ made = registry.find(name)(environment, **settings).learn(60, progress=False)
 weights = [np.asarray(variable).tobytes() for variable in made.agent.variables()]
 print(hashlib.sha256(b"".join(weights)).hexdigest(), len(weights))
 """
-OFFLINE = ("iql", "cql", "bc")
+OFFLINE = ("iql", "cql", "bc", "td3_bc")
 GOALS = {"dqn": "BitFlipping15-v0"}
 RECURRENT = {"ppo": {"lstm_size": 4}}
+ON_A_DEVICE = ("dqn", "ppo", "sac")
 
 
 def cases():
@@ -47,6 +53,8 @@ def cases():
             yield name, GOALS[name], tiny
         if name in RECURRENT:
             yield name, environment, tiny | RECURRENT[name]
+        if name in ON_A_DEVICE:
+            yield name, environment, tiny | {"device": "CPU:1"}
 
 
 @pytest.fixture(scope="module")

@@ -142,6 +142,10 @@ def _variable() -> tf.Variable:
         return tf.Variable(0.0, trainable=False)
 
 
+def _eager_context() -> Any:
+    return look_up(_CONTEXT, "context")()
+
+
 @functools.cache
 def _function() -> Any:
     return tf.function(lambda: tf.constant(0))
@@ -184,6 +188,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_call_flat": lambda: _function().get_concrete_function(),
     "convert_to_eager_tensor": lambda: _CONSTANTS,
     "context_safe": lambda: _CONTEXT,
+    "_initialized": lambda: _eager_context(),
     "_py_funcs": lambda: _PY_FUNCTIONS,
     "EagerFunc": lambda: _PY_FUNCTIONS,
     "StructuredValue": lambda: _PROTOS,
@@ -275,6 +280,15 @@ def _as_contiguous(result: Any) -> Any:
 
 
 # --- Graphs that XLA compiles.
+
+
+def has_made_devices() -> bool:
+    """Whether TensorFlow has made its logical devices, as for a first operation."""
+    try:
+        context = look_up(_CONTEXT, "context_safe")()
+        return context is not None and bool(look_up(context, "_initialized"))
+    except _MISSING:
+        return True
 
 
 def read_xla_flags() -> bool:

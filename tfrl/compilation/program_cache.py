@@ -1,4 +1,4 @@
-"""Keeps what XLA compiles for the CPU, so that the next process need not compile it.
+"""Keeps what XLA compiles, so that the next process need not compile it.
 
 TensorFlow can read compiled programs from a directory and write new ones there. It uses
 a program only if the hash of its source is that of the source that it was to compile.
@@ -38,8 +38,6 @@ _DIRECTORY = "--tf_xla_persistent_cache_directory"
 _FLAGS = " ".join(
     [
         f"{_DIRECTORY}={_MEMORY}",
-        # Programs for an accelerator also depend on its model and its driver.
-        "--tf_xla_persistent_cache_device_types=CPU",
         # The text of a program is stored without its source.
         "--tf_xla_disable_strict_signature_checks=true",
     ]

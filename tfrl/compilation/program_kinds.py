@@ -1,14 +1,15 @@
 """What a compiled program depends on, apart from its source.
 
-These are releases, flags and the processor. A program of another kind of process must
-not be loaded: it may use instructions that this processor lacks, or give other last
-digits.
+These are releases, flags, the processor and the GPUs. A program of another kind of
+process must not be loaded: it may use instructions that this processor lacks, or give
+other last digits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -68,6 +69,7 @@ def _machine() -> tuple[str, ...]:
         platform.system(),
         platform.machine(),
         processor(),
+        *graphics(),
         # The compiler divides large operations among them.
         str(_num_processors()),
     )
@@ -102,6 +104,30 @@ def processor(cpuinfo: str = "/proc/cpuinfo") -> str:
     # Each processor of the machine has a paragraph.
     lines = text.partition("\n\n")[0].splitlines()
     return "\n".join(x for x in lines if x.partition(":")[0].strip() in _PROCESSOR)
+
+
+def graphics(driver: str = "/proc/driver/nvidia") -> list[str]:
+    """Returns NVIDIA's driver, GPUs and libraries; nothing if there is no driver.
+
+    Args:
+      driver: The folder in which the driver describes itself.
+    """
+    folder = pathlib.Path(driver)
+    files = [folder / "version", *sorted(folder.glob("gpus/*/information"))]
+    found = [_model(path) for path in files if path.is_file()]
+    if found:
+        # The compiler has chosen among the kernels of these libraries.
+        packages = importlib.metadata.distributions()
+        versions = {f"{package.name} {package.version}" for package in packages}
+        found += sorted(x for x in versions if x.startswith("nvidia"))
+    return found
+
+
+def _model(path: pathlib.Path) -> str:
+    """Returns what a file of the driver says of all GPUs of a model alike."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    models = [line for line in text.splitlines() if line.startswith("Model:")]
+    return "\n".join(models) or text
 
 
 def _brand_on_macos() -> str:

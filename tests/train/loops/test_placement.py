@@ -250,3 +250,19 @@ def test_the_scope_of_no_device_leaves_the_choice_to_tensorflow():
 
 def test_the_device_of_no_variables_is_the_host():
     assert placement.device_of([]) == placement.host() == "/device:CPU:0"
+
+
+def test_weights_are_copied_in_the_agents_order(monkeypatch):
+    # In TensorFlow's order, which is a set's, each process compiles another program.
+    weights = [tf.Variable(float(i)) for i in range(9)]
+    monkeypatch.setattr(placement, "device_of", lambda values: "elsewhere")
+    program = placement.HostProgram(
+        lambda: tf.stack([weight + 0.0 for weight in reversed(weights)]),
+        lambda: weights,
+        jit_compile=True,
+    )
+    copied = []
+    identity = tf.identity
+    monkeypatch.setattr(tf, "identity", lambda v: copied.append(v) or identity(v))
+    assert tf.function(program)().numpy().tolist() == [*range(8, -1, -1)]
+    assert all(a is b for a, b in zip(copied, weights, strict=True))

@@ -232,9 +232,10 @@ class HostProgram:
         with tf.init_scope(), tf.device(host()):
             probe = tf.function(self._function, autograph=False)
             graph = probe.get_concrete_function(*specs).graph
-        remote = [v for v in graph.variables if device_of([v]) != host()]
-        weights = {id(v) for v in variables.as_tf_variables(list(self._weights()))}
-        others = [variable for variable in remote if id(variable) not in weights]
+        # TensorFlow lists them in another order in each process.
+        remote = {id(v): v for v in graph.variables if device_of([v]) != host()}
+        weights = {id(v): v for v in variables.as_tf_variables(list(self._weights()))}
+        others = [remote[key] for key in remote if key not in weights]
         if others and self._jit_compile:
             raise ValueError(
                 f"jit_compile: the program that collects on {host()} uses "
@@ -242,7 +243,7 @@ class HostProgram:
                 "expected variables on the host, apart from the agent's; make the "
                 "observers and schedules that hold them inside of tf.device('CPU:0')."
             )
-        copied = [variable for variable in remote if id(variable) in weights]
+        copied = [weights[key] for key in weights if key in remote]
         changed = {id(variable) for variable in internals.changed_variables(graph)}
         # After a call of `tf.Variable` a `tf.function` would trace a second time.
         with tf.init_scope(), tf.device(host()):

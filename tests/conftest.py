@@ -58,6 +58,18 @@ def pytest_collection():
     return result
 
 
+@pytest.fixture(autouse=True)
+def _on_the_cpu(request):
+    """Places what a test marked `cpu` does on the CPU, also where there is a GPU."""
+    if request.node.get_closest_marker("cpu") is None:
+        yield
+        return
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        yield
+
+
 def pytest_runtest_setup():
     """Lets what has no seed draw the same numbers in each run of a test.
 

@@ -54,6 +54,7 @@ def num_convolutions(function, images):
     return program.count(" convolution(")
 
 
+@pytest.mark.cpu
 def test_a_compiled_program_has_no_dilated_convolution():
     images = tf.constant(np.random.default_rng(1).normal(size=(2, 9, 9, 3)), tf.float32)
     layer = keras.layers.Conv2D(4, 3, strides=2, kernel_initializer="glorot_normal")

@@ -8,6 +8,8 @@ import tensorflow as tf
 from tfrl.compilation import graph_calls, internals
 from tfrl.environments import suite_gym, tf_py_environment
 
+pytestmark = pytest.mark.cpu  # Programs that call Python run there.
+
 
 class Doubler:
     def call(self, x):

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import threading
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import tensorflow as tf
 
 from tfrl.compilation import host_calls, xla_ffi
+
+pytestmark = pytest.mark.cpu  # Programs that call Python run there.
 
 NUMBER = tf.TensorSpec([], tf.int32)
 CHANNEL = host_calls.CallChannel()
@@ -436,3 +439,40 @@ def test_calls_in_order_from_any_graph_are_made_in_order(jit_compile):
     run()
     assert seen == [*range(20)]
     assert not channel.has_failed()
+
+
+ON_ANOTHER_DEVICE = """
+import tensorflow as tf
+from tfrl.environments import suite_gym, tf_py_environment
+
+[cpu] = tf.config.list_physical_devices("CPU")
+parts = [tf.config.LogicalDeviceConfiguration()] * 2  # The second one is as a GPU.
+tf.config.set_logical_device_configuration(cpu, parts)
+environment = tf_py_environment.TFPyEnvironment(suite_gym.load("CartPole-v1"))
+
+@tf.function(jit_compile=True, autograph=False)
+def step():
+    return environment.step(tf.constant([1])).reward
+
+with tf.device("CPU:1"):
+    try:
+        step()
+    except ValueError as error:
+        print(error)
+    with tf.device("CPU:0"):
+        print(step().shape)
+"""
+
+
+def test_a_program_on_another_device_is_refused(run, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(ON_ANOTHER_DEVICE)
+    ended = run(str(script))
+    assert ended.code == 0, ended.errors
+    refused, shape = ended.output.splitlines()
+    assert re.search(
+        r"^jit_compile: got a compiled function .* on \S*CPU:1, expected it on the CPU"
+        r".*; call the function inside of tf\.device\('CPU:0'\)\.$",
+        refused,
+    )
+    assert shape == "(1,)"

@@ -242,6 +242,7 @@ def test_a_python_observer_in_the_callers_function_is_refused(name):
         tf.function(driver.run)()
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("jit_compile", [None, False, True])
 def test_a_host_observer_sees_every_step(jit_compile):
     """In the driver's own function, and in the caller's."""
@@ -297,6 +298,7 @@ def test_run_in_the_callers_function(autograph):
     ]
 
 
+@pytest.mark.cpu
 def test_loop_compiles_with_xla():
     env, steps = counting_environment(2, 3), tf_metrics.EnvironmentSteps()
     average = tf_metrics.AverageReturnMetric(batch_size=2)

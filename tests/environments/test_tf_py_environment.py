@@ -22,6 +22,8 @@ from tfrl.environments.gymnasium import vector_py_environment
 from tfrl.specs import array_spec
 from tfrl.trajectories import time_step as ts
 
+pytestmark = pytest.mark.cpu  # Programs that call Python run there.
+
 
 class Scripted(testing.CountingEnvironment):
     """`script` says what to return instead at a step; remembers its threads."""

@@ -165,6 +165,7 @@ def _write_once(table, block, values):
         variable.assign(tf.reshape(blocks, variable.shape))
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     ("write", "copies"), [(Table.write_block, False), (_write_once, True)]
 )

@@ -277,7 +277,9 @@ def test_keys_are_those_of_the_windows():
 def test_a_window_that_was_drawn_twice_gets_the_larger_priority():
     buffer = _filled(1, 4, frames=4, priority_exponent=1.0, epsilon=0.0)
     buffer.update_priorities([2, 1, 2], [3.0, 5.0, 2.0])
-    np.testing.assert_array_equal(buffer.get_priorities([0, 1, 2, 3]), [1, 5, 3, 1])
+    # A GPU may round the power of exponent 1.
+    found = buffer.get_priorities([0, 1, 2, 3])
+    np.testing.assert_allclose(found, [1, 5, 3, 1], rtol=1e-14)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])

@@ -149,6 +149,7 @@ def test_the_runs_of_a_sweep_relabel_as_alone():
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.cpu
 def test_rewards_on_the_host_are_refused_in_a_sweep():
     def make(seed):
         row_format = Hindsight(HostReward(Reach().compute_reward))

@@ -117,6 +117,7 @@ def test_older_policies_have_collected(plain):
     assert {"entropy", "explained_variance"} <= {*numbers}
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "kind", ["plain", pytest.param("compiled", marks=pytest.mark.slow)]
 )

@@ -151,6 +151,7 @@ def test_calls_of_all_sizes_share_one_trace(kind, request):
     assert loop.trace_count() == 1
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("kind", ["plain", "compiled"])
 def test_a_restored_loop_goes_on_bit_for_bit(kind, request, tmp_path):
     loop = request.getfixturevalue(kind)

@@ -122,6 +122,7 @@ def make_off_policy_loop(make_buffer, **kwargs):
     )
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     ("sampling", "answer"),
     [("dataset", "id"), pytest.param("variables", "op", marks=pytest.mark.slow)],
@@ -147,6 +148,7 @@ def test_a_compiled_off_policy_loop_trains_from_it():
     assert np.isfinite(info.loss)
 
 
+@pytest.mark.cpu
 def test_one_that_xla_cannot_compile_is_refused_or_left_plain():
     with pytest.raises(ValueError, match=r"got True for a Ring, expected a buffer "):
         make_off_policy_loop(Ring, jit_compile=True)

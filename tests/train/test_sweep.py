@@ -573,6 +573,7 @@ def test_loops_with_other_variables_are_refused():
         sweep(lambda seed: make_loop(seed, layer=3 + seed))
 
 
+@pytest.mark.cpu
 def test_a_loop_that_samples_from_a_dataset_is_refused():
     with pytest.raises(ValueError, match=r"samples from a dataset.*jit_compile=True"):
         sweep(lambda seed: make_loop(seed, sampling="dataset"))

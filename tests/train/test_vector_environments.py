@@ -14,6 +14,7 @@ from tfrl.replay_buffers import tf_uniform_replay_buffer
 from tfrl.trajectories import time_step as ts
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "sampling", ["dataset", pytest.param("variables", marks=pytest.mark.slow)]
 )

@@ -27,6 +27,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.compilation import (
+    accelerators,
     context,
     graph_calls,
     internals,
@@ -157,7 +158,9 @@ def host_call(
     Raises:
       NotImplementedError: If this build of TensorFlow does not have the interface, or a
         shape or dtype cannot be passed.
+      ValueError: If the program is for another device than the CPU.
     """
+    _check_device()
     _register_handler()
     inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
@@ -243,6 +246,19 @@ def call(
     for output, spec in zip(outputs, output_specs, strict=True):
         output.set_shape(spec.shape)
     return outputs
+
+
+def _check_device() -> None:
+    """Raises a ValueError if the program being traced does not run on the CPU."""
+    with tf.init_scope():
+        # TensorFlow places the program as it places this tensor now.
+        device = tf.zeros([]).device
+    if not accelerators.is_host(device):
+        raise ValueError(
+            f"jit_compile: got a compiled function that calls Python, such as the step "
+            f"of a Python environment, on {device}, expected it on the CPU, which "
+            "alone can call Python; call the function inside of tf.device('CPU:0')."
+        )
 
 
 def _spec(tensor: tf.Tensor) -> tf.TensorSpec:

@@ -223,6 +223,7 @@ class SameLoss(dqn_agent.DqnAgent):
         return transitions.loss_fn(targets, predictions), targets - predictions
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("make_network", [network, recurrent_network])
 def test_the_seam_has_all_that_a_loss_needs(make_network):
     experience = frames(5 if make_network is recurrent_network else 2)

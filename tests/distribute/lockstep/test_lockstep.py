@@ -116,6 +116,7 @@ def assert_alike(learned, loop):
     )
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "lengths",
     [(8,), pytest.param((6, 8), marks=pytest.mark.slow)],

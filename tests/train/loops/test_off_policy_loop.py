@@ -297,6 +297,7 @@ def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
         np.testing.assert_array_equal(sample, newest)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "sampling", ["dataset", pytest.param("variables", marks=pytest.mark.slow)]
 )
@@ -343,6 +344,7 @@ def test_weights_and_priorities_follow_the_definitions(sampling):
     np.testing.assert_allclose(stored, list(model.values()), rtol=1e-10)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "replay", [pytest.param("uniform", marks=pytest.mark.slow), "prioritized"]
 )

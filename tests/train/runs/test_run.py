@@ -346,6 +346,20 @@ def test_a_run_closes_the_environment_that_it_makes_to_film(
     assert environment.times_closed == times_closed
 
 
+def test_a_film_that_cannot_be_made_is_a_warning_and_the_run_ends_well(
+    half, tmp_path, monkeypatch
+):
+    def fail(*_):
+        raise TypeError("write() got an unexpected keyword argument 'fps'")
+
+    monkeypatch.setattr(outputs.video, "record_video", fail)
+    path = shutil.copytree(half, tmp_path / "run")
+    this, _ = make_run(path, video_environment=countdown())
+    with pytest.warns(RuntimeWarning, match=r"agent\.mp4 could not be made: TypeError"):
+        assert this.run().finished
+    assert (path / "finished.json").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "limit"),

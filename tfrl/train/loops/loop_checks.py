@@ -425,15 +425,22 @@ def check_minibatch_size(
     )
 
 
+# A graph on several devices, as with a GPU, may fail on each of them. Then TensorFlow
+# lists the errors: "  (0) INVALID_ARGUMENT:  assertion failed: [...]".
+_FAILED = re.compile(
+    r"^(?:\s*\(\d+\) [A-Z_]+:\s*)?"
+    r"(?:assertion failed: \[(.*)\]|(.* : Tensor had .*))$",
+    re.M,
+)
+
+
 @contextlib.contextmanager
 def short_assertions() -> Iterator[None]:
     """Shortens the error of a failed assertion in a graph to the assertion's text."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        said = re.search(
-            r"^assertion failed: \[(.*)\]$|^(.* : Tensor had .*)$", error.message, re.M
-        )
+        said = _FAILED.search(error.message)
         if said is None:
             raise
         text = (said[1] or said[2]).replace("\\'", "'")

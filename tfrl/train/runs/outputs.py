@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrl.environments import tf_environment
 from tfrl.savers import whole_checkpoints
+from tfrl.system import log
 from tfrl.train.loops import training_loop
 from tfrl.train.runs import (
     finished_runs,
@@ -312,7 +313,20 @@ class DirectoryOutputs(Outputs):
             directory.mark_finished(self._loop.iteration)
 
     def _film(self) -> None:
-        """Films the saved policy, if there is an environment to film."""
+        """Films the saved policy, if there is an environment to film.
+
+        The run is as good without the film, so an exception becomes a warning.
+        """
+        try:
+            self._write_film()
+        except Exception as error:
+            log.warn(
+                f"The film {self._directory.video} could not be made: "
+                f"{type(error).__name__}: {error} (The run is complete without it; "
+                f"`tfrl play {self._directory.path}` makes a film.)"
+            )
+
+    def _write_film(self) -> None:
         given = self._video_environment
         environment = given() if callable(given) else given
         if environment is None:

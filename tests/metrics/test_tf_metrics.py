@@ -107,6 +107,24 @@ def test_more_episodes_at_once_than_the_buffer_holds_keep_the_last():
     assert feed(metric, [frame(*ends)]) == 4
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_episodes_can_be_kept_after_several_steps(jit_compile):
+    metric = tf_metrics.AverageReturnMetric(batch_size=2, buffer_size=1)
+    others = [tf_metrics.NumberOfEpisodes(), tf_metrics.EnvironmentSteps()]
+
+    @tf.function(jit_compile=jit_compile)
+    def show(frames):
+        sums = tf.stack([metric.advance(each) for each in frames])
+        rows = tf.nest.map_structure(lambda *columns: tf.stack(columns), *frames)
+        metric.keep(sums, rows.is_episode_end())
+        for other in others:
+            other(rows)
+
+    show(EPISODES)
+    assert metric.result() == 60  # The later one of 3 and 60.
+    assert [int(other.result()) for other in others] == [2, 6]
+
+
 def test_vector_rewards_are_summed():
     trajectory = frame((FIRST, LAST, 0.0))._replace(reward=tf.constant([[1.0, 2.0]]))
     assert feed(tf_metrics.AverageReturnMetric(), [trajectory]) == 3

@@ -40,7 +40,18 @@ class EpisodeSums(tf.Module):
         )
 
     def add(self, trajectory: traj.Trajectory, values: tf.Tensor) -> None:
+        """Adds one step's `values`, `[B, ...]`, and keeps the sums that it finishes.
+
+        Raises:
+          ValueError: See `advance`.
+        """
+        self.keep(self.advance(trajectory, values), trajectory.is_episode_end())
+
+    def advance(self, trajectory: traj.Trajectory, values: tf.Tensor) -> tf.Tensor:
         """Adds one step's `values`, `[B, ...]`, to the episodes of a trajectory.
+
+        Returns:
+          The sums over the running episodes, `[B, ...]`, for `keep`.
 
         Raises:
           ValueError: If the batch size or the shape differs from the constructor's.
@@ -52,7 +63,18 @@ class EpisodeSums(tf.Module):
         so_far = masking.masked(stored_values.read(self._running, self._dtype), goes_on)
         so_far += tf.cast(values, self._dtype)
         stored_values.assign(self._running, so_far)
-        self.finished.extend(so_far, where=trajectory.is_episode_end())
+        return so_far
+
+    def keep(self, sums: tf.Tensor, is_finished: tf.Tensor) -> None:
+        """Keeps the sums of finished episodes.
+
+        Args:
+          sums: What `advance` returned, `[B, ...]`, or for some steps `[T, B, ...]`.
+          is_finished: Whether each of the steps ended its episode, bool `[B]` or
+            `[T, B]`.
+        """
+        rows = tf.reshape(sums, [-1, *self._shape])
+        self.finished.extend(rows, where=tf.reshape(is_finished, [-1]))
 
     def reset(self) -> None:
         """Forgets everything."""

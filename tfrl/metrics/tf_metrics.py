@@ -122,8 +122,24 @@ class _EpisodeMetric(tf_metric.TFStepMetric):
         """Returns this step's contribution to its episode's sum, `[B]`."""
 
     def call(self, trajectory: traj.Trajectory) -> traj.Trajectory:
-        self._sums.add(trajectory, self._increment(trajectory))
+        self.keep(self.advance(trajectory), trajectory.is_episode_end())
         return trajectory
+
+    def advance(self, trajectory: traj.Trajectory) -> tf.Tensor:
+        """Adds one step; returns the sums over the running episodes, `[B]`.
+
+        `keep` must follow, after this step or after a number of them.
+        """
+        return self._sums.advance(trajectory, self._increment(trajectory))
+
+    def keep(self, sums: tf.Tensor, is_finished: tf.Tensor) -> None:
+        """Keeps the sums of finished episodes.
+
+        Args:
+          sums: What `advance` returned, `[B]`, or for some steps `[T, B]`.
+          is_finished: Whether each step ended its episode, bool like `sums`.
+        """
+        self._sums.keep(sums, is_finished)
 
     def reset(self) -> None:
         self._sums.reset()

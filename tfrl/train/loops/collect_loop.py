@@ -134,7 +134,7 @@ class CollectLoop(collecting_loop.CollectingLoop):
 
     def _own_variables(self) -> list[tf.Variable]:
         """Returns the variables of the loop and its observers, not the agent's."""
-        modules = [o for o in self._observers if isinstance(o, tf.Module)]
+        modules = self._observer_modules()
         observed = [v for each in modules for v in variables.tracked_variables(each)]
         return [self._seed, self._iteration, self._step, *observed]
 

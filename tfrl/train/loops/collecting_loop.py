@@ -21,7 +21,13 @@ from tfrl.metrics import tf_metrics
 from tfrl.policies import tf_policy
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
 from tfrl.specs import tensor_spec
-from tfrl.train.loops import loop_checks, placement, position, training_loop
+from tfrl.train.loops import (
+    loop_checks,
+    placement,
+    position,
+    rollouts,
+    training_loop,
+)
 from tfrl.train.loops.training_loop import IterationInfo as IterationInfo
 from tfrl.trajectories import trajectory
 
@@ -107,12 +113,7 @@ class CollectingLoop(training_loop.TrainingLoop):
             self._episodes = tf_metrics.NumberOfEpisodes()
             self._environment_steps = tf_metrics.EnvironmentSteps()
             agent.collect_policy.prepare(environment.batch_size)
-        self._observers: list[Callable[[Any], Any]] = [
-            self._average_return,
-            self._episodes,
-            self._environment_steps,
-            *observers,
-        ]
+        self._observers: list[Callable[[Any], Any]] = list(observers)
         self._position = position.Position(environment)
 
     @property
@@ -155,7 +156,7 @@ class CollectingLoop(training_loop.TrainingLoop):
             "average_return": self._average_return,
             "episodes": self._episodes,
             "environment_steps": self._environment_steps,
-            "observers": [o for o in self._observers if isinstance(o, tf.Module)],
+            "observers": self._observer_modules(),
             "position": self._position,
         }
 
@@ -232,6 +233,15 @@ class CollectingLoop(training_loop.TrainingLoop):
         *reached, loss = self.iterate(*position)
         return tuple(reached), loss
 
+    def _observer_modules(self) -> list[tf.Module]:
+        """Returns the loop's own metrics and the observers that have variables."""
+        return [
+            self._average_return,
+            self._episodes,
+            self._environment_steps,
+            *(o for o in self._observers if isinstance(o, tf.Module)),
+        ]
+
     def _copied_weights(self) -> list[Any]:
         """Returns the variables that a program on the host may copy from the device."""
         return [*self._agent.variables(), *self._agent.collect_policy.variables()]
@@ -254,7 +264,23 @@ class CollectingLoop(training_loop.TrainingLoop):
         self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any
     ) -> tuple[trajectory.Trajectory, Any, Any]:
         """Steps the environment; returns the frame, the time step and policy state."""
-        action_step = policy.action(time_step, policy_state, seed=self._step_seed())
+        frame, *reached = self._step_with(
+            policy, time_step, policy_state, self._step_seed()
+        )
+        self._average_return(frame)
+        self._count(frame)
+        return frame, *reached
+
+    def _count(self, frames: trajectory.Trajectory) -> None:
+        """Counts the steps and episodes of frames `[B, ...]` or `[T, B, ...]`."""
+        self._episodes(frames)
+        self._environment_steps(frames)
+
+    def _step_with(
+        self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any, seed: Any
+    ) -> tuple[trajectory.Trajectory, Any, Any]:
+        """Steps the environment like `_take_step`, but does not count the step."""
+        action_step = policy.action(time_step, policy_state, seed=seed)
         action = self._environment_action(action_step.action)
         next_time_step = self._environment.step(action)
         frame = trajectory.from_transition(time_step, action_step, next_time_step)
@@ -273,44 +299,65 @@ class CollectingLoop(training_loop.TrainingLoop):
         Returns the last time step and policy state, and the frames `[num_steps, B,
         ...]`.
         """
-        reached, frames = self._scan_steps(
-            num_steps,
-            (time_step, policy_state),
-            lambda frame, _: frame,
-            self._agent.collect_data_spec,
-        )
+        *reached, frames, _ = self._scan_steps(num_steps, time_step, policy_state)
         return *reached, frames
 
     def _scan_steps(
         self,
         num_steps: int,
-        position: tuple[Any, Any],
-        kept: Callable[[trajectory.Trajectory, Any], Any],
-        kept_spec: Any,
-    ) -> tuple[tuple[Any, Any], Any]:
-        """Takes steps of the collecting policy, and stacks the results of `kept`.
+        time_step: Any,
+        policy_state: Any,
+        *,
+        keeps_states: bool = False,
+    ) -> tuple[Any, Any, trajectory.Trajectory, Any]:
+        """Takes steps of the collecting policy.
+
+        On an accelerator each operation of a step takes a microsecond or more, so a
+        step leaves out what can be computed once, from all frames.
 
         Args:
           num_steps: The number of steps.
-          position: The time step and the policy state to begin with.
-          kept: Takes a frame and the policy state before it; returns a nest.
-          kept_spec: The specs of that nest, without the batch dimension.
+          time_step: The time step to begin with.
+          policy_state: The policy's state to begin with.
+          keeps_states: Whether to return the policy's states.
 
         Returns:
-          The last time step and policy state, and the nests, `[num_steps, B, ...]`.
+          The last time step and policy state; the frames `[num_steps, B, ...]`; and the
+          policy's states before the frames, like these, or ().
         """
         policy = self._agent.collect_policy
+        state_spec = policy.policy_state_spec if keeps_states else ()
+        frame_spec = self._agent.collect_data_spec
 
-        def step(time_step: Any, policy_state: Any) -> tuple[Any, Any]:
-            frame, *reached = self._take_step(policy, time_step, policy_state)
-            return tuple(reached), kept(frame, policy_state)
+        def step(i: tf.Tensor, time_step: Any, policy_state: Any) -> tuple[Any, Any]:
+            seed = self._seed_after(tf.cast(i, tf.int64) + 1)
+            frame, *reached = self._step_with(policy, time_step, policy_state, seed)
+            returns = self._average_return.advance(frame)
+            state = policy_state if keeps_states else ()
+            return tuple(reached), (frame._replace(next_step_type=()), returns, state)
 
-        return self._transform.scan(
+        def finish(frames: Any, returns: tf.Tensor, reached: Any) -> Any:
+            self._step.assign_add(num_steps)
+            frames = rollouts.with_next_step_types(frames, reached)
+            self._average_return.keep(returns, frames.is_episode_end())
+            self._count(frames)
+            return frames
+
+        (time_step, policy_state), (frames, returns, states) = self._transform.scan(
             num_steps,
             step,
-            position,
-            tensor_spec.add_outer_dim(kept_spec, self._environment.batch_size),
+            (time_step, policy_state),
+            tensor_spec.add_outer_dim(
+                (
+                    frame_spec._replace(next_step_type=()),
+                    tf.TensorSpec([], tf.float32),
+                    state_spec,
+                ),
+                self._environment.batch_size,
+            ),
         )
+        frames = self._transform.apply(finish, frames, returns, time_step)
+        return time_step, policy_state, frames, states
 
     def _add(self, frame: trajectory.Trajectory) -> tf.Tensor:
         """Adds `frame` to the buffer; returns an int64 scalar that depends on it.

@@ -65,11 +65,12 @@ class IterationTransform:
         carried: tuple[types.NestedTensor, ...],
         output_spec: types.NestedTensorSpec,
     ) -> tuple[tuple[Any, ...], Any]:
-        """Repeats `carried, output = function(*carried)` and stacks the outputs.
+        """Repeats `carried, output = function(i, *carried)` and stacks the outputs.
 
         Args:
-          times: The number of repetitions.
-          function: Takes nests of tensors; returns a tuple like `carried`, and a nest.
+          times: The number of repetitions, for `i` from 0 on.
+          function: Takes an int32 scalar and nests of tensors; returns a tuple like
+            `carried`, and a nest.
           carried: The initial values.
           output_spec: The nest of specs of one output.
 
@@ -84,7 +85,7 @@ class IterationTransform:
         ]
 
         def step(i: tf.Tensor, carried: Any, arrays: list[Any]) -> tuple[Any, Any]:
-            carried, output = self.apply(function, *carried)
+            carried, output = self.apply(lambda *c: function(i, *c), *carried)
             written = [
                 array.write(i, leaf)
                 for array, leaf in zip(arrays, tf.nest.flatten(output), strict=True)

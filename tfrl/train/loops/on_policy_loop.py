@@ -213,18 +213,11 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
           a seed for the minibatches.
         """
         start = policy_state
-        if self._sequence_length is None:
-            time_step, policy_state, frames = self._collect_frames(
-                self._num_steps, time_step, policy_state
-            )
-        else:
-            policy = self._agent.collect_policy
-            (time_step, policy_state), (frames, states) = self._scan_steps(
-                self._num_steps,
-                (time_step, policy_state),
-                lambda frame, state: (frame, state),
-                (self._agent.collect_data_spec, policy.policy_state_spec),
-            )
+        in_pieces = self._sequence_length is not None
+        time_step, policy_state, frames, states = self._scan_steps(
+            self._num_steps, time_step, policy_state, keeps_states=in_pieces
+        )
+        if in_pieces:
             start = self._transform.apply(self._before_pieces, states)
         seed = self._transform.apply(self._seed_now)
         return time_step, policy_state, frames, start, seed

@@ -31,6 +31,24 @@ def clipped(
     )
 
 
+def with_next_step_types(
+    frames: trajectory.Trajectory, time_step: ts.TimeStep
+) -> trajectory.Trajectory:
+    """Sets the next step types of successive frames.
+
+    Args:
+      frames: Frames `[T, B, ...]`.
+      time_step: The time step after the last frames, `[B, ...]`.
+    """
+
+    def shift(step_type: tf.Tensor, reached: tf.Tensor) -> tf.Tensor:
+        return tf.concat([step_type[1:], reached[tf.newaxis]], axis=0)
+
+    return frames._replace(
+        next_step_type=accelerators.moved(shift, frames.step_type, time_step.step_type)
+    )
+
+
 def with_reached(
     frames: trajectory.Trajectory, time_step: ts.TimeStep
 ) -> trajectory.Trajectory:

@@ -366,8 +366,16 @@ class TrainingLoop(tf.Module, abc.ABC):
 
     def _step_seed(self) -> tf.Tensor:
         """Counts a step, and returns its stateless seed, int64 `[2]`."""
-        step = self._step.assign_add(1, read_value=True)
-        return tf.stack([self._seed.read_value(), tf.cast(step, tf.int64)])
+        self._step.assign_add(1)
+        return self._seed_after(0)
+
+    def _seed_after(self, num_steps: tf.Tensor | int) -> tf.Tensor:
+        """Returns the stateless seed of a step that is not counted yet, int64 `[2]`.
+
+        Args:
+          num_steps: The number of steps from the last counted one, int64.
+        """
+        return tf.stack([self._seed.read_value(), self._step.read_value() + num_steps])
 
 
 def _as_int(variable: tf.Variable) -> int:

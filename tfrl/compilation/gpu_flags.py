@@ -3,7 +3,7 @@
 A GPU starts what a command buffer (a CUDA graph) has recorded at once, and anything
 else kernel by kernel. TensorFlow's XLA records kernels and calls of libraries, but no
 loops. With loops recorded too, PPO, DQN and SAC trained 1.05 to 1.2 times as fast on an
-H100; see docs/gpu.md.
+H100.
 """
 
 from __future__ import annotations

@@ -266,3 +266,33 @@ def test_weights_are_copied_in_the_agents_order(monkeypatch):
     monkeypatch.setattr(tf, "identity", lambda v: copied.append(v) or identity(v))
     assert tf.function(program)().numpy().tolist() == [*range(8, -1, -1)]
     assert all(a is b for a, b in zip(copied, weights, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("device", "is_split", "said"),
+    [
+        ("/device:GPU:0", False, "Agent and environment run on GPU:0."),
+        (
+            "/device:GPU:0",
+            True,
+            "The agent trains on GPU:0. The environment is in Python, so CPU:0 steps "
+            "it, with a copy of the policy.",
+        ),
+        ("/device:CPU:0", False, "Agent and environment run on CPU:0."),
+    ],
+)
+def test_the_devices_are_told_where_there_is_a_choice(
+    monkeypatch, device, is_split, said
+):
+    placed = placement.Placement(device, is_split)
+    if device == placement.host():
+        assert placed.describe() == ""
+    devices = [
+        tf.config.LogicalDevice(f"/device:{kind}:0", kind) for kind in ("CPU", "GPU")
+    ]
+    monkeypatch.setattr(
+        tf.config,
+        "list_logical_devices",
+        lambda kind=None: [d for d in devices if kind in (None, d.device_type)],
+    )
+    assert placed.describe() == said

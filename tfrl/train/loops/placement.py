@@ -67,6 +67,11 @@ def device_of(values: Iterable[types.Variable]) -> str:
     return host()
 
 
+def _short(device: str) -> str:
+    """Returns a device's name without its prefix: "GPU:0" of "/device:GPU:0"."""
+    return device.rpartition("device:")[-1]
+
+
 def placement_of(weights: Iterable[types.Variable], calls_python: bool) -> Placement:
     """Returns the placement of a loop.
 
@@ -89,6 +94,18 @@ class Placement:
 
     device: str
     is_split: bool
+
+    def describe(self) -> str:
+        """Returns where the parts run; empty if there is nothing but one CPU."""
+        if self.device == host() and len(tf.config.list_logical_devices()) == 1:
+            return ""
+        agent, cpu = (_short(device) for device in (self.device, host()))
+        if self.is_split:
+            return (
+                f"The agent trains on {agent}. The environment is in Python, so {cpu} "
+                "steps it, with a copy of the policy."
+            )
+        return f"Agent and environment run on {agent}."
 
     @property
     def collecting_device(self) -> str:

@@ -224,6 +224,10 @@ class TrainingLoop(tf.Module, abc.ABC):
             loss=loss,
         )
 
+    def describe_devices(self) -> str:
+        """Returns where the parts run; empty if there is nothing but one CPU."""
+        return self._placement.describe()
+
     @property
     def activity(self) -> str:
         """The work of the next call of `run_call`, for reports of the progress."""

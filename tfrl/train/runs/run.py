@@ -258,6 +258,8 @@ class Run:
                 bar.announce(self._outputs.stopped_text(self.stop))
                 return self._result(resumed_at, bar, self.stop.stopped_by)
             grown = self._outputs.begin()
+            if devices := self._loop.describe_devices():
+                bar.note(devices)
             if resumed_at is not None:
                 self._note_resumption(bar, grown)
             self._callbacks.start(first)

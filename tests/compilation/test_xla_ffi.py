@@ -68,6 +68,8 @@ def places(structure):
         (xla_ffi._RegisterArgs, "XLA_FFI_Handler_Register_Args"),
         (xla_ffi._Values, "XLA_FFI_Args"),
         (xla_ffi._Values, "XLA_FFI_Rets"),
+        (xla_ffi._Attributes, "XLA_FFI_Attrs"),
+        (xla_ffi._Scalar, "XLA_FFI_Scalar"),
         (xla_ffi._CallFrame, "XLA_FFI_CallFrame"),
         (xla_ffi._Buffer, "XLA_FFI_Buffer"),
         (xla_ffi._Metadata, "XLA_FFI_Metadata"),
@@ -84,6 +86,7 @@ def test_structures_begin_like_the_headers(header, ours, name):
     [
         (xla_ffi._ErrorCreateArgs, "XLA_FFI_Error_Create_Args"),
         (xla_ffi._RegisterArgs, "XLA_FFI_Handler_Register_Args"),
+        (xla_ffi._StreamGetArgs, "XLA_FFI_Stream_Get_Args"),
     ],
 )
 def test_structures_that_xla_reads_are_whole(header, ours, name):

@@ -29,6 +29,7 @@ import tensorflow as tf
 from tfrl.compilation import (
     accelerators,
     context,
+    gpu_calls,
     graph_calls,
     internals,
     ordered_calls,
@@ -39,6 +40,7 @@ from tfrl.compilation import (
 HostFunction = Callable[..., Sequence[np.ndarray]]
 
 _TARGET = "tfrl_host_call"
+_CPU, _CUDA = "CPU", "CUDA"  # Platforms of programs.
 _MOST_KNOWN = 16
 _MLIR_TYPES = {
     tf.bool: "i1",
@@ -69,13 +71,27 @@ class CallChannel:
         with tf.init_scope(), tf.device("CPU:0"):
             # Each call reads and assigns this variable, which keeps the calls in order.
             self.state = tf.Variable(0, dtype=tf.int64, trainable=False, name="calls")
+        # Programs on another device cannot reach it. By the device's name.
+        self._others: dict[str, tf.Variable] = {}
         self.error: BaseException | None = None
         self._kept: BaseException | None = None
         self._is_watched = False
 
     def has_failed(self) -> tf.Tensor:
         """Returns a bool scalar: whether a call has raised. Loops use it to stop."""
-        return self.state.read_value() != 0
+        if not context.in_xla_graph():
+            return self.state.read_value() != 0
+        return self.state_on(_device_of_trace()).read_value() != 0
+
+    def state_on(self, device: str) -> tf.Variable:
+        """Returns the variable that orders the calls of programs on a device."""
+        if accelerators.is_host(device):
+            return self.state
+        if device not in self._others:
+            # After a call of `tf.Variable` a `tf.function` would trace a second time.
+            with tf.init_scope(), tf.device(device):
+                self._others[device] = type(self.state)(self.state, trainable=False)
+        return self._others[device]
 
     def fail(self, error: BaseException) -> None:
         """Records an exception that a call has raised."""
@@ -87,7 +103,8 @@ class CallChannel:
         """Raises the recorded exception, if there is one, and forgets it."""
         if self.error is not None:
             error, self.error = self.error, None
-            self.state.assign(0)
+            for state in (self.state, *self._others.values()):
+                state.assign(0)
             raise error
 
     def keep(self, error: BaseException) -> None:
@@ -158,32 +175,31 @@ def host_call(
     Raises:
       NotImplementedError: If this build of TensorFlow does not have the interface, or a
         shape or dtype cannot be passed.
-      ValueError: If the program is for another device than the CPU.
+      ValueError: If the program is for a device that cannot call Python.
     """
-    _check_device()
-    _register_handler()
+    device = _device_of_trace()
+    platform = _platform_of(device)
+    _register_handler(platform)
+    order = channel.state_on(device)
     inputs = [tf.stop_gradient(tensor) for tensor in inputs]
     with tf.name_scope(name or "host_call"):
         # XLA orders calls only by data dependencies, and follows these through the
         # variables. So each call takes and returns the value of the channel's variable.
-        operands = [tf.constant(0, tf.int64), *inputs, channel.state.read_value()]
+        operands = [*inputs, order.read_value()]
         operand_specs = [_spec(tensor) for tensor in operands]
-        output_specs = [*output_specs, _spec(operands[-1])]
-        module = _module(operand_specs, output_specs)
-        site = _CallSite(
-            function, operand_specs[1:-1], output_specs[:-1], channel, fallback
-        )
-        operands[0] = tf.constant(_remember(site), tf.int64)
+        site = _CallSite(function, operand_specs[:-1], output_specs, channel, fallback)
+        output_specs = [*output_specs, operand_specs[-1]]
+        module = _module(_remember(site), operand_specs, output_specs)
         *outputs, state = internals.xla_call_module(
             operands,
             version=9,
             module=module,
             Tout=[spec.dtype for spec in output_specs],
             Sout=[spec.shape for spec in output_specs],
-            platforms=["CPU"],
+            platforms=[platform],
             disabled_checks=[f"custom_call:{_TARGET}"],
         )
-        channel.state.assign(state)
+        order.assign(state)
     return outputs
 
 
@@ -248,25 +264,34 @@ def call(
     return outputs
 
 
-def _check_device() -> None:
-    """Raises a ValueError if the program being traced does not run on the CPU."""
+def _device_of_trace() -> str:
+    """Returns the name of the device of the program that is being traced."""
     with tf.init_scope():
         # TensorFlow places the program as it places this tensor now.
-        device = tf.zeros([]).device
-    if not accelerators.is_host(device):
-        raise ValueError(
-            f"jit_compile: got a compiled function that calls Python, such as the step "
-            f"of a Python environment, on {device}, expected it on the CPU, which "
-            "alone can call Python; call the function inside of tf.device('CPU:0')."
-        )
+        return tf.zeros([]).device
+
+
+def _platform_of(device: str) -> str:
+    """Returns XLA's name of a device's platform; raises a ValueError if it has none."""
+    if accelerators.is_host(device):
+        return _CPU
+    if gpu_calls.are_on(device):
+        return _CUDA
+    raise ValueError(
+        f"jit_compile: got a compiled function that calls Python, such as the step of "
+        f"a Python environment, on {device}, expected it on the CPU, which alone can "
+        "call Python; call the function inside of tf.device('CPU:0')."
+    )
 
 
 def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
     return tf.TensorSpec(tensor.shape, tensor.dtype)
 
 
-def _module(inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]) -> str:
-    """Returns a StableHLO program that consists of the call alone."""
+def _module(
+    site: int, inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]
+) -> str:
+    """Returns a StableHLO program that consists of the call of a site alone."""
     input_types = [_mlir_type(spec) for spec in inputs]
     output_types = ", ".join(_mlir_type(spec) for spec in outputs)
     names = [f"%arg{i}" for i in range(len(inputs))]
@@ -278,7 +303,8 @@ def _module(inputs: Sequence[tf.TensorSpec], outputs: Sequence[tf.TensorSpec]) -
     return f"""module {{
       func.func public @main({signature}) -> ({output_types}) {{
         %0{count} = stablehlo.custom_call @{_TARGET}({", ".join(names)}) {{
-          api_version = 4 : i32, has_side_effect = true, backend_config = {{}}
+          api_version = 4 : i32, has_side_effect = true,
+          backend_config = {{site = {site} : i64}}
         }} : ({", ".join(input_types)}) -> ({output_types})
         return {results} : {output_types}
       }}
@@ -313,6 +339,7 @@ class _CallSite:
         self._fallback = fallback or (lambda: [np.zeros([], bool)] * len(outputs))
         # XLA uses the same few buffers again and again.
         self._known: dict[tuple[int, ...], _Buffers] = {}
+        self._staging: gpu_calls.Staging | None = None
 
     def call(self, addresses: tuple[int, ...]) -> None:
         """Calls the function.
@@ -340,11 +367,24 @@ class _CallSite:
             output[...] = value
         state.value = 1
 
+    def staging(self, memory: gpu_calls.Memory) -> gpu_calls.Staging:
+        """Returns the memory of the host for calls from another device."""
+        if self._staging is None:
+            outputs = [_size(spec) for spec in self._outputs]
+            self._staging = gpu_calls.Staging(
+                memory,
+                # The channel's variable is not read.
+                [*(_size(spec) for spec in self._inputs), 0],
+                [*outputs, ctypes.sizeof(ctypes.c_int64)],
+            )
+        return self._staging
+
     def _view(self, addresses: tuple[int, ...]) -> _Buffers:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        end = 1 + len(self._inputs)  # The addresses of the inputs, after the number.
-        places = [*addresses[1:end], *addresses[end + 1 : -1]]
+        end = len(self._inputs)
+        # The channel's variable is the last operand, and the last result.
+        places = [*addresses[:end], *addresses[end + 1 : -1]]
         arrays = [
             _array_at(address, spec)
             for address, spec in zip(
@@ -352,8 +392,8 @@ class _CallSite:
             )
         ]
         buffers = _Buffers(
-            arrays[: end - 1],
-            arrays[end - 1 :],
+            arrays[:end],
+            arrays[end:],
             ctypes.c_int64.from_address(addresses[-1]),
         )
         self._known[addresses] = buffers
@@ -375,10 +415,14 @@ def _wrong_number(values: Sequence[Any], outputs: Sequence[Any]) -> ValueError:
     )
 
 
+def _size(spec: tf.TensorSpec) -> int:
+    """Returns the size of a buffer in bytes."""
+    return math.prod(spec.shape) * spec.dtype.size
+
+
 def _array_at(address: int, spec: tf.TensorSpec) -> np.ndarray:
     """Returns an array over the buffer at an address."""
-    size = math.prod(spec.shape) * spec.dtype.size
-    buffer = (ctypes.c_char * size).from_address(address)
+    buffer: Any = (ctypes.c_char * _size(spec)).from_address(address)
     return np.frombuffer(buffer, spec.dtype.as_numpy_dtype).reshape(spec.shape)
 
 
@@ -389,7 +433,7 @@ _sites: weakref.WeakValueDictionary[int, _CallSite] = weakref.WeakValueDictionar
 def _remember(site: _CallSite) -> int:
     """Returns a number for the site, and keeps the site as long as its graphs live.
 
-    The number is a constant in the program, the only trace of this process in it.
+    The number is an attribute of the call, the only trace of this process in it.
     """
     number = internals.next_number()
     _sites[number] = site
@@ -397,16 +441,42 @@ def _remember(site: _CallSite) -> int:
     return number
 
 
-def _answer(addresses: tuple[int, ...]) -> None:
-    """Makes the call whose number is in the first buffer.
+def _answer(site: int, addresses: tuple[int, ...], xla_context: int) -> None:
+    """Makes the call of a site.
 
     Args:
+      site: The number of the site.
       addresses: The addresses of the input buffers, then of the output buffers.
+      xla_context: XLA's context of the call.
     """
-    _sites[ctypes.c_int64.from_address(addresses[0]).value].call(addresses)
+    del xla_context
+    _sites[site].call(addresses)
+
+
+def _answer_on(
+    memory: gpu_calls.Memory,
+    find_stream: Callable[[int], int],
+    site: int,
+    addresses: tuple[int, ...],
+    xla_context: int,
+) -> None:
+    """Makes the call of a site in a program on a device with other memory.
+
+    Args:
+      memory: Copies between the device's memory and the host's.
+      find_stream: Returns the device's stream of a context.
+      site: See `_answer`.
+      addresses: See `_answer`; addresses of the device.
+      xla_context: See `_answer`.
+    """
+    called = _sites[site]
+    called.staging(memory).call(called.call, addresses, find_stream(xla_context))
 
 
 @functools.cache
-def _register_handler() -> Any:
+def _register_handler(platform: str = _CPU) -> Any:
     """Registers the handler with XLA, once; the returned object must be kept."""
-    return xla_ffi.register(_TARGET, _answer)
+    if platform == _CPU:
+        return xla_ffi.register(_TARGET, _answer)
+    answer = functools.partial(_answer_on, gpu_calls.CudaMemory(), xla_ffi.stream_of)
+    return xla_ffi.register(_TARGET, answer, platform)

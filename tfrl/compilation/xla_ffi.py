@@ -2,12 +2,13 @@
 
 It is a stable C interface. `xla/ffi/api/c_api.h` in TensorFlow's headers declares the
 structures used here. `register` makes a Python function the target of custom calls in
-programs compiled for a CPU.
+compiled programs.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,6 +48,7 @@ class _Api(ctypes.Structure):
         ("error_get_message", ctypes.c_void_p),
         ("error_destroy", ctypes.c_void_p),
         ("handler_register", ctypes.c_void_p),
+        ("stream_get", ctypes.c_void_p),
     )
 
 
@@ -73,6 +75,15 @@ class _RegisterArgs(ctypes.Structure):
     )
 
 
+class _StreamGetArgs(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+    )
+
+
 class _Values(ctypes.Structure):
     """XLA_FFI_Args and XLA_FFI_Rets."""
 
@@ -85,6 +96,21 @@ class _Values(ctypes.Structure):
     )
 
 
+class _Attributes(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("types", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+    )
+
+
+class _Scalar(ctypes.Structure):
+    _fields_ = (("dtype", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
 class _CallFrame(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
@@ -94,6 +120,7 @@ class _CallFrame(ctypes.Structure):
         ("stage", ctypes.c_int),
         ("inputs", _Values),
         ("outputs", _Values),
+        ("attributes", _Attributes),
     )
 
 
@@ -127,12 +154,15 @@ _Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _WORD = ctypes.sizeof(ctypes.c_size_t)
 _FrameWords = ctypes.c_size_t * (ctypes.sizeof(_CallFrame) // _WORD)
 _EXTENSION = _CallFrame.extension.offset // _WORD
+_CONTEXT = _CallFrame.context.offset // _WORD
 _INPUT_COUNT, _INPUTS, _OUTPUT_COUNT, _OUTPUTS = (
     (values.offset + field.offset) // _WORD
     for values in (_CallFrame.inputs, _CallFrame.outputs)
     for field in (_Values.count, _Values.values)
 )
+_ATTRIBUTES = (_CallFrame.attributes.offset + _Attributes.values.offset) // _WORD
 _DATA = _Buffer.data.offset
+_VALUE = _Scalar.value.offset
 _MOST_KEPT = 1000
 
 
@@ -170,6 +200,17 @@ def _addresses(frame: Sequence[int]) -> tuple[int, ...]:
     return tuple([words[pointer.value + _DATA].value for pointer in pointers])
 
 
+def _number(frame: Sequence[int]) -> int:
+    """Returns the value of the only attribute of a call, which is not negative.
+
+    Args:
+      frame: The words of the call frame.
+    """
+    words = _words
+    scalar = words[frame[_ATTRIBUTES]].value
+    return words[words[scalar + _VALUE].value].value
+
+
 def _view_pointers(
     input_count: int, inputs: int, output_count: int, outputs: int
 ) -> list[ctypes.c_size_t]:
@@ -193,13 +234,19 @@ def _tell_version(extension: int, version: _Version) -> None:
         asked.metadata.contents.version.minor = version.minor
 
 
-def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
+def register(
+    target: str,
+    answer: Callable[[int, tuple[int, ...], int], None],
+    platform: str = "Host",
+) -> Any:
     """Registers a Python function as the handler of custom calls of `target`.
 
     Args:
       target: The name by which the calls refer to the handler.
-      answer: Takes the addresses of the input buffers, and then of the output buffers.
-        An exception makes the program fail, which corrupts the variables it updates.
+      answer: Takes the only attribute of the call, an int64 from 0 up, the addresses of
+        the input buffers and then of the output buffers, and the call's context. An
+        exception makes the program fail, which corrupts the variables it updates.
+      platform: XLA's name of the devices for which the programs are compiled.
 
     Returns:
       An object that must be kept as long as there are such calls.
@@ -219,7 +266,7 @@ def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
             return None
         try:
             python_threads.keep_thread_state()
-            answer(_addresses(frame))
+            answer(_number(frame), _addresses(frame), frame[_CONTEXT])
         except BaseException as error:  # An exception must not reach XLA.
             text = f"{type(error).__name__}: {error}".encode()
             arguments = _ErrorCreateArgs(
@@ -233,7 +280,7 @@ def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
         ctypes.sizeof(_RegisterArgs),
         None,
         _Span.of(target.encode()),
-        _Span.of(b"Host"),
+        _Span.of(platform.encode()),
         None,
         None,
         None,
@@ -249,6 +296,29 @@ def register(target: str, answer: Callable[[tuple[int, ...]], None]) -> Any:
             "Python calls; do not compile loops over Python environments."
         )
     return handler
+
+
+def stream_of(context: int) -> int:
+    """Returns the stream of a call on a GPU, for the functions of the GPU's driver.
+
+    Args:
+      context: The call's context.
+
+    Raises:
+      RuntimeError: The device of the call has no streams.
+    """
+    arguments = _StreamGetArgs(ctypes.sizeof(_StreamGetArgs), None, context, None)
+    if _stream_getter()(ctypes.byref(arguments)) is not None:
+        raise RuntimeError(
+            "host_call: the device of the compiled program has no stream"
+        )
+    return arguments.stream or 0
+
+
+@functools.cache
+def _stream_getter() -> Callable[..., int | None]:
+    function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_StreamGetArgs))
+    return function(_find_api().stream_get)
 
 
 def _find_api() -> _Api:

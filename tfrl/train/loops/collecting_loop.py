@@ -87,7 +87,11 @@ class CollectingLoop(training_loop.TrainingLoop):
             variable of another device that none of the loop's parts holds.
         """
         loop_checks.check_specs(environment, agent, replay_buffer)
-        placed = placement.placement_of(agent.variables(), environment.calls_python)
+        placed = placement.placement_of(
+            agent.variables(),
+            environment.calls_python,
+            jit_compile=bool(jit_compile),
+        )
         obstacle = jit_compile and loop_checks.obstacle_to_compilation(
             environment,
             agent,

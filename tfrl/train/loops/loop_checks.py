@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.agents.on_policy import on_policy_agent
-from tfrl.compilation import host_calls, internals
+from tfrl.compilation import gpu_calls, host_calls, internals
 from tfrl.drivers import observers as observers_lib
 from tfrl.environments import tf_environment
 from tfrl.replay_buffers import replay_buffer as replay_buffer_lib
@@ -234,7 +234,7 @@ def misplaced(
 def _obstacle_to_python(placed: placement.Placement, device: str) -> str | None:
     """Returns why a compiled program on a device cannot call Python; None if it can."""
     missing = host_calls.obstacle()
-    if missing is None and device != placement.host():
+    if missing is None and not (device == placement.host() or gpu_calls.are_on(device)):
         missing = (
             f"the compiled program with these calls runs on {device}, and only the CPU "
             "calls Python; leave jit_compile=False, or keep the agent on the CPU."

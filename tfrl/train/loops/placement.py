@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrl.compilation import accelerators, internals, variable_substitution
+from tfrl.compilation import (
+    accelerators,
+    gpu_calls,
+    internals,
+    variable_substitution,
+)
 from tfrl.utils import variables
 
 if TYPE_CHECKING:
@@ -72,15 +77,19 @@ def _short(device: str) -> str:
     return device.rpartition("device:")[-1]
 
 
-def placement_of(weights: Iterable[types.Variable], calls_python: bool) -> Placement:
+def placement_of(
+    weights: Iterable[types.Variable], calls_python: bool, *, jit_compile: bool = False
+) -> Placement:
     """Returns the placement of a loop.
 
     Args:
       weights: The agent's variables.
       calls_python: Whether a step of the environment calls Python.
+      jit_compile: Whether the loop is to be compiled.
     """
     device = device_of(weights)
-    return Placement(device, calls_python and device != host())
+    can_call = device == host() or (jit_compile and gpu_calls.are_on(device))
+    return Placement(device, calls_python and not can_call)
 
 
 @dataclasses.dataclass(frozen=True)

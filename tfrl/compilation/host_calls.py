@@ -137,7 +137,7 @@ def obstacle() -> str | None:
     """Returns why this build of TensorFlow cannot call Python from XLA, or None."""
     try:
         internals.check_xla_call_module()
-        _register_handler()
+        _register_handler(_CPU)
     except NotImplementedError as error:
         return str(error)
     return None
@@ -474,7 +474,7 @@ def _answer_on(
 
 
 @functools.cache
-def _register_handler(platform: str = _CPU) -> Any:
+def _register_handler(platform: str) -> Any:
     """Registers the handler with XLA, once; the returned object must be kept."""
     if platform == _CPU:
         return xla_ffi.register(_TARGET, _answer)

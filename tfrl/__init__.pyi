@@ -49,6 +49,7 @@ from .algorithms.reinforce import REINFORCE as REINFORCE
 from .algorithms.sac import REDQ as REDQ
 from .algorithms.sac import SAC as SAC
 from .algorithms.sac import TQC as TQC
+from .algorithms.sac import CrossQ as CrossQ
 from .algorithms.sac import DiscreteSAC as DiscreteSAC
 from .algorithms.td3 import D4PG as D4PG
 from .algorithms.td3 import DDPG as DDPG

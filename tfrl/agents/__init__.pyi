@@ -4,6 +4,7 @@ from . import behavioral_cloning as behavioral_cloning
 from . import categorical_dqn as categorical_dqn
 from . import cql as cql
 from . import critics as critics
+from . import crossq as crossq
 from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
@@ -36,6 +37,7 @@ from .a2c import A2CAgent as A2CAgent
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
+from .crossq import CrossQAgent as CrossQAgent
 from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent

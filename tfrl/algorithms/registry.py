@@ -34,6 +34,7 @@ CLASSES = {
     "sac": ("sac", "SAC"),
     "redq": ("sac", "REDQ"),
     "tqc": ("sac", "TQC"),
+    "crossq": ("sac", "CrossQ"),
     "discrete_sac": ("sac", "DiscreteSAC"),
     "mpo": ("mpo", "MPO"),
     "dmpo": ("mpo", "DMPO"),

@@ -1,7 +1,8 @@
 """SAC and the algorithms based on it, whose actors keep their entropy.
 
 `SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `TQC` (Kuznetsov et al.,
-2020) and `DiscreteSAC` (Christodoulou, 2019). The equations are in `tfrl.agents`.
+2020), `CrossQ` (Bhatt et al., 2024) and `DiscreteSAC` (Christodoulou, 2019). The
+equations are in `tfrl.agents`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tfrl import agents, networks, policies
 from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
+    BELOW_1,
     COUNT,
     FINITE,
     FRACTION,
@@ -55,19 +57,18 @@ class EntropyRegularized(off_policy.OffPolicy):
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
 
-        def adam(rate: float) -> Any:
-            return parts.adam(
-                parts.rate(rate, self.num_updates, self.final_learning_rate)
-            )
+        def adam(rate: float, **arguments: float) -> Any:
+            rate = parts.rate(rate, self.num_updates, self.final_learning_rate)
+            return parts.adam(rate, **arguments)
 
         alpha_rate = self.alpha_learning_rate
+        own = self.adam_arguments()
         return {
-            "actor_optimizer": adam(self.actor_learning_rate),
-            "critic_optimizer": adam(self.critic_learning_rate),
+            "actor_optimizer": adam(self.actor_learning_rate, **own),
+            "critic_optimizer": adam(self.critic_learning_rate, **own),
             "alpha_optimizer": adam(alpha_rate) if alpha_rate else None,
             "initial_log_alpha": math.log(self.initial_alpha),
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
+            **self.target_arguments(),
             "gamma": self.gamma,
             "observation_normalizer": parts.observation_normalizer(
                 self, self.observation_spec
@@ -75,6 +76,17 @@ class EntropyRegularized(off_policy.OffPolicy):
             "n_step_update": self.n_step_update,
             "greedy_eval": True,
             "seed": self.seed,
+        }
+
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {}
+
+    def target_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments for target networks."""
+        return {
+            "target_update_tau": self.target_update_tau,
+            "target_update_period": self.target_update_period,
         }
 
 
@@ -90,6 +102,9 @@ class SAC(EntropyRegularized):
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
+    )
+    actor_update_period: int = field(
+        "Critic updates for each of the actor and the temperature.", COUNT, default=1
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     target_entropy_per_dimension: float = live(
@@ -136,9 +151,14 @@ class SAC(EntropyRegularized):
             fc_layer_params=self.actor_fc_layer_params,
             continuous_projection_net=projection,
             seed=self.seed,
+            **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec),
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
+
+    def body_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments for their hidden layers."""
+        return {}
 
     def make_critic(self, **arguments: Any) -> networks.Network:
         """Makes the ensemble of critics.
@@ -152,6 +172,7 @@ class SAC(EntropyRegularized):
             fc_layer_params=self.critic_fc_layer_params,
             seed=self.seed + 1,
             **arguments,
+            **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
 
@@ -174,6 +195,7 @@ class SAC(EntropyRegularized):
                 self.target_entropy_per_dimension, num_dimensions
             ),
             "num_min": self.num_min or None,
+            "actor_update_period": self.actor_update_period,
             "exploration": self.with_noise,
         }
 
@@ -230,6 +252,52 @@ class TQC(SAC):
             **super().agent_arguments(),
             "num_dropped_quantiles": self.num_dropped_quantiles,
         }
+
+
+class CrossQ(SAC):
+    """CrossQ: SAC without target networks, normalized (Bhatt et al., 2024)."""
+
+    name = "crossq"
+    relative = "sac"
+    title = "CrossQ"
+    agent_name = "CrossQAgent"
+    without_settings = frozenset({"target_update_tau", "target_update_period"})
+
+    critic_fc_layer_params: tuple[int, ...] = (256, 256)
+    actor_learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    actor_update_period: int = 3
+
+    adam_beta_1: float = field(
+        "Decay of the mean gradients in the actor's and the critics' Adam.",
+        BELOW_1,
+        default=0.5,
+    )
+    renorm_momentum: float = field(
+        "Share of the running statistics that an update keeps.",
+        FRACTION,
+        default=0.99,
+    )
+    renorm_warm_up: int = field(
+        "Updates with plain batch normalization.", SIZE_OR_0, default=100_000
+    )
+
+    def body_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments for their normalized hidden layers."""
+        body = functools.partial(
+            networks.layers.bodies.batch_renormed,
+            momentum=self.renorm_momentum,
+            warm_up=self.renorm_warm_up,
+        )
+        return {"body": body}
+
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {"beta_1": self.adam_beta_1}
+
+    def target_arguments(self) -> dict[str, Any]:
+        """Returns nothing, since there are no target networks."""
+        return {}
 
 
 class DiscreteSAC(EntropyRegularized):

@@ -216,6 +216,7 @@ FINITE = number()
 FROM_0 = number(low=0.0)
 ABOVE_0 = number(low=0.0, excludes_low=True)
 FRACTION = number(low=0.0, high=1.0)
+BELOW_1 = number(low=0.0, high=1.0, excludes_high=True)
 
 # Where tuning searches: the ranges of RL Baselines3 Zoo (`rl_zoo3/hyperparams_opt.py`),
 # but for rates, which go up to 0.002 for PPO there, and up to 1 for DQN, SAC and TD3.
@@ -288,7 +289,11 @@ def _make_dataclass(cls: type) -> None:
         cls
     )
     every = {each.name: each for each in dataclasses.fields(made)}
-    made._settings = {k: x for k, x in every.items() if "text" in x.metadata}
+    made._settings = {
+        k: x
+        for k, x in every.items()
+        if "text" in x.metadata and k not in made.without_settings
+    }
     made._arguments = {k: x for k, x in every.items() if "argument" in x.metadata}
     made.__signature__ = _signature(made)
 
@@ -316,6 +321,9 @@ def _signature(made: Any) -> inspect.Signature:
 )
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""
+
+    # The settings of its base classes that a class does not have.
+    without_settings: ClassVar[frozenset[str]] = frozenset()
 
     # The declarations of settings, and of the constructor's other arguments, by name.
     _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}

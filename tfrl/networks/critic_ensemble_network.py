@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tfrl.networks import (
     utils,
 )
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -39,6 +41,7 @@ class CriticEnsembleNetwork(network.Network):
         fc_layer_params: Sequence[int] = (256, 256),
         dropout: float | None = None,
         layer_norm: bool = False,
+        body: bodies.Body | None = None,
         activation_fn: utils.Activation = keras.activations.relu,
         kernel_initializer: Any = None,
         last_kernel_initializer: Any = None,
@@ -61,6 +64,8 @@ class CriticEnsembleNetwork(network.Network):
           layer_norm: Whether the outputs of each dense layer are normalised before the
             activation, without learned scales. With dropout 0.01 this is DroQ (Hiraoka
             et al. 2022, arXiv:2110.02034).
+          body: Makes the hidden layers in place of plain dense layers, without dropout
+            and `layer_norm`; see `layers.bodies`.
           activation_fn: The activation of the dense layers.
           kernel_initializer: The initialiser of all kernels but the last; by default
             uniform within `1 / sqrt(fan_in)`.
@@ -118,23 +123,19 @@ class CriticEnsembleNetwork(network.Network):
                 **kwargs,
             )
 
-        hidden: list[keras.layers.Layer] = []
         inner = kernel_initializer or actor_network.fan_in_initializer()
         name_of_dtype = utils.dtype_name(dtype)
-        for units in fc_layer_params:
-            hidden.append(dense(units, inner, dtype=name_of_dtype))
-            if layer_norm:
-                hidden.append(
-                    keras.layers.LayerNormalization(
-                        center=False, scale=False, dtype=name_of_dtype
-                    )
-                )
-            hidden.append(keras.layers.Activation(activation_fn, dtype=name_of_dtype))
-            if dropout:
-                hidden.append(
-                    keras.layers.Dropout(dropout, seed=seeds(), dtype=name_of_dtype)
-                )
-        self._hidden_layers = hidden
+
+        def make_hidden(units: int, initializer: Any = None) -> keras.layers.Layer:
+            return dense(units, initializer or inner, dtype=name_of_dtype)
+
+        if body is None:
+            body = functools.partial(
+                _plain_body, layer_norm=layer_norm, dropout=dropout, seeds=seeds
+            )
+        self._hidden_layers = body(
+            fc_layer_params, make_hidden, activation_fn, name_of_dtype
+        )
         self._value_layer = dense(
             num_quantiles or 1,
             last_kernel_initializer or actor_network.last_layer_initializer(),
@@ -169,6 +170,30 @@ class CriticEnsembleNetwork(network.Network):
         if self._num_quantiles is None:
             values = tf.squeeze(values, -1)
         return squash.unflatten(values), network_state
+
+
+def _plain_body(
+    sizes: Sequence[int],
+    dense: bodies.Dense,
+    activation_fn: Any,
+    dtype: Any,
+    *,
+    layer_norm: bool,
+    dropout: float | None,
+    seeds: seeding.SeedStream,
+) -> list[keras.layers.Layer]:
+    """Makes dense layers, each with its normalization and dropout if there are any."""
+    layers: list[keras.layers.Layer] = []
+    for units in sizes:
+        layers.append(dense(units))
+        if layer_norm:
+            layers.append(
+                keras.layers.LayerNormalization(center=False, scale=False, dtype=dtype)
+            )
+        layers.append(keras.layers.Activation(activation_fn, dtype=dtype))
+        if dropout:
+            layers.append(keras.layers.Dropout(dropout, seed=seeds(), dtype=dtype))
+    return layers
 
 
 def _given(num_quantiles: int | None) -> list[tuple[str, int]]:

@@ -1,3 +1,4 @@
+from . import bodies as bodies
 from . import continuous as continuous
 from . import cosine_embedding as cosine_embedding
 from . import dense as dense

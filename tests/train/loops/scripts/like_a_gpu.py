@@ -50,6 +50,7 @@ AGENTS = {
     "redq": "redq",
     "tqc": "tqc",
     "tqc_hindsight": "tqc --env=FetchReach-v4",
+    "crossq": "crossq",
     "discrete_sac": "discrete_sac",
     "mpo": "mpo",
     "dmpo": "dmpo",

@@ -192,27 +192,47 @@ _OTHERS_ON_MUJOCO = tuple(
     )
     for agent in ("SAC", "TD3")
 )
-# Steps in which frames are expensive, of which the first are random.
-_IN_100_000_STEPS = (
-    *(
-        Entry(agent, agent.lower(), f"{agent.lower()}_mujoco", 3, _on(name, **changes))
-        for agent, changes in (
-            ("SAC", {"num_iterations": 90_000}),
-            ("CrossQ", {"num_iterations": 95_000}),
-        )
-        for name in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5")
-    ),
-    *(
-        Entry(
-            "CrossQ with 256 units",
+_AT_100_000_STEPS = tuple(
+    Entry(agent, algorithm, preset, num_seeds, _on(name, **changes), published_as=kind)
+    for agent, kind, algorithm, preset, num_seeds, changes, names in (
+        (
+            "SAC for 100,000 steps",
+            "SAC",
+            "sac",
+            "sac_mujoco",
+            3,
+            {"num_iterations": 90_000},
+            ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5"),
+        ),
+        (
+            "CrossQ",
+            "CrossQ",
             "crossq",
             "crossq_mujoco",
             3,
-            _on(name, num_iterations=95_000, critic_fc_layer_params=(256, 256)),
-            published_as="CrossQ",
-        )
-        for name in ("Hopper-v5", "Walker2d-v5")
-    ),
+            {"num_iterations": 95_000},
+            ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5"),
+        ),
+        (
+            "CrossQ with 256 units",
+            "CrossQ",
+            "crossq",
+            "crossq_mujoco",
+            3,
+            {"num_iterations": 95_000, "critic_fc_layer_params": (256, 256)},
+            ("Hopper-v5", "Walker2d-v5"),
+        ),
+        (
+            "DroQ",
+            "DroQ",
+            "droq",
+            "sac_mujoco",
+            1,
+            {"num_iterations": 95_000, "initial_collect_steps": 5_000},
+            ("Hopper-v5",),
+        ),
+    )
+    for name in names
 )
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
@@ -289,7 +309,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "ppo", "ppo_lunar_lander", 3),
         *_ON_LUNAR_LANDER,
     ),
-    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO, *_IN_100_000_STEPS),
+    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO, *_AT_100_000_STEPS),
     "dm_control": (Entry("D4PG", "d4pg", "d4pg_cartpole", 5),),
     "MiniGrid": _MINIGRID,
     "Memory": (
@@ -320,7 +340,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
-_LONGEST = (*_OTHERS_ON_MUJOCO, *_ON_LUNAR_LANDER, *_IN_100_000_STEPS)
+_LONGEST = (*_OTHERS_ON_MUJOCO, *_ON_LUNAR_LANDER, *_AT_100_000_STEPS)
 # The order in which missing runs are trained.
 QUEUE = tuple(
     dict.fromkeys(

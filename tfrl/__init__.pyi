@@ -51,6 +51,7 @@ from .algorithms.sac import SAC as SAC
 from .algorithms.sac import TQC as TQC
 from .algorithms.sac import CrossQ as CrossQ
 from .algorithms.sac import DiscreteSAC as DiscreteSAC
+from .algorithms.sac import DroQ as DroQ
 from .algorithms.td3 import D4PG as D4PG
 from .algorithms.td3 import DDPG as DDPG
 from .algorithms.td3 import TD3 as TD3

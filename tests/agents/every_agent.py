@@ -410,6 +410,13 @@ KINDS = {
         FORCE,
         _always(greedy_eval=True, target_update_tau=0.5, num_min=2),
     ),
+    "DroqAgent": Kind(
+        agents.DroqAgent,
+        lambda p: [p.ensemble(2, dropout=0.2, layer_norm=True), p.squashed()],
+        3,
+        FORCE,
+        _always(greedy_eval=True, target_update_tau=0.5, actor_update_period=2),
+    ),
     "TqcAgent": Kind(
         agents.TqcAgent, lambda p: [p.ensemble(2, 3), p.squashed()], 3, FORCE, _SAC
     ),

@@ -49,6 +49,7 @@ FORBIDDEN = {
     "cql_alpha": NEGATIVE,
     "critic_fc_layer_params": NO_LAYERS,
     "critic_learning_rate": NEGATIVE,
+    "dropout": (1.0, *NO_FRACTION),
     "dtype": (*NO_WORD, "float64", "bfloat16"),
     "dual_learning_rate": NEGATIVE,
     "emulator": NO_WORD,

@@ -54,6 +54,8 @@ SETTINGS = {
         },
         TFPrioritizedReplayBuffer,
     ),
+    # With dropout in every pass.
+    "DroqAgent": Setting({}, TFUniformReplayBuffer),
     "TqcAgent": Setting({}, TFUniformReplayBuffer),
     # With statistics in layers, and without target networks.
     "CrossQAgent": Setting({}, TFUniformReplayBuffer),

@@ -11,6 +11,7 @@ from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dmpo as dmpo
 from . import dqn as dqn
+from . import droq as droq
 from . import impala as impala
 from . import iql as iql
 from . import iqn as iqn
@@ -44,6 +45,7 @@ from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dmpo import DmpoAgent as DmpoAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
+from .droq import DroqAgent as DroqAgent
 from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .iqn import IqnAgent as IqnAgent

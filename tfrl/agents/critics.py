@@ -219,8 +219,11 @@ def check_gives_numbers(critic: types.Network) -> None:
 
 
 def all_values(
-    critics: Sequence[types.Network], time_step: ts.TimeStep, action: types.NestedTensor
+    critics: Sequence[types.Network],
+    time_step: ts.TimeStep,
+    action: types.NestedTensor,
+    training: bool = False,
 ) -> tf.Tensor:
     """Returns the values of several critics, or of one ensemble, `[N, B]`."""
-    each = [values(critic, time_step, action) for critic in critics]
+    each = [values(critic, time_step, action, training) for critic in critics]
     return tf.stack(each) if len(each) > 1 else each[0]

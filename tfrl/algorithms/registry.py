@@ -33,6 +33,7 @@ CLASSES = {
     "td3": ("td3", "TD3"),
     "sac": ("sac", "SAC"),
     "redq": ("sac", "REDQ"),
+    "droq": ("sac", "DroQ"),
     "tqc": ("sac", "TQC"),
     "crossq": ("sac", "CrossQ"),
     "discrete_sac": ("sac", "DiscreteSAC"),

@@ -1,8 +1,8 @@
 """SAC and the algorithms based on it, whose actors keep their entropy.
 
-`SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `TQC` (Kuznetsov et al.,
-2020), `CrossQ` (Bhatt et al., 2024) and `DiscreteSAC` (Christodoulou, 2019). The
-equations are in `tfrl.agents`.
+`SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `DroQ` (Hiraoka et al.,
+2022), `TQC` (Kuznetsov et al., 2020), `CrossQ` (Bhatt et al., 2024) and `DiscreteSAC`
+(Christodoulou, 2019). The equations are in `tfrl.agents`.
 """
 
 from __future__ import annotations
@@ -227,6 +227,27 @@ class REDQ(SAC):
     num_critics: int = 10
     num_min: int = 2
     train_steps_per_iteration: int = 20
+
+
+class DroQ(SAC):
+    """DroQ: REDQ with two critics that have dropout (Hiraoka et al., 2022)."""
+
+    name = "droq"
+    relative = "sac"
+    title = "DroQ"
+    agent_name = "DroqAgent"
+
+    num_min: int = 2
+    train_steps_per_iteration: int = 20
+    actor_update_period: int = 20
+
+    dropout: float = field(
+        "Rate of dropout in the critics' hidden layers.", BELOW_1, default=0.01
+    )
+
+    def make_critic(self, **arguments: Any) -> networks.Network:
+        """Makes the critics, with dropout and layer normalization."""
+        return super().make_critic(dropout=self.dropout, layer_norm=True, **arguments)
 
 
 class TQC(SAC):

@@ -19,6 +19,7 @@ from tfrl.networks import (
 )
 from tfrl.networks.construction import seeding
 from tfrl.networks.layers import bodies
+from tfrl.networks.layers import dropout as dropout_lib
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -59,8 +60,8 @@ class CriticEnsembleNetwork(network.Network):
           num_critics: The number `N` of critics.
           num_quantiles: The number `M` of quantiles; None predicts values.
           fc_layer_params: The units of the dense layers of each critic.
-          dropout: The rate of the dropout after each dense layer; None or 0 for no
-            dropout.
+          dropout: The rate of the dropout between each dense layer and its
+            normalization or activation; None or 0 for no dropout.
           layer_norm: Whether the outputs of each dense layer are normalised before the
             activation, without learned scales. With dropout 0.01 this is DroQ (Hiraoka
             et al. 2022, arXiv:2110.02034).
@@ -182,17 +183,17 @@ def _plain_body(
     dropout: float | None,
     seeds: seeding.SeedStream,
 ) -> list[keras.layers.Layer]:
-    """Makes dense layers, each with its normalization and dropout if there are any."""
+    """Makes dense layers, each with its dropout and normalization if there are any."""
     layers: list[keras.layers.Layer] = []
     for units in sizes:
         layers.append(dense(units))
+        if dropout:
+            layers.append(dropout_lib.Dropout(dropout, seed=seeds(), dtype=dtype))
         if layer_norm:
             layers.append(
                 keras.layers.LayerNormalization(center=False, scale=False, dtype=dtype)
             )
         layers.append(keras.layers.Activation(activation_fn, dtype=dtype))
-        if dropout:
-            layers.append(keras.layers.Dropout(dropout, seed=seeds(), dtype=dtype))
     return layers
 
 

@@ -134,7 +134,11 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
         parts = [
             self._critic_part(self._critic_loss, for_critics, weight=weights[0]),
             self._actor_part(
-                self._actor_loss, for_actor, weight=weights[1], period=period
+                self._actor_loss,
+                for_actor,
+                weight=weights[1],
+                period=period,
+                called=self._critic_networks,
             ),
         ]
         modules = [temperature]
@@ -202,6 +206,8 @@ class SacAgent(SoftActorCritic):
 
     # Whether the critics have target networks.
     _has_target_critics = True
+    # Whether the critics' dropout is on in the targets and the actor's loss, too.
+    _drops_in_all_passes = False
 
     def __init__(
         self,
@@ -407,7 +413,10 @@ class SacAgent(SoftActorCritic):
         seed, subset_seed = seeds_lib.split_seed(batch.seed, 2)
         reached = self._embedding.target(batch.data.next_time_step)
         action, log_prob = self._draw(reached, seed)
-        values = self._values_of_all(self._target_critic_networks, reached, action)
+        drops = self._drops_in_all_passes and batch.training
+        values = self._values_of_all(
+            self._target_critic_networks, reached, action, drops
+        )
         smallest = self._smallest(values, subset_seed)
         alpha = self._temperature.value()
         return batch.data.targets(losses.soft_value(smallest, log_prob, alpha))
@@ -428,7 +437,8 @@ class SacAgent(SoftActorCritic):
         """Returns the mean of `alpha log pi(a|s) - min_i Q_i(s, a)`."""
         time_step = self._embedding.target(batch.data.time_step)
         action, log_prob = self._draw(time_step, batch.seed, batch.training)
-        values = self._values_of_all(self._critic_networks, time_step, action)
+        drops = self._drops_in_all_passes and batch.training
+        values = self._values_of_all(self._critic_networks, time_step, action, drops)
         reduce = tf.reduce_min if self._num_min is None else tf.reduce_mean
         loss = losses.sac_actor_loss(
             reduce(values, axis=0), log_prob, self._temperature.value()
@@ -462,10 +472,14 @@ class SacAgent(SoftActorCritic):
         return tf.nest.pack_sequence_as(distributions, drawn), log_prob
 
     def _values_of_all(
-        self, networks: Sequence[Any], time_step: ts.TimeStep, action: Any
+        self,
+        networks: Sequence[Any],
+        time_step: ts.TimeStep,
+        action: Any,
+        training: bool = False,
     ) -> tf.Tensor:
         """Returns the values of all critics, `[N, B]` or `[N, B, T]`."""
-        return critics.all_values(networks, time_step, action)
+        return critics.all_values(networks, time_step, action, training)
 
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
         embedded = self._embedding.trained(time_step, training=False)

@@ -48,6 +48,7 @@ AGENTS = {
     "td3": "td3",
     "sac": "sac",
     "redq": "redq",
+    "droq": "droq",
     "tqc": "tqc",
     "tqc_hindsight": "tqc --env=FetchReach-v4",
     "crossq": "crossq",

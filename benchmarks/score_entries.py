@@ -335,6 +335,8 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             ("IQL", "iql", "offline"),
             ("CQL", "cql", "offline"),
             ("TD3+BC", "td3_bc", "td3_bc_offline"),
+            ("ReBRAC", "rebrac", "offline"),
+            ("EDAC", "edac", "offline"),
             ("BC", "bc", "offline"),
         )
     ),

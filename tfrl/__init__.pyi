@@ -40,8 +40,10 @@ from .algorithms.mpo import DMPO as DMPO
 from .algorithms.mpo import MPO as MPO
 from .algorithms.offline import BC as BC
 from .algorithms.offline import CQL as CQL
+from .algorithms.offline import EDAC as EDAC
 from .algorithms.offline import IQL as IQL
 from .algorithms.offline import TD3BC as TD3BC
+from .algorithms.offline import ReBRAC as ReBRAC
 from .algorithms.ppo import A2C as A2C
 from .algorithms.ppo import PPO as PPO
 from .algorithms.pqn import PQN as PQN

@@ -103,10 +103,10 @@ class Parts:
         network = networks.ValueRnnNetwork
         return self._make(network, self.specs[0], lstm_size=(4,), seed=3)
 
-    def critic(self):
+    def critic(self, **kwargs):
         network = networks.CriticNetwork
         return self._make(
-            network, self.specs, joint_fc_layer_params=self.layers, seed=1
+            network, self.specs, joint_fc_layer_params=self.layers, seed=1, **kwargs
         )
 
     def normal(self):
@@ -479,6 +479,16 @@ KINDS = {
         2,
         FORCE,
         _always(target_update_tau=0.5),
+    ),
+    "RebracAgent": Kind(
+        agents.RebracAgent,
+        lambda p: [p.actor(), p.critic(body=bodies.layer_normed)],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
+    "EdacAgent": Kind(
+        agents.EdacAgent, lambda p: [p.ensemble(3), p.squashed()], 3, FORCE, _SAC
     ),
     "IqlAgent": Kind(
         agents.IqlAgent,

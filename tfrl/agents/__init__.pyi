@@ -12,6 +12,7 @@ from . import discrete_sac as discrete_sac
 from . import dmpo as dmpo
 from . import dqn as dqn
 from . import droq as droq
+from . import edac as edac
 from . import impala as impala
 from . import iql as iql
 from . import iqn as iqn
@@ -26,6 +27,7 @@ from . import pqn as pqn
 from . import qr_dqn as qr_dqn
 from . import r2d2 as r2d2
 from . import random as random
+from . import rebrac as rebrac
 from . import reinforce as reinforce
 from . import sac as sac
 from . import td3 as td3
@@ -46,6 +48,7 @@ from .dmpo import DmpoAgent as DmpoAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
 from .droq import DroqAgent as DroqAgent
+from .edac import EdacAgent as EdacAgent
 from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .iqn import IqnAgent as IqnAgent
@@ -58,6 +61,7 @@ from .qr_dqn import QrDqnAgent as QrDqnAgent
 from .r2d2 import R2d2Agent as R2d2Agent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
+from .rebrac import RebracAgent as RebracAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
 from .sac import SacAgent as SacAgent
 from .td3 import Td3Agent as Td3Agent

@@ -42,6 +42,8 @@ CLASSES = {
     "iql": ("offline", "IQL"),
     "cql": ("offline", "CQL"),
     "td3_bc": ("offline", "TD3BC"),
+    "rebrac": ("offline", "ReBRAC"),
+    "edac": ("offline", "EDAC"),
     "bc": ("offline", "BC"),
 }
 

@@ -183,16 +183,11 @@ class SAC(EntropyRegularized):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-        num_dimensions = sum(
-            spec.shape.num_elements()
-            for spec in tf.nest.flatten(self.environment.action_spec())
-        )
         return {
             **super().agent_arguments(),
             "target_entropy": parts.product(
-                self.target_entropy_per_dimension, num_dimensions
+                self.target_entropy_per_dimension,
+                parts.num_dimensions(self.environment.action_spec()),
             ),
             "num_min": self.num_min or None,
             "actor_update_period": self.actor_update_period,

@@ -150,6 +150,7 @@ class CriticEnsembleNetwork(network.Network):
         step_type: Any = None,
         network_state: Any = (),
         training: bool = False,
+        one_each: bool = False,
     ) -> tuple[tf.Tensor, Any]:
         """Returns the values `[B(, T), N]` or quantiles `[B(, T), N, M]`.
 
@@ -159,18 +160,23 @@ class CriticEnsembleNetwork(network.Network):
           step_type: Not used.
           network_state: Returned unchanged.
           training: Whether dropout is on.
+          one_each: Whether the inputs are `[N, B, ...]`, those of each critic alone;
+            the values are then `[N, B]`, or `[N, B, M]`. Their gradients are of one
+            critic each.
         """
         encoding, network_state = self._encoder(
             inputs, step_type, network_state, training=training
         )
         squash = utils.BatchSquash(utils.outer_rank(inputs, self.input_tensor_spec))
-        hidden = squash.flatten(encoding)
+        hidden = encoding if one_each else squash.flatten(encoding)
         for layer in self._hidden_layers:
             hidden = utils.call_layer(layer, hidden, training)
-        values = tf.transpose(self._value_layer(hidden), [1, 0, 2])
+        values = self._value_layer(hidden)
+        if not one_each:
+            values = tf.transpose(values, [1, 0, 2])
         if self._num_quantiles is None:
             values = tf.squeeze(values, -1)
-        return squash.unflatten(values), network_state
+        return values if one_each else squash.unflatten(values), network_state
 
 
 def _plain_body(

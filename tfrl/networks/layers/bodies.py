@@ -14,6 +14,7 @@ from typing import Any
 import keras
 
 from tfrl.keras_layers import batch_renorm
+from tfrl.networks import utils
 
 # Makes a dense layer of some units without activation.
 Dense = Callable[[int], keras.layers.Layer]
@@ -48,4 +49,20 @@ def batch_renormed(
     for units in sizes:
         activation = keras.layers.Activation(activation_fn, dtype=dtype)
         layers += [dense(units), activation, norm()]
+    return layers
+
+
+def layer_normed(
+    sizes: Sequence[int], dense: Dense, activation_fn: Any, dtype: Any = None
+) -> list[keras.layers.Layer]:
+    """Makes dense layers, with a layer normalization after each activation.
+
+    Tarasov et al., "Revisiting the minimalist approach to offline reinforcement
+    learning" (2023, arXiv:2305.09836), section 3. The arguments are as for
+    `batch_renormed`.
+    """
+    layers = []
+    for units in sizes:
+        activation = keras.layers.Activation(activation_fn, dtype=dtype)
+        layers += [dense(units), activation, utils.layer_normalization(dtype)]
     return layers

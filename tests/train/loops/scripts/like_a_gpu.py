@@ -58,6 +58,8 @@ AGENTS = {
     "iql": "iql",
     "cql": "cql",
     "td3_bc": "td3_bc",
+    "rebrac": "rebrac",
+    "edac": "edac",
     "bc": "bc",
     # What its rows name beside these, and other kinds of replay.
     "munchausen": "iqn --munchausen=True --double_q=False --n_step_update=1",

@@ -270,6 +270,8 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "target_update_period": take("target_update_interval"),
         "num_critics": take("n_critics"),
         "num_min": 0,
+        "encoder": "mlp",
+        "weight_decay": 0.0,
         "actor_update_period": 1,
         "target_entropy_per_dimension": {"auto": -1.0}[take("target_entropy")],
         "ou_stddev": 0.0,
@@ -295,8 +297,27 @@ def _crossq(values: dict[str, Any]) -> dict[str, Any]:
     values["net_arch"] = take("pi")
     found = {**_sac_of_sb3(values), **own}
     # There are no target networks.
-    targets = "target_update_tau", "target_update_period"
+    targets = "target_update_tau", "target_update_period", "encoder"
     return {name: value for name, value in found.items() if name not in targets}
+
+
+def _simba(values: dict[str, Any]) -> dict[str, Any]:
+    take = values.pop
+    own = {
+        "actor_fc_layer_params": (take("actor_hidden_dim"),) * take("actor_num_blocks"),
+        "critic_fc_layer_params": (
+            (take("critic_hidden_dim"),) * take("critic_num_blocks")
+        ),
+        "encoder": {"residual": "simba"}[take("block_type")],
+        "weight_decay": take("weight_decay"),
+        "initial_alpha": take("temp_initial_value"),
+        "target_entropy_per_dimension": take("temp_target_entropy_coef"),
+        "num_critics": 2 if take("critic_use_cdq") else 1,
+    }
+    common = {"net_arch": (), "ent_coef": "auto", "target_entropy": "auto"}
+    plain = {"use_sde": False, "sde_sample_freq": -1, "log_std_init": -3.0}
+    values.update(common | plain, n_critics=2, target_update_interval=1)
+    return {**_sac_of_sb3(values), **own}
 
 
 def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
@@ -309,6 +330,8 @@ def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "critic_learning_rate": rate,
         "target_update_period": delay,
         "actor_update_period": delay,
+        "encoder": "mlp",
+        "weight_decay": 0.0,
         "exploration_noise": {"normal": take("noise_std")}[take("noise_type")],
         "target_policy_noise": take("target_policy_noise"),
         "target_policy_noise_clip": take("target_noise_clip"),
@@ -1292,6 +1315,42 @@ COMPARISONS: dict[str, Comparison] = {
             "critic_fc_layer_params": "one core trains 512 units in reasonable time"
         },
         others=("Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",),
+    ),
+    "sac_simba": Comparison(
+        (
+            Source(
+                "SonyResearch/simba",
+                "7d0358b1f1fa3404fc5ea0ffedf9dc1424b49a45",
+                "configs: agent/sac_simba.yaml, base.yaml, env/dmc_em.yaml",
+                {
+                    "n_timesteps": 100_000,  # Of 500,000.
+                    "learning_starts": 5_000,
+                    "buffer_size": 1_000_000,
+                    "batch_size": 256,
+                    "gamma": 0.99,  # Of 500 decisions an episode.
+                    "normalize": True,
+                    "gradient_steps": 2,
+                    "train_freq": 1,
+                    "n_steps": 1,
+                    "tau": 0.005,
+                    "learning_rate": 1e-4,
+                    "block_type": "residual",
+                    "actor_num_blocks": 1,
+                    "actor_hidden_dim": 128,
+                    "critic_num_blocks": 2,
+                    "critic_hidden_dim": 512,
+                    "weight_decay": 1e-2,
+                    "critic_use_cdq": False,  # Episodes of dm_control do not end.
+                    "temp_initial_value": 0.01,
+                    "temp_target_entropy_coef": -0.5,
+                },
+            ),
+        ),
+        _simba,
+        others=(
+            "Each action is repeated once.",
+            "Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",
+        ),
     ),
     "td3_bipedal_walker": Comparison(
         (

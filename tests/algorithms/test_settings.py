@@ -62,6 +62,7 @@ FORBIDDEN = {
     "epsilon_mean": NEGATIVE,
     "epsilon_penalty": NEGATIVE,
     "epsilon_stddev": NEGATIVE,
+    "encoder": ("foo", ""),
     "eta": NEGATIVE,
     "eval_interval": COUNTS,
     "expectile": (0.0, 1.0, *NO_FRACTION),
@@ -147,6 +148,7 @@ FORBIDDEN = {
     "value_loss_weight": NEGATIVE,
     "vmax": NOT_FINITE,
     "vmin": NOT_FINITE,
+    "weight_decay": NEGATIVE,
 }
 # Values at the ends of the ranges, and others that are rare.
 ALLOWED = {

@@ -23,6 +23,8 @@ from tfrl.algorithms.settings import (
     SIZE,
     SIZE_OR_0,
     check_layers,
+    decay_of_weights,
+    encoder_kind,
     field,
     final_rate,
     live,
@@ -99,6 +101,8 @@ class SAC(EntropyRegularized):
     environment_name = "Pendulum-v1"
     actions = "continuous"
 
+    encoder: str = encoder_kind()
+    weight_decay: float = decay_of_weights()
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
@@ -133,6 +137,10 @@ class SAC(EntropyRegularized):
         default=-3.0,
         needs=("gsde_sample_freq", True),
     )
+
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {"weight_decay": self.weight_decay} if self.weight_decay else {}
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the ensemble of critics."""
@@ -231,6 +239,7 @@ class DroQ(SAC):
     relative = "sac"
     title = "DroQ"
     agent_name = "DroqAgent"
+    without_settings = frozenset({"encoder"})
 
     num_min: int = 2
     train_steps_per_iteration: int = 20
@@ -277,7 +286,9 @@ class CrossQ(SAC):
     relative = "sac"
     title = "CrossQ"
     agent_name = "CrossQAgent"
-    without_settings = frozenset({"target_update_tau", "target_update_period"})
+    without_settings = frozenset(
+        {"target_update_tau", "target_update_period", "encoder"}
+    )
 
     critic_fc_layer_params: tuple[int, ...] = (256, 256)
     actor_learning_rate: float = 1e-3
@@ -309,7 +320,7 @@ class CrossQ(SAC):
 
     def adam_arguments(self) -> dict[str, float]:
         """Returns arguments of the actor's and the critics' Adam."""
-        return {"beta_1": self.adam_beta_1}
+        return {**super().adam_arguments(), "beta_1": self.adam_beta_1}
 
     def target_arguments(self) -> dict[str, Any]:
         """Returns nothing, since there are no target networks."""

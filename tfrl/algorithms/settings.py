@@ -123,6 +123,21 @@ def final_rate(*, default: float | None) -> Any:
     )
 
 
+def encoder_kind() -> Any:
+    """Declares the kind of hidden layers; see `field`."""
+    return field(
+        "Hidden layers: mlp, or simba's residual blocks of one size.",
+        one_of("mlp", "simba"),
+        default="mlp",
+    )
+
+
+def decay_of_weights() -> Any:
+    """Declares the weight decay of actor and critics; see `field`."""
+    text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
+    return field(text, FROM_0, default=0.0)
+
+
 def gradient_norm(*, default: float, search: Search | None = None) -> Any:
     """Declares the largest norm of all gradients together; see `field`."""
     text = "Largest norm of all gradients together; 0: unlimited."
@@ -301,7 +316,10 @@ def _make_dataclass(cls: type) -> None:
 def _signature(made: Any) -> inspect.Signature:
     """Returns the constructor's signature, for `help` and for editors' hints."""
     kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    fields = [*made._arguments.values(), *made._settings.values()]
+    # A text for such an argument is a setting.
+    known = {each.metadata["argument"] for each in made._arguments.values()}
+    settings = [x for name, x in made._settings.items() if name not in known]
+    fields = [*made._arguments.values(), *settings]
     return inspect.Signature(
         [
             inspect.Parameter(
@@ -317,7 +335,16 @@ def _signature(made: Any) -> inspect.Signature:
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(field, live, rate, final_rate, gradient_norm, part),
+    field_specifiers=(
+        field,
+        live,
+        rate,
+        final_rate,
+        encoder_kind,
+        decay_of_weights,
+        gradient_norm,
+        part,
+    ),
 )
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""

@@ -113,7 +113,7 @@ class CrossQAgent(sac_agent.SacAgent):
         steps, actions = _joined(
             (data.time_step, data.action), (data.next_time_step, next_actions)
         )
-        with batch_renorm.counted(tf.tile(_counts(batch), [2])):
+        with batch_renorm.counted(tf.tile(critics.counted(batch), [2])):
             both = [
                 critics.values(network, steps, actions, batch.training)
                 for network in self._critic_networks
@@ -132,18 +132,12 @@ class CrossQAgent(sac_agent.SacAgent):
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns SAC's loss; the actor's statistics change in training."""
-        with batch_renorm.counted(_counts(batch)):
+        with batch_renorm.counted(critics.counted(batch)):
             return super()._actor_loss(batch)
 
     def _alpha_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns SAC's loss for the policy that acts, by running statistics."""
         return super()._alpha_loss(batch._replace(training=False))
-
-
-def _counts(batch: updates.Batch) -> tf.Tensor:
-    """Returns whether each transition counts in statistics, `[B]`."""
-    valid: tf.Tensor = batch.data.valid
-    return valid if batch.weights is None else valid & (batch.weights != 0)
 
 
 def _joined(first: Any, second: Any) -> Any:

@@ -132,7 +132,7 @@ class RebracAgent(td3_agent.Td3Agent):
         loss = losses.cloned_policy_gradient(
             smallest,
             self._actor_penalty * distance,
-            distances.mean_size(smallest, data.valid),
+            distances.mean_size(smallest, critics.counted(batch)),
             alpha=1.0,
         )
         return critics.mean(loss, batch, self._actor_network), {}

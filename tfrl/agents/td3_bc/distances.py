@@ -38,17 +38,17 @@ def num_components(action_spec: Any) -> int:
     return sum(spec.shape.num_elements() for spec in tf.nest.flatten(action_spec))
 
 
-def mean_size(values: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Returns the mean of the sizes of values that are valid, without gradient.
+def mean_size(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
+    """Returns the mean of the sizes of values that count, without gradient.
 
     In the replicas of a `tf.distribute` strategy, the values of all replicas count.
 
     Args:
       values: The values, `[B]` or `[B, T]`.
-      valid: Whether each counts, like `values`.
+      counts: Whether each counts, like `values`.
     """
-    sizes = masking.masked(tf.abs(tf.stop_gradient(values)), valid)
-    shares = tf.cast(valid, sizes.dtype)
+    sizes = masking.masked(tf.abs(tf.stop_gradient(values)), counts)
+    shares = tf.cast(counts, sizes.dtype)
     total, share = replicas.mean_over_replicas(
         [tf.reduce_mean(sizes), tf.reduce_mean(shares)]
     )

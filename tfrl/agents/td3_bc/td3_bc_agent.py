@@ -76,7 +76,7 @@ class Td3BcAgent(td3_agent.Td3Agent):
         loss = losses.cloned_policy_gradient(
             values,
             distance / distances.num_components(self.action_spec),
-            distances.mean_size(values, batch.data.valid),
+            distances.mean_size(values, critics.counted(batch)),
             self._alpha,
         )
         return critics.mean(loss, batch, self._actor_network), {}

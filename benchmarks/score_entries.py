@@ -252,6 +252,19 @@ _AT_100_000_STEPS = tuple(
     )
     for name in names
 )
+# CleanRL's settings of PPO and RPO, for 2,000,000 steps instead of 8,000,000.
+_AS_CLEAN_RL = {
+    "num_iterations": 977,
+    "value_loss_weight": 0.5,
+    "value_clip_range": 0.2,
+    "normalize_advantages": True,
+    "initial_log_stddev": 0.0,
+}
+_WITH_NOISE_ON_MEANS = tuple(
+    Entry(agent, "ppo", "ppo_mujoco", 1, _on(name, **_AS_CLEAN_RL, **changes))
+    for name in ("dm_control/walker-walk", "dm_control/pendulum-swingup")
+    for agent, changes in (("PPO", {}), ("RPO", {"rpo_alpha": 0.5}))
+)
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
 )
@@ -328,7 +341,10 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         *_ON_LUNAR_LANDER,
     ),
     "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO, *_AT_100_000_STEPS),
-    "dm_control": (Entry("D4PG", "d4pg", "d4pg_cartpole", 5),),
+    "dm_control": (
+        Entry("D4PG", "d4pg", "d4pg_cartpole", 5),
+        *_WITH_NOISE_ON_MEANS,
+    ),
     "MiniGrid": _MINIGRID,
     "Memory": (
         Entry("R2D2", "r2d2", "r2d2", 3),
@@ -360,7 +376,12 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
-_LONGEST = (*_OTHERS_ON_MUJOCO, *_ON_LUNAR_LANDER, *_AT_100_000_STEPS)
+_LONGEST = (
+    *_WITH_NOISE_ON_MEANS,
+    *_OTHERS_ON_MUJOCO,
+    *_ON_LUNAR_LANDER,
+    *_AT_100_000_STEPS,
+)
 # The order in which missing runs are trained.
 QUEUE = tuple(
     dict.fromkeys(

@@ -221,6 +221,7 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "clip_range": clip,
         "anneal_clip_range": last_clip == 0,
         "value_clip_range": take("clip_range_vf") or 0.0,
+        "rpo_alpha": 0.0,
         "target_kl": take("target_kl") or 0.0,
     }
 

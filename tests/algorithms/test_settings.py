@@ -129,6 +129,7 @@ FORBIDDEN = {
     "push_period": COUNTS,
     "quantile_layer_params": NO_LAYERS,
     "reward_scale": NOT_FINITE,
+    "rpo_alpha": NEGATIVE,
     "samples_per_insert": NEGATIVE,
     "seed": COUNTS_OR_0,
     "sequence_length": COUNTS,

@@ -252,18 +252,10 @@ _AT_100_000_STEPS = tuple(
     )
     for name in names
 )
-# CleanRL's settings of PPO and RPO, for 2,000,000 steps instead of 8,000,000.
-_AS_CLEAN_RL = {
-    "num_iterations": 977,
-    "value_loss_weight": 0.5,
-    "value_clip_range": 0.2,
-    "normalize_advantages": True,
-    "initial_log_stddev": 0.0,
-}
 _WITH_NOISE_ON_MEANS = tuple(
-    Entry(agent, "ppo", "ppo_mujoco", 1, _on(name, **_AS_CLEAN_RL, **changes))
+    Entry(agent, "ppo", "ppo_rpo", 1, _on(name, **changes))
     for name in ("dm_control/walker-walk", "dm_control/pendulum-swingup")
-    for agent, changes in (("PPO", {}), ("RPO", {"rpo_alpha": 0.5}))
+    for agent, changes in (("PPO", {"rpo_alpha": 0.0}), ("RPO", {}))
 )
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")

@@ -221,7 +221,7 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "clip_range": clip,
         "anneal_clip_range": last_clip == 0,
         "value_clip_range": take("clip_range_vf") or 0.0,
-        "rpo_alpha": 0.0,
+        "rpo_alpha": take("rpo_alpha", 0.0),
         "target_kl": take("target_kl") or 0.0,
     }
 
@@ -1092,6 +1092,41 @@ COMPARISONS: dict[str, Comparison] = {
             "each epoch.",
             "Adam's epsilon is 1e-5, Stable-Baselines3's for PPO; the source has 1e-8.",
         ),
+    ),
+    "ppo_rpo": Comparison(
+        (
+            Source(
+                *_CLEAN_RL,
+                "cleanrl/rpo_continuous_action.py",
+                {
+                    "n_timesteps": 8_000_000,
+                    "n_envs": 1,
+                    "n_steps": 2048,
+                    "n_epochs": 10,
+                    "batch_size": 2048 // 32,  # num_minibatches
+                    "net_arch": (64, 64),
+                    "activation": "tanh",
+                    "learning_rate": "lin_3e-4",  # anneal_lr
+                    "gamma": 0.99,
+                    "gae_lambda": 0.95,
+                    "normalize": True,
+                    "vf_coef": 0.25,  # Half of 0.5: its squared errors are halved.
+                    "ent_coef": 0.0,
+                    "max_grad_norm": 0.5,
+                    "clip_range": 0.2,
+                    "clip_range_vf": 0.2,  # clip_vloss
+                    "normalize_advantage": True,
+                    "target_kl": None,
+                    "log_std_init": 0.0,
+                    "use_sde": False,
+                    "sde_sample_freq": -1,
+                    "rpo_alpha": 0.5,
+                },
+            ),
+        ),
+        _on_policy_of_sb3,
+        {"num_iterations": "2,000,000 steps fit into the table's time."},
+        ("The noise is in units of half of each action's range, which is 1 there.",),
     ),
     "ppo_pendulum": Comparison(
         (

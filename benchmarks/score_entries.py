@@ -192,6 +192,71 @@ _OTHERS_ON_MUJOCO = tuple(
     )
     for agent in ("SAC", "TD3")
 )
+_AT_100_000_STEPS = tuple(
+    Entry(agent, algorithm, preset, num_seeds, _on(name, **changes), published_as=kind)
+    for agent, kind, algorithm, preset, num_seeds, changes, names in (
+        (
+            "SAC for 100,000 steps",
+            "SAC",
+            "sac",
+            "sac_mujoco",
+            3,
+            {"num_iterations": 90_000},
+            ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5"),
+        ),
+        (
+            "CrossQ",
+            "CrossQ",
+            "crossq",
+            "crossq_mujoco",
+            3,
+            {"num_iterations": 95_000},
+            ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5"),
+        ),
+        (
+            "CrossQ with 256 units",
+            "CrossQ",
+            "crossq",
+            "crossq_mujoco",
+            3,
+            {"num_iterations": 95_000, "critic_fc_layer_params": (256, 256)},
+            ("Hopper-v5", "Walker2d-v5"),
+        ),
+        (
+            "SAC with SimBa",
+            "SimBa",
+            "sac",
+            "sac_simba",
+            3,
+            {"num_critics": 2},
+            ("Hopper-v5", "Walker2d-v5"),
+        ),
+        (
+            "SAC with SimBa",
+            "SimBa",
+            "sac",
+            "sac_simba",
+            1,
+            {},
+            ("dm_control/cheetah-run", "dm_control/walker-run"),
+        ),
+        (
+            "DroQ",
+            "DroQ",
+            "droq",
+            "sac_mujoco",
+            1,
+            {"num_iterations": 95_000, "initial_collect_steps": 5_000},
+            ("Hopper-v5",),
+        ),
+    )
+    for name in names
+)
+_WITH_NOISE_ON_MEANS = tuple(
+    Entry(agent, "ppo", "ppo_rpo", 1, _on(name, **changes))
+    for name in ("dm_control/walker-walk", "dm_control/pendulum-swingup")
+    for agent, changes in (("PPO", {"rpo_alpha": 0.0}), ("RPO", {}))
+)
 _ON_LUNAR_LANDER = tuple(
     Entry(agent, agent.lower(), "sac_lunar_lander", 3) for agent in ("SAC", "TQC")
 )
@@ -267,8 +332,11 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("PPO", "ppo", "ppo_lunar_lander", 3),
         *_ON_LUNAR_LANDER,
     ),
-    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO),
-    "dm_control": (Entry("D4PG", "d4pg", "d4pg_cartpole", 5),),
+    "MuJoCo": (*_PPO_ON_MUJOCO, *_OTHERS_ON_MUJOCO, *_AT_100_000_STEPS),
+    "dm_control": (
+        Entry("D4PG", "d4pg", "d4pg_cartpole", 5),
+        *_WITH_NOISE_ON_MEANS,
+    ),
     "MiniGrid": _MINIGRID,
     "Memory": (
         Entry("R2D2", "r2d2", "r2d2", 3),
@@ -293,12 +361,19 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
             ("IQL", "iql", "offline"),
             ("CQL", "cql", "offline"),
             ("TD3+BC", "td3_bc", "td3_bc_offline"),
+            ("ReBRAC", "rebrac", "offline"),
+            ("EDAC", "edac", "offline"),
             ("BC", "bc", "offline"),
         )
     ),
 }
 ENTRIES = tuple(itertools.chain.from_iterable(FAMILIES.values()))
-_LONGEST = (*_OTHERS_ON_MUJOCO, *_ON_LUNAR_LANDER)
+_LONGEST = (
+    *_WITH_NOISE_ON_MEANS,
+    *_OTHERS_ON_MUJOCO,
+    *_ON_LUNAR_LANDER,
+    *_AT_100_000_STEPS,
+)
 # The order in which missing runs are trained.
 QUEUE = tuple(
     dict.fromkeys(

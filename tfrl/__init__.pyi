@@ -40,8 +40,10 @@ from .algorithms.mpo import DMPO as DMPO
 from .algorithms.mpo import MPO as MPO
 from .algorithms.offline import BC as BC
 from .algorithms.offline import CQL as CQL
+from .algorithms.offline import EDAC as EDAC
 from .algorithms.offline import IQL as IQL
 from .algorithms.offline import TD3BC as TD3BC
+from .algorithms.offline import ReBRAC as ReBRAC
 from .algorithms.ppo import A2C as A2C
 from .algorithms.ppo import PPO as PPO
 from .algorithms.pqn import PQN as PQN
@@ -49,7 +51,9 @@ from .algorithms.reinforce import REINFORCE as REINFORCE
 from .algorithms.sac import REDQ as REDQ
 from .algorithms.sac import SAC as SAC
 from .algorithms.sac import TQC as TQC
+from .algorithms.sac import CrossQ as CrossQ
 from .algorithms.sac import DiscreteSAC as DiscreteSAC
+from .algorithms.sac import DroQ as DroQ
 from .algorithms.td3 import D4PG as D4PG
 from .algorithms.td3 import DDPG as DDPG
 from .algorithms.td3 import TD3 as TD3

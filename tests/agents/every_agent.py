@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfrl import agents, networks, policies
-from tfrl.networks.layers import preprocessing
+from tfrl.networks.layers import bodies, preprocessing
 from tfrl.specs import tensor_spec
 
 CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2, name="choice")
@@ -103,10 +103,10 @@ class Parts:
         network = networks.ValueRnnNetwork
         return self._make(network, self.specs[0], lstm_size=(4,), seed=3)
 
-    def critic(self):
+    def critic(self, **kwargs):
         network = networks.CriticNetwork
         return self._make(
-            network, self.specs, joint_fc_layer_params=self.layers, seed=1
+            network, self.specs, joint_fc_layer_params=self.layers, seed=1, **kwargs
         )
 
     def normal(self):
@@ -139,10 +139,10 @@ class Parts:
             seed=1,
         )
 
-    def ensemble(self, *sizes):
+    def ensemble(self, *sizes, **kwargs):
         network = networks.CriticEnsembleNetwork
         layers = {"fc_layer_params": self.layers}
-        return self._make(network, self.specs, *sizes, seed=1, **layers)
+        return self._make(network, self.specs, *sizes, seed=1, **layers, **kwargs)
 
     def _make(self, network, *args, seed=0, **kwargs):
         layers, combiner = preprocessing.default_preprocessing(self.specs[0])
@@ -228,6 +228,8 @@ _NO_VALUES = "it predicts actions and no values"
 _NOTHING = "train only counts"
 # Policies that are deterministic.
 _SAC = _always(greedy_eval=True, target_update_tau=0.5)
+# Some corrections of batch renormalization from the second update on.
+_RENORMED = functools.partial(bodies.batch_renormed, warm_up=1)
 _MPO = _always(target_update_tau=0.5, target_update_period=1, num_samples=3)
 
 KINDS = {
@@ -408,8 +410,25 @@ KINDS = {
         FORCE,
         _always(greedy_eval=True, target_update_tau=0.5, num_min=2),
     ),
+    "DroqAgent": Kind(
+        agents.DroqAgent,
+        lambda p: [p.ensemble(2, dropout=0.2, layer_norm=True), p.squashed()],
+        3,
+        FORCE,
+        _always(greedy_eval=True, target_update_tau=0.5, actor_update_period=2),
+    ),
     "TqcAgent": Kind(
         agents.TqcAgent, lambda p: [p.ensemble(2, 3), p.squashed()], 3, FORCE, _SAC
+    ),
+    "CrossQAgent": Kind(
+        agents.CrossQAgent,
+        lambda p: [
+            p.ensemble(2, body=_RENORMED),
+            p.distributions(body=_RENORMED, **TANH_NORMAL),
+        ],
+        3,
+        FORCE,
+        _always(greedy_eval=True, actor_update_period=2),
     ),
     "DiscreteSacAgent": Kind(
         agents.DiscreteSacAgent, lambda p: [p.q(), p.distributions()], 3, CHOICE, _SAC
@@ -460,6 +479,16 @@ KINDS = {
         2,
         FORCE,
         _always(target_update_tau=0.5),
+    ),
+    "RebracAgent": Kind(
+        agents.RebracAgent,
+        lambda p: [p.actor(), p.critic(body=bodies.layer_normed)],
+        2,
+        FORCE,
+        _always(target_update_tau=0.5),
+    ),
+    "EdacAgent": Kind(
+        agents.EdacAgent, lambda p: [p.ensemble(3), p.squashed()], 3, FORCE, _SAC
     ),
     "IqlAgent": Kind(
         agents.IqlAgent,

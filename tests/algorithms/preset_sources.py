@@ -221,6 +221,7 @@ def _on_policy_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "clip_range": clip,
         "anneal_clip_range": last_clip == 0,
         "value_clip_range": take("clip_range_vf") or 0.0,
+        "rpo_alpha": take("rpo_alpha", 0.0),
         "target_kl": take("target_kl") or 0.0,
     }
 
@@ -270,6 +271,9 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "target_update_period": take("target_update_interval"),
         "num_critics": take("n_critics"),
         "num_min": 0,
+        "encoder": "mlp",
+        "weight_decay": 0.0,
+        "actor_update_period": 1,
         "target_entropy_per_dimension": {"auto": -1.0}[take("target_entropy")],
         "ou_stddev": 0.0,
         "ou_damping": 0.15,
@@ -282,6 +286,41 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _crossq(values: dict[str, Any]) -> dict[str, Any]:
+    take = values.pop
+    own = {
+        "critic_fc_layer_params": take("qf"),
+        "actor_update_period": take("policy_delay"),
+        "adam_beta_1": take("b1"),
+        "renorm_momentum": take("batch_norm_momentum"),
+        "renorm_warm_up": take("warm_up"),
+    }
+    values["net_arch"] = take("pi")
+    found = {**_sac_of_sb3(values), **own}
+    # There are no target networks.
+    targets = "target_update_tau", "target_update_period", "encoder"
+    return {name: value for name, value in found.items() if name not in targets}
+
+
+def _simba(values: dict[str, Any]) -> dict[str, Any]:
+    take = values.pop
+    own = {
+        "actor_fc_layer_params": (take("actor_hidden_dim"),) * take("actor_num_blocks"),
+        "critic_fc_layer_params": (
+            (take("critic_hidden_dim"),) * take("critic_num_blocks")
+        ),
+        "encoder": {"residual": "simba"}[take("block_type")],
+        "weight_decay": take("weight_decay"),
+        "initial_alpha": take("temp_initial_value"),
+        "target_entropy_per_dimension": take("temp_target_entropy_coef"),
+        "num_critics": 2 if take("critic_use_cdq") else 1,
+    }
+    common = {"net_arch": (), "ent_coef": "auto", "target_entropy": "auto"}
+    plain = {"use_sde": False, "sde_sample_freq": -1, "log_std_init": -3.0}
+    values.update(common | plain, n_critics=2, target_update_interval=1)
+    return {**_sac_of_sb3(values), **own}
+
+
 def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
     take = values.pop
     rate, delay = take("learning_rate"), take("policy_delay")
@@ -292,6 +331,8 @@ def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "critic_learning_rate": rate,
         "target_update_period": delay,
         "actor_update_period": delay,
+        "encoder": "mlp",
+        "weight_decay": 0.0,
         "exploration_noise": {"normal": take("noise_std")}[take("noise_type")],
         "target_policy_noise": take("target_policy_noise"),
         "target_policy_noise_clip": take("target_noise_clip"),
@@ -1052,6 +1093,41 @@ COMPARISONS: dict[str, Comparison] = {
             "Adam's epsilon is 1e-5, Stable-Baselines3's for PPO; the source has 1e-8.",
         ),
     ),
+    "ppo_rpo": Comparison(
+        (
+            Source(
+                *_CLEAN_RL,
+                "cleanrl/rpo_continuous_action.py",
+                {
+                    "n_timesteps": 8_000_000,
+                    "n_envs": 1,
+                    "n_steps": 2048,
+                    "n_epochs": 10,
+                    "batch_size": 2048 // 32,  # num_minibatches
+                    "net_arch": (64, 64),
+                    "activation": "tanh",
+                    "learning_rate": "lin_3e-4",  # anneal_lr
+                    "gamma": 0.99,
+                    "gae_lambda": 0.95,
+                    "normalize": True,
+                    "vf_coef": 0.25,  # Half of 0.5: its squared errors are halved.
+                    "ent_coef": 0.0,
+                    "max_grad_norm": 0.5,
+                    "clip_range": 0.2,
+                    "clip_range_vf": 0.2,  # clip_vloss
+                    "normalize_advantage": True,
+                    "target_kl": None,
+                    "log_std_init": 0.0,
+                    "use_sde": False,
+                    "sde_sample_freq": -1,
+                    "rpo_alpha": 0.5,
+                },
+            ),
+        ),
+        _on_policy_of_sb3,
+        {"num_iterations": "2,000,000 steps fit into the table's time."},
+        ("The noise is in units of half of each action's range, which is 1 there.",),
+    ),
     "ppo_pendulum": Comparison(
         (
             _SB3_PPO,
@@ -1236,6 +1312,81 @@ COMPARISONS: dict[str, Comparison] = {
         ),
         _sac_of_sb3,
         others=_SAC_EPSILON,
+    ),
+    "crossq_mujoco": Comparison(
+        (
+            Source(
+                "adityab/CrossQ",
+                "a318a266679bec3f9d93c44e029860a6da077c89",
+                "train.py, sbx/sac/sac.py and sbx/sac/policies.py",
+                {
+                    "n_timesteps": 1_000_000,  # The figure's; the default is 5e6.
+                    "learning_starts": 5_000,
+                    "buffer_size": 1_000_000,
+                    "batch_size": 256,
+                    "gamma": 0.99,  # 0.9999 for Swimmer.
+                    "learning_rate": 1e-3,
+                    "tau": 1.0,
+                    "target_update_interval": 1,
+                    "pi": (256, 256),
+                    "qf": (2048, 2048),
+                    "n_critics": 2,
+                    "policy_delay": 3,
+                    "b1": 0.5,
+                    "batch_norm_momentum": 0.99,
+                    "warm_up": 100_000,
+                    "gradient_steps": 1,
+                    "train_freq": 1,
+                    "n_steps": 1,
+                    "ent_coef": "auto",
+                    "target_entropy": "auto",
+                    "use_sde": False,
+                    "sde_sample_freq": -1,
+                    "log_std_init": -3.0,
+                },
+            ),
+        ),
+        _crossq,
+        differs={
+            "critic_fc_layer_params": "one core trains 512 units in reasonable time"
+        },
+        others=("Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",),
+    ),
+    "sac_simba": Comparison(
+        (
+            Source(
+                "SonyResearch/simba",
+                "7d0358b1f1fa3404fc5ea0ffedf9dc1424b49a45",
+                "configs: agent/sac_simba.yaml, base.yaml, env/dmc_em.yaml",
+                {
+                    "n_timesteps": 100_000,  # Of 500,000.
+                    "learning_starts": 5_000,
+                    "buffer_size": 1_000_000,
+                    "batch_size": 256,
+                    "gamma": 0.99,  # Of 500 decisions an episode.
+                    "normalize": True,
+                    "gradient_steps": 2,
+                    "train_freq": 1,
+                    "n_steps": 1,
+                    "tau": 0.005,
+                    "learning_rate": 1e-4,
+                    "block_type": "residual",
+                    "actor_num_blocks": 1,
+                    "actor_hidden_dim": 128,
+                    "critic_num_blocks": 2,
+                    "critic_hidden_dim": 512,
+                    "weight_decay": 1e-2,
+                    "critic_use_cdq": False,  # Episodes of dm_control do not end.
+                    "temp_initial_value": 0.01,
+                    "temp_target_entropy_coef": -0.5,
+                },
+            ),
+        ),
+        _simba,
+        others=(
+            "Each action is repeated once.",
+            "Adam's epsilon is 1e-7, Keras's default; Optax has 1e-8.",
+        ),
     ),
     "td3_bipedal_walker": Comparison(
         (

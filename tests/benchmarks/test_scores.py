@@ -421,7 +421,10 @@ def test_runs_and_their_evaluations_ignore_the_kernels_of_the_shell(monkeypatch)
 def test_an_unknown_name_is_an_error(capsys):
     with pytest.raises(SystemExit):
         scores.main(["--only=Sarsa"])
-    assert "expected one of A2C, BC, C51, CQL, D4PG, DDPG" in capsys.readouterr().err
+    assert (
+        "expected one of A2C, BC, C51, CQL, CrossQ, CrossQ with 256 units, D4PG"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_shell_reads_the_page_s_commands_as_they_are_meant():

@@ -44,3 +44,27 @@ def test_advantage_weighted_loss():
     """Weights e^(3 * 0.5), clipped 100, and e^-3; none of them infinite."""
     loss = losses.advantage_weighted_loss([-1.0, 2.0, 0.5], [0.5, 1e6, -1.0], 3.0, 100)
     np.testing.assert_allclose(loss, [np.exp(1.5), -200, -np.exp(-3) / 2], rtol=1e-5)
+
+
+def test_gradient_similarity_is_the_sum_over_all_pairs():
+    gradients = np.random.default_rng(0).normal(size=[4, 3, 2])
+    gradients[1, 2] = 0
+    expected = np.zeros(3)
+    for i, j in np.ndindex(4, 4):
+        for b in range(3):
+            sizes = np.linalg.norm(gradients[[i, j], b], axis=1)
+            if i != j and sizes.all():
+                product = gradients[i, b] @ gradients[j, b]
+                expected[b] += product / sizes.prod() / 3
+    found = losses.gradient_similarity(gradients.astype(np.float32))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_equal_gradients_have_the_greatest_similarity():
+    found = losses.gradient_similarity(tf.ones([4, 1, 2]))
+    np.testing.assert_allclose(found, [4.0], rtol=1e-6)
+
+
+def test_penalized_value():
+    found = losses.penalized_value([1.0, 2.0], [0.5, 4.0], 0.1)
+    np.testing.assert_allclose(found, [0.95, 1.6], rtol=1e-6)

@@ -122,6 +122,9 @@ CASES = {
     "expected_soft_value": Case({"q": "BA", "log_probs": "BA", "alpha": ""}),
     "expectile_loss": Case({"error": "B", "expectile": ""}, wrong={"error": []}),
     "explained_variance": Case({"values": "BT", "returns": "BT", "mask": "BT"}),
+    "gradient_similarity": Case(
+        {"gradients": "NBA"}, wrong={"gradients": ["BA", "NBAA"]}
+    ),
     "generalized_advantage_estimation": Case(
         {**VALUES, **RATES}, also={"lambda_": [""]}
     ),
@@ -196,6 +199,7 @@ CASES = {
         {**SEQUENCES, **RATES}, given={"n": 2}, also={"lambda_": [""]}
     ),
     "out_of_bounds_value": Case({"actions": "NBD"}, wrong={"actions": ["BD", "NBD1"]}),
+    "penalized_value": Case({"value": "B", "distance": "B", "penalty": ""}),
     "quantile": Case(
         {
             "q_tm1": "BN",

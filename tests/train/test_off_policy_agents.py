@@ -54,7 +54,11 @@ SETTINGS = {
         },
         TFPrioritizedReplayBuffer,
     ),
+    # With dropout in every pass.
+    "DroqAgent": Setting({}, TFUniformReplayBuffer),
     "TqcAgent": Setting({}, TFUniformReplayBuffer),
+    # With statistics in layers, and without target networks.
+    "CrossQAgent": Setting({}, TFUniformReplayBuffer),
     "MpoAgent": Setting({}, TFUniformReplayBuffer),
     # With a distribution as the critic's output, and returns over several steps.
     "DmpoAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
@@ -96,8 +100,8 @@ def make_loop(
         layers,
         seed,
         rate,
-        target_update_tau=tau,
         gamma=0.98,
+        **({} if name == "CrossQAgent" else {"target_update_tau": tau}),
         **setting.arguments,
     )
     replay_buffer = setting.replay_buffer(

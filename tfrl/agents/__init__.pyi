@@ -4,12 +4,15 @@ from . import behavioral_cloning as behavioral_cloning
 from . import categorical_dqn as categorical_dqn
 from . import cql as cql
 from . import critics as critics
+from . import crossq as crossq
 from . import d4pg as d4pg
 from . import data_converter as data_converter
 from . import ddpg as ddpg
 from . import discrete_sac as discrete_sac
 from . import dmpo as dmpo
 from . import dqn as dqn
+from . import droq as droq
+from . import edac as edac
 from . import impala as impala
 from . import iql as iql
 from . import iqn as iqn
@@ -24,6 +27,7 @@ from . import pqn as pqn
 from . import qr_dqn as qr_dqn
 from . import r2d2 as r2d2
 from . import random as random
+from . import rebrac as rebrac
 from . import reinforce as reinforce
 from . import sac as sac
 from . import td3 as td3
@@ -36,12 +40,15 @@ from .a2c import A2CAgent as A2CAgent
 from .behavioral_cloning import BehavioralCloningAgent as BehavioralCloningAgent
 from .categorical_dqn import CategoricalDqnAgent as CategoricalDqnAgent
 from .cql import CqlSacAgent as CqlSacAgent
+from .crossq import CrossQAgent as CrossQAgent
 from .d4pg import D4pgAgent as D4pgAgent
 from .ddpg import DdpgAgent as DdpgAgent
 from .discrete_sac import DiscreteSacAgent as DiscreteSacAgent
 from .dmpo import DmpoAgent as DmpoAgent
 from .dqn import DdqnAgent as DdqnAgent
 from .dqn import DqnAgent as DqnAgent
+from .droq import DroqAgent as DroqAgent
+from .edac import EdacAgent as EdacAgent
 from .impala import ImpalaAgent as ImpalaAgent
 from .iql import IqlAgent as IqlAgent
 from .iqn import IqnAgent as IqnAgent
@@ -54,6 +61,7 @@ from .qr_dqn import QrDqnAgent as QrDqnAgent
 from .r2d2 import R2d2Agent as R2d2Agent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent
+from .rebrac import RebracAgent as RebracAgent
 from .reinforce import ReinforceAgent as ReinforceAgent
 from .sac import SacAgent as SacAgent
 from .td3 import Td3Agent as Td3Agent

@@ -94,7 +94,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
         self._actor_network = networks.actor
         self._target_actor_network = networks.target_actor
         self._critic_networks = trained
-        self._target_critic_networks = [target for _, target in networks.critics]
+        self._target_critic_networks = [
+            target for _, target in networks.critics if target is not None
+        ]
         self._embedding = networks.embedding
         self._target_pairs = networks.target_pairs()
         self._clip = self._clip_to(td.gradient_clipping)

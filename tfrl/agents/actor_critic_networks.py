@@ -21,18 +21,21 @@ class Networks(NamedTuple):
         networks.
       actor: The actor.
       target_actor: The target network of the actor, or None.
-      critics: The critics, each with its target.
+      critics: The critics, each with its target, or None.
     """
 
     embedding: observation_embedding.ObservationEmbedding
     actor: network_lib.Network
     target_actor: network_lib.Network | None
-    critics: Sequence[tuple[network_lib.Network, network_lib.Network]]
+    critics: Sequence[tuple[network_lib.Network, network_lib.Network | None]]
 
     def target_pairs(self) -> list[tuple[network_lib.Network, network_lib.Network]]:
         """Returns all networks that have targets, each with its target."""
-        actors = [] if self.target_actor is None else [(self.actor, self.target_actor)]
-        return [*actors, *self.critics, *self.embedding.target_pairs]
+        pairs = [(self.actor, self.target_actor), *self.critics]
+        return [
+            *((network, target) for network, target in pairs if target is not None),
+            *self.embedding.target_pairs,
+        ]
 
     def policy(
         self,
@@ -59,6 +62,7 @@ def make_networks(
     *,
     target_actor_network: types.Network | types.Layer | None = None,
     without_target_actor: bool = False,
+    without_target_critics: bool = False,
     critics_see_actions: bool = True,
     observation_network: types.Network | types.Layer | None = None,
     normalizer: TensorNormalizer | None = None,
@@ -74,6 +78,7 @@ def make_networks(
         and a second critic of None is a copy with other initial weights.
       target_actor_network: The target of the actor; a copy if None.
       without_target_actor: Whether the actor has no target.
+      without_target_critics: Whether the critics have no targets.
       critics_see_actions: Whether the critics are networks of pairs of observations and
         actions, not of observations.
       observation_network: See `ObservationEmbedding`.
@@ -115,4 +120,6 @@ def make_networks(
             else target_networks.twin_critics
         )
         critics = build(first, second, target, target_2, input_spec)
+    if without_target_critics:
+        critics = [(critic, None) for critic, _ in critics]
     return Networks(embedding, actor, target_actor, critics)

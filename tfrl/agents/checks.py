@@ -310,7 +310,7 @@ def warn_of_unbounded_distributions(agent: type, actor_network: types.Network) -
     if agent in _warned:
         return
     for spec in tf.nest.flatten(actor_network.create_variables()):
-        if not _is_normal(spec.parameters):
+        if not is_normal(spec.parameters):
             continue
         _warned.add(agent)
         warn_user(
@@ -325,13 +325,13 @@ def warn_of_unbounded_distributions(agent: type, actor_network: types.Network) -
         return
 
 
-def _is_normal(parameters: Any) -> bool:
+def is_normal(parameters: Any) -> bool:
     """Whether a distribution's `Params` are of a normal, or of independent normals."""
     import tensorflow_probability as tfp
 
     tfd = tfp.distributions
     if parameters.type_ is tfd.Independent:
-        return _is_normal(parameters.params["distribution"])
+        return is_normal(parameters.params["distribution"])
     normals = tfd.Normal, tfd.MultivariateNormalDiag, tfd.MultivariateNormalTriL
     return issubclass(parameters.type_, normals)
 

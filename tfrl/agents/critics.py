@@ -80,6 +80,23 @@ def mean(
     ).total_loss
 
 
+def counted(batch: updates.Batch) -> tf.Tensor:
+    """Returns whether each transition counts in statistics, `[B]` or `[B, T - 1]`.
+
+    Masked transitions and those of weight 0 do not.
+
+    Args:
+      batch: A batch of `Transitions`.
+    """
+    valid: tf.Tensor = batch.data.valid
+    if batch.weights is None:
+        return valid
+    has_weight = tf.convert_to_tensor(batch.weights) != 0
+    if has_weight.shape.rank == 1 and valid.shape.rank == 2:
+        has_weight = has_weight[:, tf.newaxis]
+    return valid & has_weight
+
+
 def regress(
     agent: ActorCriticAgent,
     batch: updates.Batch,
@@ -219,8 +236,11 @@ def check_gives_numbers(critic: types.Network) -> None:
 
 
 def all_values(
-    critics: Sequence[types.Network], time_step: ts.TimeStep, action: types.NestedTensor
+    critics: Sequence[types.Network],
+    time_step: ts.TimeStep,
+    action: types.NestedTensor,
+    training: bool = False,
 ) -> tf.Tensor:
     """Returns the values of several critics, or of one ensemble, `[N, B]`."""
-    each = [values(critic, time_step, action) for critic in critics]
+    each = [values(critic, time_step, action, training) for critic in critics]
     return tf.stack(each) if len(each) > 1 else each[0]

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.compilation import replicas, variable_substitution
 from tfrl.typing import types
-from tfrl.utils import common, variables
+from tfrl.utils import common, tracking, variables
 from tfrl.utils.optimization import optimizers
 
 
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 PartLoss = Callable[[Batch], tuple[tf.Tensor, dict[str, Any]]]
 
 
-class Part(tf.Module):
+class Part(tf.Module, tracking.Untracked):
     """A loss with the networks that it trains, their optimizer and their schedule.
 
     Attributes:
@@ -70,6 +70,7 @@ class Part(tf.Module):
         period: int | None = None,
         after: Callable[[], object] | None = None,
         counts: bool = True,
+        called: Sequence[tf.Module] = (),
     ) -> None:
         """Makes the optimizer's variables.
 
@@ -86,6 +87,8 @@ class Part(tf.Module):
             between, and has no details. None updates it in each train step.
           after: A function to call after each update, such as a projection.
           counts: Whether the agent's loss includes the loss of this part.
+          called: Further networks that the loss calls, which may change their random
+            states.
         """
         super().__init__(name=label)
         self.label = label
@@ -98,6 +101,8 @@ class Part(tf.Module):
         self.weight = weight
         self.period = period
         self.after = after
+        # Checkpoints find them elsewhere.
+        self._set_untracked("_called", tuple(called))
         self._last_loss = (
             None
             if period is None
@@ -158,7 +163,8 @@ class Part(tf.Module):
 
     def _undo_unless(self, is_due: tf.Tensor, step: Callable[[], None]) -> None:
         """Takes a step, and undoes it unless it is due."""
-        held = variables.as_tf_variables(self.held())
+        states = [v for module in self._called for v in module.non_trainable_variables]
+        held = variables.as_tf_variables([*self.held(), *states])
         before = [tf.identity(variable) for variable in held]
         with tf.control_dependencies(before):
             step()

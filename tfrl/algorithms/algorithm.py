@@ -154,7 +154,11 @@ class Algorithm(settings_lib.Recipe):
         self._environment: environments.TFEnvironment | None = None
         self._loop: train.TrainingLoop | None = None
         self.preset: presets.Preset | None = None
-        fields = {x.metadata["argument"]: x.name for x in self._arguments.values()}
+        fields = {
+            name: x.name
+            for x in self._arguments.values()
+            if not self._is_setting(name := x.metadata["argument"], given)
+        }
         for name in given.keys() & fields.keys():
             setattr(self, fields[name], given[name])
         values = {name: x for name, x in given.items() if name not in fields}
@@ -189,6 +193,10 @@ class Algorithm(settings_lib.Recipe):
         self.rows: list[dict[str, Any]] = []
         # The length of the run, and of the calls of `learn` so far together.
         self._length: run_length.RunLength | None = None
+
+    def _is_setting(self, name: str, given: Mapping[str, Any]) -> bool:
+        """Whether an argument is the text of the setting of the same name."""
+        return name in self.setting_fields() and isinstance(given.get(name), str)
 
     def _settings_for(
         self, probe: worlds.Probe, values: Mapping[str, Any]

@@ -1,8 +1,7 @@
-"""`IQL`, `CQL`, `TD3BC` and `BC`, which learn from recorded data.
+"""`IQL`, `CQL`, `TD3BC`, `ReBRAC`, `EDAC` and `BC`, which learn from recorded data.
 
-Kostrikov et al. (2021), Kumar et al. (2020), Fujimoto and Gu (2021), and behavioural
-cloning. The equations are
-in `tfrl.agents`.
+Kostrikov et al. (2021), Kumar et al. (2020), Fujimoto and Gu (2021), Tarasov et al.
+(2023), An et al. (2021), and behavioural cloning. The equations are in `tfrl.agents`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from tfrl.algorithms.settings import (
     SIZE,
     check_layers,
     field,
+    integer,
     number,
 )
 from tfrl.system import log
@@ -166,13 +166,18 @@ class LearnsValues(BC):
         "Step size of the target critics towards the critics.", FRACTION, default=0.005
     )
 
-    def make_critic(self) -> networks.Network:
-        """Makes the critic, which the agent copies."""
+    def make_critic(self, **arguments: Any) -> networks.Network:
+        """Makes the critic, which the agent copies.
+
+        Args:
+          **arguments: Further arguments of `networks.CriticNetwork`.
+        """
         spec = self.environment.observation_spec()
         return networks.CriticNetwork(
             (spec, self.environment.action_spec()),
             joint_fc_layer_params=self.fc_layer_params,
             seed=self.seed + 1,
+            **arguments,
             **parts.network_arguments(self, spec, for_critic=True),
         )
 
@@ -251,13 +256,9 @@ class CQL(LearnsValues):
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critics and the actor, whose actions are squashed."""
-        squashed = functools.partial(
-            agents.sac.TanhNormalProjectionNetwork,
-            std_transform=agents.sac.std_clip_transform,
-        )
         return {
             "critic_network": self.make_critic(),
-            "actor_network": self.make_actor(squashed),
+            "actor_network": self.make_actor(_squashed_projection()),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -273,17 +274,10 @@ class CQL(LearnsValues):
         }
 
 
-class TD3BC(LearnsValues):
-    """TD3+BC: TD3 drawn to the recorded actions (Fujimoto and Gu, 2021)."""
+class NearRecordedActions(LearnsValues):
+    """The base of the algorithms that are TD3 near the recorded actions."""
 
-    name = "td3_bc"
-    title = "TD3+BC"
-    agent_name = "Td3BcAgent"
     actions = "continuous"
-
-    bc_alpha: float = field(
-        "Weight of the values beside cloning; 0 clones.", FROM_0, default=2.5
-    )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the critic, which the agent copies, and the actor."""
@@ -296,13 +290,103 @@ class TD3BC(LearnsValues):
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
             **self.arguments_of_values(),
-            "alpha": self.bc_alpha,
             "td_errors_loss_fn": utils.common.element_wise_squared_loss,
             "actor_update_period": 2,
             "target_update_period": 2,
             "noise_scaled_to_spec": True,
             "seed": self.seed,
         }
+
+
+class TD3BC(NearRecordedActions):
+    """TD3+BC: TD3 drawn to the recorded actions (Fujimoto and Gu, 2021)."""
+
+    name = "td3_bc"
+    title = "TD3+BC"
+    agent_name = "Td3BcAgent"
+
+    bc_alpha: float = field(
+        "Weight of the values beside cloning; 0 clones.", FROM_0, default=2.5
+    )
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {**super().agent_arguments(), "alpha": self.bc_alpha}
+
+
+class ReBRAC(NearRecordedActions):
+    """ReBRAC: TD3 with penalties on unlike actions (Tarasov et al., 2023)."""
+
+    name = "rebrac"
+    title = "ReBRAC"
+    agent_name = "RebracAgent"
+
+    actor_penalty: float = field(
+        "Weight of the actor's distance from recorded actions.", FROM_0, default=0.01
+    )
+    critic_penalty: float = field(
+        "Weight of that distance in the critics' targets.", FROM_0, default=0.01
+    )
+
+    def make_critic(self, **arguments: Any) -> networks.Network:
+        """Makes the critic, whose layers are normalized."""
+        body = networks.layers.bodies.layer_normed
+        return super().make_critic(body=body, **arguments)
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **super().agent_arguments(),
+            "actor_penalty": self.actor_penalty,
+            "critic_penalty": self.critic_penalty,
+        }
+
+
+class EDAC(LearnsValues):
+    """EDAC: SAC with many, diverse critics (An et al., 2021)."""
+
+    name = "edac"
+    title = "EDAC"
+    agent_name = "EdacAgent"
+    actions = "continuous"
+
+    num_critics: int = field("Critics in the ensemble.", integer(2), default=10)
+    eta: float = field(
+        "Weight of the similarity of critics' gradients; 0 is SAC-N.",
+        FROM_0,
+        default=1.0,
+    )
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the ensemble of critics and the actor, whose actions are squashed."""
+        specs = self.observation_spec, self.environment.action_spec()
+        critic = networks.CriticEnsembleNetwork(
+            specs,
+            num_critics=self.num_critics,
+            fc_layer_params=self.fc_layer_params,
+            seed=self.seed + 1,
+            **parts.network_arguments(self, self.observation_spec, for_critic=True),
+        )
+        actor = self.make_actor(_squashed_projection())
+        return {"critic_network": critic, "actor_network": actor}
+
+    def agent_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
+        return {
+            **self.arguments_of_values("alpha_optimizer"),
+            "eta": self.eta,
+            "target_entropy": -parts.num_dimensions(self.environment.action_spec()),
+            "greedy_eval": True,
+            "seed": self.seed,
+        }
+
+
+def _squashed_projection() -> Any:
+    """Returns SAC's head, whose actions are squashed."""
+    return functools.partial(
+        agents.sac.TanhNormalProjectionNetwork,
+        std_transform=agents.sac.std_clip_transform,
+    )
 
 
 def _plain_projection() -> Any:

@@ -38,7 +38,12 @@ def network_arguments(
         encoder=s.own_encoder,
         dtype=s.dtype,
     )
-    return {**_activation(s), **encoder}
+    body = (
+        {"body": networks.layers.bodies.simba}
+        if getattr(s, "encoder", "") == "simba"
+        else {}
+    )
+    return {**_activation(s), **encoder, **body}
 
 
 def _activation(s: Algorithm) -> dict[str, Any]:
@@ -128,6 +133,13 @@ def distributional_critic(
     )
 
 
+def num_dimensions(action_spec: Any) -> int:
+    """Returns the number of components of all actions."""
+    import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+    return sum(spec.shape.num_elements() for spec in tf.nest.flatten(action_spec))
+
+
 def observation_normalizer(
     s: NormalizesObservations, observation_spec: Any
 ) -> utils.tensor_normalizer.TensorNormalizer | None:
@@ -150,12 +162,16 @@ def rate(first: Any, num_updates: int, last: Any) -> Any:
 
 
 def adam(rate: Any, **arguments: Any) -> Any:
-    """Returns Adam with a learning rate, which is a number or a schedule."""
+    """Returns Adam with a learning rate, which is a number or a schedule.
+
+    With a `weight_decay` that is not 0, it returns AdamW.
+    """
     import keras
 
-    return keras.optimizers.Adam(
-        float(rate) if _is_variable(rate) else rate, **arguments
-    )
+    rate = float(rate) if _is_variable(rate) else rate
+    if arguments.get("weight_decay"):
+        return keras.optimizers.AdamW(rate, **arguments)
+    return keras.optimizers.Adam(rate, **arguments)
 
 
 def product(value: Any, number: float) -> Any:

@@ -187,6 +187,12 @@ class PPO(ActorCritic):
         "Clip range of the change of values; 0: unlimited.", FROM_0, default=0.0
     )
 
+    rpo_alpha: float = field(
+        "Noise on the means in updates, for continuous actions; 0.5 in RPO.",
+        FROM_0,
+        default=0.0,
+    )
+
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `ActorCritic.agent_arguments`."""
         clip_range: Any = self.clip_range
@@ -196,6 +202,7 @@ class PPO(ActorCritic):
             **super().agent_arguments(),
             "importance_ratio_clipping": clip_range,
             "value_clipping": self.value_clip_range or None,
+            "rpo_alpha": self.rpo_alpha,
             "num_epochs": 1,
             "use_gae": True,
             "use_td_lambda_return": True,

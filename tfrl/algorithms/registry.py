@@ -33,13 +33,17 @@ CLASSES = {
     "td3": ("td3", "TD3"),
     "sac": ("sac", "SAC"),
     "redq": ("sac", "REDQ"),
+    "droq": ("sac", "DroQ"),
     "tqc": ("sac", "TQC"),
+    "crossq": ("sac", "CrossQ"),
     "discrete_sac": ("sac", "DiscreteSAC"),
     "mpo": ("mpo", "MPO"),
     "dmpo": ("mpo", "DMPO"),
     "iql": ("offline", "IQL"),
     "cql": ("offline", "CQL"),
     "td3_bc": ("offline", "TD3BC"),
+    "rebrac": ("offline", "ReBRAC"),
+    "edac": ("offline", "EDAC"),
     "bc": ("offline", "BC"),
 }
 

@@ -1,7 +1,8 @@
 """SAC and the algorithms based on it, whose actors keep their entropy.
 
-`SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `TQC` (Kuznetsov et al.,
-2020) and `DiscreteSAC` (Christodoulou, 2019). The equations are in `tfrl.agents`.
+`SAC` (Haarnoja et al., 2018), `REDQ` (Chen et al., 2021), `DroQ` (Hiraoka et al.,
+2022), `TQC` (Kuznetsov et al., 2020), `CrossQ` (Bhatt et al., 2024) and `DiscreteSAC`
+(Christodoulou, 2019). The equations are in `tfrl.agents`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tfrl import agents, networks, policies
 from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
+    BELOW_1,
     COUNT,
     FINITE,
     FRACTION,
@@ -21,6 +23,8 @@ from tfrl.algorithms.settings import (
     SIZE,
     SIZE_OR_0,
     check_layers,
+    decay_of_weights,
+    encoder_kind,
     field,
     final_rate,
     live,
@@ -55,19 +59,18 @@ class EntropyRegularized(off_policy.OffPolicy):
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
 
-        def adam(rate: float) -> Any:
-            return parts.adam(
-                parts.rate(rate, self.num_updates, self.final_learning_rate)
-            )
+        def adam(rate: float, **arguments: float) -> Any:
+            rate = parts.rate(rate, self.num_updates, self.final_learning_rate)
+            return parts.adam(rate, **arguments)
 
         alpha_rate = self.alpha_learning_rate
+        own = self.adam_arguments()
         return {
-            "actor_optimizer": adam(self.actor_learning_rate),
-            "critic_optimizer": adam(self.critic_learning_rate),
+            "actor_optimizer": adam(self.actor_learning_rate, **own),
+            "critic_optimizer": adam(self.critic_learning_rate, **own),
             "alpha_optimizer": adam(alpha_rate) if alpha_rate else None,
             "initial_log_alpha": math.log(self.initial_alpha),
-            "target_update_tau": self.target_update_tau,
-            "target_update_period": self.target_update_period,
+            **self.target_arguments(),
             "gamma": self.gamma,
             "observation_normalizer": parts.observation_normalizer(
                 self, self.observation_spec
@@ -75,6 +78,17 @@ class EntropyRegularized(off_policy.OffPolicy):
             "n_step_update": self.n_step_update,
             "greedy_eval": True,
             "seed": self.seed,
+        }
+
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {}
+
+    def target_arguments(self) -> dict[str, Any]:
+        """Returns the agent's arguments for target networks."""
+        return {
+            "target_update_tau": self.target_update_tau,
+            "target_update_period": self.target_update_period,
         }
 
 
@@ -87,9 +101,14 @@ class SAC(EntropyRegularized):
     environment_name = "Pendulum-v1"
     actions = "continuous"
 
+    encoder: str = encoder_kind()
+    weight_decay: float = decay_of_weights()
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
+    )
+    actor_update_period: int = field(
+        "Critic updates for each of the actor and the temperature.", COUNT, default=1
     )
     # Of actions scaled to [-1, 1]. SacAgent's own default is half of it.
     target_entropy_per_dimension: float = live(
@@ -119,6 +138,10 @@ class SAC(EntropyRegularized):
         needs=("gsde_sample_freq", True),
     )
 
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {"weight_decay": self.weight_decay} if self.weight_decay else {}
+
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the ensemble of critics."""
         specs = self.observation_spec, self.environment.action_spec()
@@ -136,9 +159,14 @@ class SAC(EntropyRegularized):
             fc_layer_params=self.actor_fc_layer_params,
             continuous_projection_net=projection,
             seed=self.seed,
+            **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec),
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
+
+    def body_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments for their hidden layers."""
+        return {}
 
     def make_critic(self, **arguments: Any) -> networks.Network:
         """Makes the ensemble of critics.
@@ -152,6 +180,7 @@ class SAC(EntropyRegularized):
             fc_layer_params=self.critic_fc_layer_params,
             seed=self.seed + 1,
             **arguments,
+            **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
 
@@ -162,18 +191,14 @@ class SAC(EntropyRegularized):
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
-        import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-        num_dimensions = sum(
-            spec.shape.num_elements()
-            for spec in tf.nest.flatten(self.environment.action_spec())
-        )
         return {
             **super().agent_arguments(),
             "target_entropy": parts.product(
-                self.target_entropy_per_dimension, num_dimensions
+                self.target_entropy_per_dimension,
+                parts.num_dimensions(self.environment.action_spec()),
             ),
             "num_min": self.num_min or None,
+            "actor_update_period": self.actor_update_period,
             "exploration": self.with_noise,
         }
 
@@ -207,6 +232,28 @@ class REDQ(SAC):
     train_steps_per_iteration: int = 20
 
 
+class DroQ(SAC):
+    """DroQ: REDQ with two critics that have dropout (Hiraoka et al., 2022)."""
+
+    name = "droq"
+    relative = "sac"
+    title = "DroQ"
+    agent_name = "DroqAgent"
+    without_settings = frozenset({"encoder"})
+
+    num_min: int = 2
+    train_steps_per_iteration: int = 20
+    actor_update_period: int = 20
+
+    dropout: float = field(
+        "Rate of dropout in the critics' hidden layers.", BELOW_1, default=0.01
+    )
+
+    def make_critic(self, **arguments: Any) -> networks.Network:
+        """Makes the critics, with dropout and layer normalization."""
+        return super().make_critic(dropout=self.dropout, layer_norm=True, **arguments)
+
+
 class TQC(SAC):
     """TQC: targets drop the critics' largest quantiles (Kuznetsov et al., 2020)."""
 
@@ -230,6 +277,54 @@ class TQC(SAC):
             **super().agent_arguments(),
             "num_dropped_quantiles": self.num_dropped_quantiles,
         }
+
+
+class CrossQ(SAC):
+    """CrossQ: SAC without target networks, normalized (Bhatt et al., 2024)."""
+
+    name = "crossq"
+    relative = "sac"
+    title = "CrossQ"
+    agent_name = "CrossQAgent"
+    without_settings = frozenset(
+        {"target_update_tau", "target_update_period", "encoder"}
+    )
+
+    critic_fc_layer_params: tuple[int, ...] = (256, 256)
+    actor_learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    actor_update_period: int = 3
+
+    adam_beta_1: float = field(
+        "Decay of the mean gradients in the actor's and the critics' Adam.",
+        BELOW_1,
+        default=0.5,
+    )
+    renorm_momentum: float = field(
+        "Share of the running statistics that an update keeps.",
+        FRACTION,
+        default=0.99,
+    )
+    renorm_warm_up: int = field(
+        "Updates with plain batch normalization.", SIZE_OR_0, default=100_000
+    )
+
+    def body_arguments(self) -> dict[str, Any]:
+        """Returns the networks' arguments for their normalized hidden layers."""
+        body = functools.partial(
+            networks.layers.bodies.batch_renormed,
+            momentum=self.renorm_momentum,
+            warm_up=self.renorm_warm_up,
+        )
+        return {"body": body}
+
+    def adam_arguments(self) -> dict[str, float]:
+        """Returns arguments of the actor's and the critics' Adam."""
+        return {**super().adam_arguments(), "beta_1": self.adam_beta_1}
+
+    def target_arguments(self) -> dict[str, Any]:
+        """Returns nothing, since there are no target networks."""
+        return {}
 
 
 class DiscreteSAC(EntropyRegularized):

@@ -123,6 +123,21 @@ def final_rate(*, default: float | None) -> Any:
     )
 
 
+def encoder_kind() -> Any:
+    """Declares the kind of hidden layers; see `field`."""
+    return field(
+        "Hidden layers: mlp, or simba's residual blocks of one size.",
+        one_of("mlp", "simba"),
+        default="mlp",
+    )
+
+
+def decay_of_weights() -> Any:
+    """Declares the weight decay of actor and critics; see `field`."""
+    text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
+    return field(text, FROM_0, default=0.0)
+
+
 def gradient_norm(*, default: float, search: Search | None = None) -> Any:
     """Declares the largest norm of all gradients together; see `field`."""
     text = "Largest norm of all gradients together; 0: unlimited."
@@ -216,6 +231,7 @@ FINITE = number()
 FROM_0 = number(low=0.0)
 ABOVE_0 = number(low=0.0, excludes_low=True)
 FRACTION = number(low=0.0, high=1.0)
+BELOW_1 = number(low=0.0, high=1.0, excludes_high=True)
 
 # Where tuning searches: the ranges of RL Baselines3 Zoo (`rl_zoo3/hyperparams_opt.py`),
 # but for rates, which go up to 0.002 for PPO there, and up to 1 for DQN, SAC and TD3.
@@ -288,7 +304,11 @@ def _make_dataclass(cls: type) -> None:
         cls
     )
     every = {each.name: each for each in dataclasses.fields(made)}
-    made._settings = {k: x for k, x in every.items() if "text" in x.metadata}
+    made._settings = {
+        k: x
+        for k, x in every.items()
+        if "text" in x.metadata and k not in made.without_settings
+    }
     made._arguments = {k: x for k, x in every.items() if "argument" in x.metadata}
     made.__signature__ = _signature(made)
 
@@ -296,7 +316,10 @@ def _make_dataclass(cls: type) -> None:
 def _signature(made: Any) -> inspect.Signature:
     """Returns the constructor's signature, for `help` and for editors' hints."""
     kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    fields = [*made._arguments.values(), *made._settings.values()]
+    # A text for such an argument is a setting.
+    known = {each.metadata["argument"] for each in made._arguments.values()}
+    settings = [x for name, x in made._settings.items() if name not in known]
+    fields = [*made._arguments.values(), *settings]
     return inspect.Signature(
         [
             inspect.Parameter(
@@ -312,10 +335,22 @@ def _signature(made: Any) -> inspect.Signature:
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(field, live, rate, final_rate, gradient_norm, part),
+    field_specifiers=(
+        field,
+        live,
+        rate,
+        final_rate,
+        encoder_kind,
+        decay_of_weights,
+        gradient_norm,
+        part,
+    ),
 )
 class Dataclasses:
     """The base of classes that are dataclasses without a decorator."""
+
+    # The settings of its base classes that a class does not have.
+    without_settings: ClassVar[frozenset[str]] = frozenset()
 
     # The declarations of settings, and of the constructor's other arguments, by name.
     _settings: ClassVar[dict[str, dataclasses.Field[Any]]] = {}

@@ -17,6 +17,8 @@ from tfrl.algorithms.settings import (
     FROM_0,
     NOISES,
     check_layers,
+    decay_of_weights,
+    encoder_kind,
     field,
     integer,
     live,
@@ -36,8 +38,10 @@ class Deterministic(off_policy.OffPolicy):
     fc_layer_params: tuple[int, ...] = field(
         "Units of the hidden layers.", check_layers, default=(64, 64)
     )
+    encoder: str = encoder_kind()
     actor_learning_rate: float = rate(default=1e-3)
     critic_learning_rate: float = rate(default=1e-3)
+    weight_decay: float = decay_of_weights()
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""
@@ -58,8 +62,8 @@ class Deterministic(off_policy.OffPolicy):
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
-            "actor_optimizer": parts.adam(self.actor_learning_rate),
-            "critic_optimizer": parts.adam(self.critic_learning_rate),
+            "actor_optimizer": self.make_adam(self.actor_learning_rate),
+            "critic_optimizer": self.make_adam(self.critic_learning_rate),
             "target_update_tau": self.target_update_tau,
             "gamma": self.gamma,
             "n_step_update": self.n_step_update,
@@ -69,6 +73,11 @@ class Deterministic(off_policy.OffPolicy):
             ),
             "seed": self.seed,
         }
+
+    def make_adam(self, rate: Any) -> Any:
+        """Makes Adam, or AdamW."""
+        decay = {"weight_decay": self.weight_decay} if self.weight_decay else {}
+        return parts.adam(rate, **decay)
 
 
 class TD3(Deterministic):
@@ -154,6 +163,7 @@ class D4PG(Deterministic):
     name = "d4pg"
     title = "D4PG"
     agent_name = "D4pgAgent"
+    without_settings = frozenset({"encoder"})
 
     num_iterations: int = 29_000
     n_step_update: int = 5

@@ -1,4 +1,4 @@
-"""Records episodes of a saved policy, to train from with IQL, CQL, TD3+BC or BC.
+"""Records episodes of a saved policy, to train from with IQL, CQL and the like.
 
     tfrl record logs/sac_Pendulum-v1_0
     tfrl record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250

@@ -59,6 +59,8 @@ from .offline import advantage_weighted_loss as advantage_weighted_loss
 from .offline import cloned_policy_gradient as cloned_policy_gradient
 from .offline import conservative_penalty as conservative_penalty
 from .offline import expectile_loss as expectile_loss
+from .offline import gradient_similarity as gradient_similarity
+from .offline import penalized_value as penalized_value
 from .ppo import adapted_kl_beta as adapted_kl_beta
 from .ppo import approx_kl as approx_kl
 from .ppo import clip_fraction as clip_fraction

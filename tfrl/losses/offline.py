@@ -3,7 +3,10 @@
 Kumar et al., "Conservative Q-learning for offline reinforcement learning" (2020,
 arXiv:2006.04779); Kostrikov et al., "Offline reinforcement learning with implicit
 Q-learning" (2021, arXiv:2110.06169); Fujimoto and Gu, "A minimalist approach to offline
-reinforcement learning" (2021, arXiv:2106.06860).
+reinforcement learning" (2021, arXiv:2106.06860); Tarasov et al., "Revisiting the
+minimalist approach to offline reinforcement learning" (2023, arXiv:2305.09836); An et
+al., "Uncertainty-based offline reinforcement learning with diversified Q-ensemble"
+(2021, arXiv:2110.01548).
 
 Losses are per example.
 """
@@ -133,3 +136,49 @@ def cloned_policy_gradient(
     check_scalars(mean_size=mean_size, alpha=alpha)
     weight = tf.math.divide_no_nan(tf.cast(alpha, value.dtype), mean_size)
     return distance - tf.stop_gradient(weight) * value
+
+
+def penalized_value(
+    value: types.TensorLike, distance: types.TensorLike, penalty: float
+) -> tf.Tensor:
+    """Returns `value - penalty distance`, of the shape of `value`.
+
+    It is the value of an action that recordings have seldom at the next step. Tarasov
+    et al. 2023, section 3.
+
+    Args:
+      value: The values of actions.
+      distance: Their squared distances from the recorded ones, like `value`.
+      penalty: The weight of the distances.
+
+    Raises:
+      ValueError: The shapes do not fit.
+    """
+    value, distance = map(tf.convert_to_tensor, (value, distance))
+    check_same_shape(value=value, distance=distance)
+    check_scalars(penalty=penalty)
+    return value - penalty * distance
+
+
+def gradient_similarity(gradients: types.TensorLike) -> tf.Tensor:
+    """Returns how alike the directions are in which critics rise, `[B]`.
+
+        1/(N - 1) sum_{i != j} <g_i, g_j> / (|g_i| |g_j|)
+
+    An et al. 2021, equation 4. It is N if all directions are the same, and least where
+    they are spread evenly. A gradient of 0 has no direction, and counts as 0.
+
+    Args:
+      gradients: The gradients of `N` critics with respect to the components of actions,
+        `[N, B, A]`.
+
+    Raises:
+      ValueError: The rank is wrong.
+    """
+    gradients = tf.convert_to_tensor(gradients)
+    check_ranks((3,), gradients=gradients)
+    directions = tf.math.l2_normalize(gradients, axis=-1, epsilon=1e-20)
+    # The sum over all pairs is the square of the sum; that over i = j is left out.
+    of_all = tf.reduce_sum(tf.square(tf.reduce_sum(directions, axis=0)), axis=-1)
+    own = tf.reduce_sum(tf.square(directions), axis=[0, 2])
+    return (of_all - own) / (gradients.shape[0] - 1)

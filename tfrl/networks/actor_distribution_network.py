@@ -18,6 +18,7 @@ from tfrl.networks import (
     utils,
 )
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 
@@ -189,6 +190,8 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
         discrete_projection_net: Callable[..., Any] = _categorical_projection_net,
         continuous_projection_net: Callable[..., Any] = _normal_projection_net,
         name: str | None = "ActorDistributionNetwork",
+        *,
+        body: bodies.Body | None = None,
     ):
         """Creates the network; see `EncodingNetwork` for further arguments.
 
@@ -212,6 +215,7 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
           continuous_projection_net: A function like `discrete_projection_net`, for
             continuous actions.
           name: The network's name.
+          body: As for `EncodingNetwork`.
         """
         seeds = seeding.SeedStream(seed)
         encoder = encoding_network.EncodingNetwork(
@@ -225,6 +229,7 @@ class ActorDistributionNetwork(EncoderProjectionNetwork):
             kernel_initializer=kernel_initializer or "glorot_uniform",
             batch_squash=batch_squash,
             dtype=dtype,
+            body=body,
             seed=seeds(),
         )
         super().__init__(

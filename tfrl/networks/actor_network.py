@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrl.networks import encoding_network, network, utils
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
 from tfrl.specs import sizes, tensor_spec
 from tfrl.typing import types
 from tfrl.utils import actions, nest_utils
@@ -141,6 +142,7 @@ class ActorNetwork(EncoderActorNetwork):
         *,
         preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
+        body: bodies.Body | None = None,
         dtype: Any = tf.float32,
         seed: int | None = None,
     ):
@@ -160,6 +162,7 @@ class ActorNetwork(EncoderActorNetwork):
           name: The network's name.
           preprocessing_layers: As for `EncodingNetwork`.
           preprocessing_combiner: As for `EncodingNetwork`.
+          body: As for `EncodingNetwork`.
           dtype: The dtype of the encoder.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
@@ -176,6 +179,7 @@ class ActorNetwork(EncoderActorNetwork):
             dropout_layer_params=dropout_layer_params,
             activation_fn=activation_fn,
             kernel_initializer=kernel_initializer or fan_in_initializer(),
+            body=body,
             dtype=dtype,
             seed=seeds(),
         )

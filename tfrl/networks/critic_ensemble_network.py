@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from tfrl.networks import (
     utils,
 )
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
+from tfrl.networks.layers import dropout as dropout_lib
 from tfrl.typing import types
 from tfrl.utils import number_checks
 
@@ -39,6 +42,7 @@ class CriticEnsembleNetwork(network.Network):
         fc_layer_params: Sequence[int] = (256, 256),
         dropout: float | None = None,
         layer_norm: bool = False,
+        body: bodies.Body | None = None,
         activation_fn: utils.Activation = keras.activations.relu,
         kernel_initializer: Any = None,
         last_kernel_initializer: Any = None,
@@ -56,11 +60,13 @@ class CriticEnsembleNetwork(network.Network):
           num_critics: The number `N` of critics.
           num_quantiles: The number `M` of quantiles; None predicts values.
           fc_layer_params: The units of the dense layers of each critic.
-          dropout: The rate of the dropout after each dense layer; None or 0 for no
-            dropout.
+          dropout: The rate of the dropout between each dense layer and its
+            normalization or activation; None or 0 for no dropout.
           layer_norm: Whether the outputs of each dense layer are normalised before the
             activation, without learned scales. With dropout 0.01 this is DroQ (Hiraoka
             et al. 2022, arXiv:2110.02034).
+          body: Makes the hidden layers in place of plain dense layers, without dropout
+            and `layer_norm`; see `layers.bodies`.
           activation_fn: The activation of the dense layers.
           kernel_initializer: The initialiser of all kernels but the last; by default
             uniform within `1 / sqrt(fan_in)`.
@@ -118,23 +124,19 @@ class CriticEnsembleNetwork(network.Network):
                 **kwargs,
             )
 
-        hidden: list[keras.layers.Layer] = []
         inner = kernel_initializer or actor_network.fan_in_initializer()
         name_of_dtype = utils.dtype_name(dtype)
-        for units in fc_layer_params:
-            hidden.append(dense(units, inner, dtype=name_of_dtype))
-            if layer_norm:
-                hidden.append(
-                    keras.layers.LayerNormalization(
-                        center=False, scale=False, dtype=name_of_dtype
-                    )
-                )
-            hidden.append(keras.layers.Activation(activation_fn, dtype=name_of_dtype))
-            if dropout:
-                hidden.append(
-                    keras.layers.Dropout(dropout, seed=seeds(), dtype=name_of_dtype)
-                )
-        self._hidden_layers = hidden
+
+        def make_hidden(units: int, initializer: Any = None) -> keras.layers.Layer:
+            return dense(units, initializer or inner, dtype=name_of_dtype)
+
+        if body is None:
+            body = functools.partial(
+                _plain_body, layer_norm=layer_norm, dropout=dropout, seeds=seeds
+            )
+        self._hidden_layers = body(
+            fc_layer_params, make_hidden, activation_fn, name_of_dtype
+        )
         self._value_layer = dense(
             num_quantiles or 1,
             last_kernel_initializer or actor_network.last_layer_initializer(),
@@ -148,6 +150,7 @@ class CriticEnsembleNetwork(network.Network):
         step_type: Any = None,
         network_state: Any = (),
         training: bool = False,
+        one_each: bool = False,
     ) -> tuple[tf.Tensor, Any]:
         """Returns the values `[B(, T), N]` or quantiles `[B(, T), N, M]`.
 
@@ -157,18 +160,47 @@ class CriticEnsembleNetwork(network.Network):
           step_type: Not used.
           network_state: Returned unchanged.
           training: Whether dropout is on.
+          one_each: Whether the inputs are `[N, B, ...]`, those of each critic alone;
+            the values are then `[N, B]`, or `[N, B, M]`. Their gradients are of one
+            critic each.
         """
         encoding, network_state = self._encoder(
             inputs, step_type, network_state, training=training
         )
         squash = utils.BatchSquash(utils.outer_rank(inputs, self.input_tensor_spec))
-        hidden = squash.flatten(encoding)
+        hidden = encoding if one_each else squash.flatten(encoding)
         for layer in self._hidden_layers:
             hidden = utils.call_layer(layer, hidden, training)
-        values = tf.transpose(self._value_layer(hidden), [1, 0, 2])
+        values = self._value_layer(hidden)
+        if not one_each:
+            values = tf.transpose(values, [1, 0, 2])
         if self._num_quantiles is None:
             values = tf.squeeze(values, -1)
-        return squash.unflatten(values), network_state
+        return values if one_each else squash.unflatten(values), network_state
+
+
+def _plain_body(
+    sizes: Sequence[int],
+    dense: bodies.Dense,
+    activation_fn: Any,
+    dtype: Any,
+    *,
+    layer_norm: bool,
+    dropout: float | None,
+    seeds: seeding.SeedStream,
+) -> list[keras.layers.Layer]:
+    """Makes dense layers, each with its dropout and normalization if there are any."""
+    layers: list[keras.layers.Layer] = []
+    for units in sizes:
+        layers.append(dense(units))
+        if dropout:
+            layers.append(dropout_lib.Dropout(dropout, seed=seeds(), dtype=dtype))
+        if layer_norm:
+            layers.append(
+                keras.layers.LayerNormalization(center=False, scale=False, dtype=dtype)
+            )
+        layers.append(keras.layers.Activation(activation_fn, dtype=dtype))
+    return layers
 
 
 def _given(num_quantiles: int | None) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfrl.networks import actor_network, encoding_network, network, utils
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
 
@@ -91,6 +92,7 @@ class CriticNetwork(EncoderCriticNetwork):
         *,
         preprocessing_layers: types.NestedLayer | None = None,
         preprocessing_combiner: keras.layers.Layer | None = None,
+        body: bodies.Body | None = None,
         dtype: Any = tf.float32,
         seed: int | None = None,
     ):
@@ -121,6 +123,7 @@ class CriticNetwork(EncoderCriticNetwork):
           preprocessing_layers: The preprocessing of the observations; as for
             `EncodingNetwork`.
           preprocessing_combiner: As for `EncodingNetwork`.
+          body: Makes the layers for both together; as for `EncodingNetwork`.
           dtype: The dtype of the encoder. The value is float32 under mixed precision.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
@@ -151,6 +154,7 @@ class CriticNetwork(EncoderCriticNetwork):
             dropout_layer_params=joint_dropout_layer_params,
             activation_fn=activation_fn,
             kernel_initializer=kernel_initializer,
+            body=body,
             dtype=dtype,
             seed=seeds(),
         )

@@ -16,6 +16,7 @@ import tree
 
 from tfrl.networks import network, utils
 from tfrl.networks.construction import seeding
+from tfrl.networks.layers import bodies
 from tfrl.typing import types
 
 CONV_TYPE_2D = "2d"
@@ -46,6 +47,7 @@ class EncodingNetwork(network.Network):
         conv_type: str = CONV_TYPE_2D,
         *,
         layer_norm: bool = False,
+        body: bodies.Body | None = None,
         seed: int | None = None,
     ):
         """Creates the network; layers that are passed in are copied.
@@ -72,6 +74,8 @@ class EncodingNetwork(network.Network):
           conv_type: '2d' or '1d'.
           layer_norm: Whether the outputs of each dense layer are normalized before its
             activation.
+          body: Makes the layers in place of plain dense layers, without dropout and
+            weight decay; see `layers.bodies`.
           seed: Seeds the initialisers and dropout; None follows `tf.random.set_seed`.
 
         Raises:
@@ -113,6 +117,7 @@ class EncodingNetwork(network.Network):
             kernel_initializer=kernel_initializer,
             seeds=seeds,
             layer_norm=layer_norm,
+            body=body,
             dtype=dtype,
         )
         self._batch_squash = batch_squash

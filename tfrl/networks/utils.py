@@ -333,15 +333,23 @@ def dense_layers(
     kernel_initializer: Any,
     seeds: SeedStream,
     layer_norm: bool = False,
+    body: Any = None,
     dtype: Any = None,
     prefix: str | None = None,
 ) -> list[keras.layers.Layer]:
     """Makes the dense layers, and the dropout layers that follow some of them.
 
     With `layer_norm`, there is a normalization between each dense layer and its
-    activation.
+    activation. A `body` makes the layers instead; see `layers.bodies`.
     """
     sizes = [] if fc_layer_params is None else list(map(units, fc_layer_params))
+
+    def dense(size: int, initializer: Any = None) -> keras.layers.Layer:
+        kernel = _kernel_initializer(initializer or kernel_initializer, seeds())
+        return keras.layers.Dense(size, kernel_initializer=kernel, dtype=dtype)
+
+    if body is not None:
+        return list(body(sizes, dense, activation_fn, dtype))
     dropouts = _one_each(dropout_layer_params, sizes, "dropout_layer_params")
     decays = _one_each(weight_decay_params, sizes, "weight_decay_params")
     layers: list[keras.layers.Layer] = []

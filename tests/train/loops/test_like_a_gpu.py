@@ -24,7 +24,7 @@ NOT_NATIVE = (
     "frame_stack",
     "rainbow_frame_stack",
 )
-OFFLINE = ("iql", "cql", "td3_bc", "bc")
+OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc")
 # Plain programs, too, round otherwise in parts than as one.
 ROUNDED = ("rainbow", "rainbow_frame_stack")
 # The programs of a GPU cannot call rewards in Python.

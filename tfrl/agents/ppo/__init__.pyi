@@ -5,6 +5,7 @@ from . import ppo_kl_penalty_agent as ppo_kl_penalty_agent
 from . import ppo_networks as ppo_networks
 from . import ppo_policy as ppo_policy
 from . import ppo_utils as ppo_utils
+from . import rpo as rpo
 from .ppo_actor_network import PPOActorNetwork as PPOActorNetwork
 from .ppo_agent import PPOAgent as PPOAgent
 from .ppo_agent import PPOLossInfo as PPOLossInfo

@@ -30,6 +30,7 @@ from tfrl.agents.on_policy import (
     on_policy_options,
     training_data,
 )
+from tfrl.agents.ppo import rpo
 from tfrl.compilation import replicas
 from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
@@ -39,6 +40,7 @@ from tfrl.typing import types
 from tfrl.utils import number_checks, variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.optimization import schedules
+from tfrl.utils.random_numbers import seeds
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer, TensorNormalizer
 
 
@@ -150,6 +152,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        rpo_alpha: float = 0.0,
     ) -> None:
         """Builds the policies, the normalizers and the optimizer's variables.
 
@@ -203,11 +206,14 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             a `tf.distribute.Strategy` are averaged.
           normalize_advantages: Whether to normalize the advantages of one call of
             `train` to mean 0 and standard deviation 1.
+          rpo_alpha: The largest size of the noise on the means of normal distributions
+            in updates, in units of half of each action's range; 0 for none. See
+            `agents.ppo.rpo`.
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
-            the distributions have no entropy in closed form for an entropy bonus, or a
-            number is out of range.
+            the distributions have no entropy in closed form for an entropy bonus or
+            are not normal with `rpo_alpha`, or a number is out of range.
           TypeError: A network is missing, or a normalizer is of another kind.
         """
         del check_numerics, aggregate_losses_across_replicas
@@ -220,6 +226,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             initial_adaptive_kl_beta=initial_adaptive_kl_beta,
             adaptive_kl_target=adaptive_kl_target,
             adaptive_kl_tolerance=adaptive_kl_tolerance,
+            rpo_alpha=rpo_alpha,
         )
         on_policy_options.check_weights(
             policy_l2_reg=policy_l2_reg,
@@ -287,6 +294,15 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         self._kl_cutoff_coef = kl_cutoff_coef
         self._kl_target = adaptive_kl_target
         self._kl_tolerance = adaptive_kl_tolerance
+        self._rpo_alpha = rpo_alpha
+        if rpo_alpha:
+            rpo.check(self._networks.actor_net.create_variables(), self.action_spec)
+            self._seed = tf.Variable(
+                seeds.draw_number() if seed is None else seed,
+                dtype=tf.int64,
+                trainable=False,
+                name="seed",
+            )
         self._adaptive_kl_beta = None
         if initial_adaptive_kl_beta:
             self._adaptive_kl_beta = tf.Variable(
@@ -305,7 +321,10 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         self, data: training_data.TrainingData, training: bool
     ) -> tf_agent.LossInfo:
         distribution, values = self._outputs(data, training)
-        log_ratio = self._log_ratio(distribution, data)
+        seen = data
+        if training and self._rpo_alpha:
+            seen = data._replace(actions=self._perturbed(data.actions))
+        log_ratio = self._log_ratio(distribution, seen)
         parts = {
             "policy_gradient_loss": self.policy_gradient_loss(
                 log_ratio=log_ratio, advantages=data.advantages, weights=data.weights
@@ -335,6 +354,12 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         }
         total = tf.add_n(list(parts.values()))
         return tf_agent.LossInfo(total, PPOLossInfo(**parts, **measures))
+
+    def _perturbed(self, actions: Any) -> Any:
+        """Returns the actions as seen from perturbed means, other ones in each update."""
+        counter = tf.cast(self.train_step_counter, tf.int64)
+        own = tf.stack([tf.convert_to_tensor(self._seed), counter])
+        return rpo.perturbed(actions, self.action_spec, self._rpo_alpha, own)
 
     def policy_gradient_loss(
         self, log_ratio: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor

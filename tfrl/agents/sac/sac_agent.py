@@ -87,6 +87,7 @@ class SacSettings(options.Settings, total=False):
     target_entropy: float | None
     greedy_eval: bool
     num_min: int | None
+    actor_update_period: int
     exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None
     observation_network: types.Network | types.Layer | None
 
@@ -110,6 +111,7 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
         temperature: updates.Temperature,
         agent_optimizers: Sequence[types.Optimizer | None],
         weights: Sequence[float],
+        actor_update_period: int = 1,
     ) -> None:
         """Lists the parts of an update.
 
@@ -118,19 +120,38 @@ class SoftActorCritic(actor_critic.ActorCriticAgent):
           agent_optimizers: The optimizers of the critics, the actor and the
             temperature; a temperature without one is fixed.
           weights: The weights of their losses.
+          actor_update_period: See `SacAgent`.
         """
+        number_checks.check_integer(
+            "actor_update_period",
+            actor_update_period,
+            1,
+            remedy="1 updates the actor in each train step",
+        )
+        period = None if actor_update_period == 1 else actor_update_period
         self._temperature = temperature
         for_critics, for_actor, for_alpha = agent_optimizers
         parts = [
             self._critic_part(self._critic_loss, for_critics, weight=weights[0]),
-            self._actor_part(self._actor_loss, for_actor, weight=weights[1]),
+            self._actor_part(
+                self._actor_loss,
+                for_actor,
+                weight=weights[1],
+                period=period,
+                called=self._critic_networks,
+            ),
         ]
         modules = [temperature]
         if for_alpha is None:
             self._untrained = modules
         else:
             alpha = self._part(
-                "alpha", self._alpha_loss, modules, for_alpha, weight=weights[2]
+                "alpha",
+                self._alpha_loss,
+                modules,
+                for_alpha,
+                weight=weights[2],
+                period=period,
             )
             parts.append(alpha)
         self._parts = parts
@@ -183,6 +204,11 @@ class SacAgent(SoftActorCritic):
     out the entropy of the steps in between.
     """
 
+    # Whether the critics have target networks.
+    _has_target_critics = True
+    # Whether the critics' dropout is on in the targets and the actor's loss, too.
+    _drops_in_all_passes = False
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -216,6 +242,7 @@ class SacAgent(SoftActorCritic):
         n_step_update: int = 1,
         greedy_eval: bool = False,
         num_min: int | None = None,
+        actor_update_period: int = 1,
         exploration: Callable[[tf_policy.TFPolicy], tf_policy.TFPolicy] | None = None,
         seed: int | None = None,
         observation_normalizer: TensorNormalizer | None = None,
@@ -260,6 +287,8 @@ class SacAgent(SoftActorCritic):
             it samples, as `collect_policy` does.
           num_min: The number of critics of an ensemble over which a target takes the
             minimum; None takes the minimum over all critics, in the actor's loss, too.
+          actor_update_period: The number of train steps between updates of the actor
+            and of the temperature; the first updates are in the first train step.
           exploration: A function that makes `collect_policy` from the policy that
             samples, such as one that returns an `OUNoisePolicy`, or, for an actor with
             a `StateDependentNoiseProjectionNetwork`, a `StateDependentNoisePolicy`;
@@ -313,6 +342,7 @@ class SacAgent(SoftActorCritic):
                 target_critic_network_2,
             ],
             without_target_actor=True,
+            without_target_critics=not self._has_target_critics,
             observation_network=observation_network,
             normalizer=observation_normalizer,
         )
@@ -366,6 +396,7 @@ class SacAgent(SoftActorCritic):
             ),
             (critic_optimizer, actor_optimizer, alpha_optimizer),
             (critic_loss_weight, actor_loss_weight, alpha_loss_weight),
+            actor_update_period,
         )
 
     def _check_critic(self, critic: Any) -> None:
@@ -382,20 +413,32 @@ class SacAgent(SoftActorCritic):
         seed, subset_seed = seeds_lib.split_seed(batch.seed, 2)
         reached = self._embedding.target(batch.data.next_time_step)
         action, log_prob = self._draw(reached, seed)
-        values = self._values_of_all(self._target_critic_networks, reached, action)
-        if self._num_min is None:
-            smallest = tf.reduce_min(values, axis=0)
-        else:
-            noise = seeds_lib.uniform(subset_seed, [self._num_critics], batch_axis=None)
-            smallest = losses.minimum_of_subset(values, noise, self._num_min)
+        drops = self._drops_in_all_passes and batch.training
+        values = self._values_of_all(
+            self._target_critic_networks, reached, action, drops
+        )
+        smallest = self._smallest(values, subset_seed)
         alpha = self._temperature.value()
         return batch.data.targets(losses.soft_value(smallest, log_prob, alpha))
+
+    def _smallest(self, values: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Returns the least of all critics' values `[N, B]`, or of `num_min` of them.
+
+        Args:
+          values: The values of all critics, `[N, B]` or `[N, B, T]`.
+          seed: The seed of the drawn subset.
+        """
+        if self._num_min is None:
+            return tf.reduce_min(values, axis=0)
+        noise = seeds_lib.uniform(seed, [self._num_critics], batch_axis=None)
+        return losses.minimum_of_subset(values, noise, self._num_min)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `alpha log pi(a|s) - min_i Q_i(s, a)`."""
         time_step = self._embedding.target(batch.data.time_step)
         action, log_prob = self._draw(time_step, batch.seed, batch.training)
-        values = self._values_of_all(self._critic_networks, time_step, action)
+        drops = self._drops_in_all_passes and batch.training
+        values = self._values_of_all(self._critic_networks, time_step, action, drops)
         reduce = tf.reduce_min if self._num_min is None else tf.reduce_mean
         loss = losses.sac_actor_loss(
             reduce(values, axis=0), log_prob, self._temperature.value()
@@ -429,10 +472,14 @@ class SacAgent(SoftActorCritic):
         return tf.nest.pack_sequence_as(distributions, drawn), log_prob
 
     def _values_of_all(
-        self, networks: Sequence[Any], time_step: ts.TimeStep, action: Any
+        self,
+        networks: Sequence[Any],
+        time_step: ts.TimeStep,
+        action: Any,
+        training: bool = False,
     ) -> tf.Tensor:
         """Returns the values of all critics, `[N, B]` or `[N, B, T]`."""
-        return critics.all_values(networks, time_step, action)
+        return critics.all_values(networks, time_step, action, training)
 
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
         embedded = self._embedding.trained(time_step, training=False)

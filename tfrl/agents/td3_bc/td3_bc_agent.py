@@ -20,9 +20,9 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import critics, updates
 from tfrl.agents.td3 import td3_agent
+from tfrl.agents.td3_bc import distances
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
-from tfrl.utils import actions as actions_lib
 from tfrl.utils import number_checks
 
 
@@ -72,23 +72,11 @@ class Td3BcAgent(td3_agent.Td3Agent):
         time_step = batch.data.time_step
         actions = critics.outputs(self._actor_network, time_step, batch.training)
         values = critics.values(self._critic_networks[0], time_step, actions)
+        distance = distances.squared(self.action_spec, actions, batch.data.action)
         loss = losses.cloned_policy_gradient(
             values,
-            self._squared_distance(actions, batch.data.action, values.shape.rank),
-            losses.masked_mean(tf.abs(values), batch.data.valid),
+            distance / distances.num_components(self.action_spec),
+            distances.mean_size(values, critics.counted(batch)),
             self._alpha,
         )
         return critics.mean(loss, batch, self._actor_network), {}
-
-    def _squared_distance(self, actions: Any, recorded: Any, rank: int) -> tf.Tensor:
-        """Returns the mean square over all components, `[B]` or `[B, T - 1]`."""
-        _, magnitudes = actions_lib.spec_means_and_magnitudes(self.action_spec)
-        squares = [
-            tf.square((action - other) / tf.cast(magnitude, action.dtype))
-            for action, other, magnitude in zip(
-                *map(tf.nest.flatten, (actions, recorded, magnitudes)), strict=True
-            )
-        ]
-        outer = tf.shape(squares[0])[:rank]
-        flat = [tf.reshape(each, tf.concat([outer, [-1]], 0)) for each in squares]
-        return tf.reduce_mean(tf.concat(flat, -1), -1)

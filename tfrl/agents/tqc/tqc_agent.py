@@ -129,10 +129,15 @@ class TqcAgent(sac_agent.SacAgent):
         )
 
     def _values_of_all(
-        self, networks: Sequence[Any], time_step: ts.TimeStep, action: Any
+        self,
+        networks: Sequence[Any],
+        time_step: ts.TimeStep,
+        action: Any,
+        training: bool = False,
     ) -> tf.Tensor:
         """Returns the mean of all quantiles, `[1, B]`."""
-        (quantiles,) = (critics.values(net, time_step, action) for net in networks)
+        (network,) = networks
+        quantiles = critics.values(network, time_step, action, training)
         return tf.reduce_mean(quantiles, axis=[0, 2])[tf.newaxis]
 
 

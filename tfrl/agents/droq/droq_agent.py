@@ -1,0 +1,85 @@
+"""DroQ: SAC whose few critics have dropout, and many updates for each step.
+
+The losses are SAC's (see `agents.sac.sac_agent`), with the minimum of all critics in
+the targets and their mean in the actor's loss. The critics drop units in every pass of
+an update: in their predictions, in the targets and in the actor's loss, so that two of
+them stand for REDQ's ten. Hiraoka et al., "Dropout Q-functions for doubly efficient
+reinforcement learning" (2022, arXiv:2110.02034), algorithm 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Unpack
+
+from tfrl.agents import updates
+from tfrl.agents.sac import sac_agent
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+
+
+class DroqAgent(sac_agent.SacAgent):
+    """A SAC agent with dropout in every pass through the critics.
+
+    The target networks follow the weights; the random states of their dropout are their
+    own, so that the masks of targets and predictions differ.
+    """
+
+    _drops_in_all_passes = True
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: types.NestedTensorSpec,
+        critic_network: types.Network | types.Layer,
+        actor_network: types.Network | types.Layer,
+        actor_optimizer: types.Optimizer | None,
+        critic_optimizer: types.Optimizer | None,
+        alpha_optimizer: types.Optimizer | None,
+        *,
+        num_min: int | None = 2,
+        actor_update_period: int = 20,
+        **settings: Unpack[sac_agent.SacSettings],
+    ) -> None:
+        """Builds the target network and the policies.
+
+        Args:
+          time_step_spec: See `SacAgent`.
+          action_spec: See `SacAgent`.
+          critic_network: See `SacAgent`; a `CriticEnsembleNetwork` of two critics with
+            `dropout=0.01` and `layer_norm=True`.
+          actor_network: See `SacAgent`.
+          actor_optimizer: See `SacAgent`.
+          critic_optimizer: See `SacAgent`.
+          alpha_optimizer: See `SacAgent`.
+          num_min: See `SacAgent`; with a number, the actor's loss has the mean of the
+            critics.
+          actor_update_period: See `SacAgent`; the number of updates for each step.
+          **settings: The optional arguments of `SacAgent`.
+
+        Raises:
+          ValueError: An argument of `SacAgent` is wrong.
+          NotImplementedError: N-step updates with a recurrent network.
+        """
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            critic_network,
+            actor_network,
+            actor_optimizer,
+            critic_optimizer,
+            alpha_optimizer,
+            num_min=num_min,
+            actor_update_period=actor_update_period,
+            **settings,
+        )
+
+    def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> Callable[[], Any]:
+        """Returns the function that moves the weights of the targets, and no states."""
+        pairs: Any = [tuple(map(_weights, pair)) for pair in self._target_pairs]
+        return updates.make_updater(pairs, tau, period)
+
+
+def _weights(network: Any) -> Any:
+    return SimpleNamespace(variables=network.trainable_variables)

@@ -1,0 +1,2 @@
+from . import edac_agent as edac_agent
+from .edac_agent import EdacAgent as EdacAgent

@@ -87,14 +87,19 @@ class FireOnReset(gymnasium.Wrapper):
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode and takes its first two actions."""
         observation, info = self.env.reset(**kwargs)
-        meanings = self.env.get_wrapper_attr("get_action_meanings")()
-        if len(meanings) < 3 or meanings[1] != "FIRE":
+        if not has_fire(self.env):
             return observation, info
         for action in (1, 2):
             observation, _, terminated, truncated, info = self.env.step(action)
             if terminated or truncated:
                 observation, info = self.env.reset()
         return observation, info
+
+
+def has_fire(env: gymnasium.Env) -> bool:
+    """Whether `FireOnReset` takes actions in a game."""
+    meanings = env.get_wrapper_attr("get_action_meanings")()
+    return len(meanings) >= 3 and meanings[1] == "FIRE"
 
 
 class AtariTimeLimit(wrappers.TimeLimit):

@@ -1,5 +1,6 @@
 """Games on ale-py's threads, beside the wrappers of Gymnasium around a single game."""
 
+import dataclasses
 import functools
 
 import gymnasium
@@ -88,13 +89,15 @@ def assert_plays_like_singles(name, num_steps, num_envs=1, **kwargs):
             time_step = batch.step(actions)
         for i, single in enumerate(singles):
             events = batch._members[i].console._events
-            starts = [-1 - event for event in events if event < 0]
-            NoOps.count = starts[-1]
+            NoOps.count = next(-1 - event for event in reversed(events) if event < 0)
             expected = single.step(actions[i]) if step else single.reset()
             own = tree.map_structure(lambda leaf, i=i: leaf[i], time_step)
             tree.map_structure(np.testing.assert_array_equal, own, expected)
-            counts += [own.reward != 0, own.is_last(), 0]
-            counts[2] = max(counts[2], len(starts))
+            counts += [
+                own.reward != 0,
+                own.is_last(),
+                own.is_first() and min(events[-3:]) < 0,
+            ]
     pictures = batch.render()
     for i, single in enumerate(singles):
         np.testing.assert_array_equal(pictures[i], single.render())
@@ -149,64 +152,75 @@ def load(name=BREAKOUT, seed=3, **kwargs):
     return batch
 
 
-def walk(batch, num_steps):
-    """Returns the time steps after random actions, and closes the batch."""
+@pytest.fixture(scope="module")
+def breakout():
+    batch = load()
+    batch.reset()
+    return batch
+
+
+def walk(batch, seed, num_steps):
+    """Returns the time steps after a seed and random actions."""
     rng = np.random.default_rng(0)
-    with batch:
-        batch.reset()
-        return [batch.step(rng.integers(4, size=2)) for _ in range(num_steps)]
+    batch.seed(seed)
+    return [
+        batch.reset(),
+        *(batch.step(rng.integers(4, size=2)) for _ in range(num_steps)),
+    ]
 
 
-def test_a_seed_repeats_a_run_and_members_have_the_next_ones():
-    first, again, other = (walk(load(seed=seed), 60) for seed in (3, 3, 4))
+def test_a_seed_repeats_a_run_and_members_have_the_next_ones(breakout):
+    first, again = (walk(breakout, 3, 40) for _ in range(2))
     tree.map_structure(np.testing.assert_array_equal, first, again)
-    for one, following in zip(first, other, strict=True):
-        # Only the action of a member differs.
-        assert one.step_type.shape == following.step_type.shape == (2,)
-    starts = [load(seed=seed).reset().observation for seed in (3, 4)]
-    np.testing.assert_array_equal(starts[0][1], starts[1][0])
+    other = walk(breakout, 4, 0)
+    np.testing.assert_array_equal(first[0].observation[1], other[0].observation[0])
+    assert (first[0].observation[0] != other[0].observation[0]).any()
 
 
 def test_games_continue_bit_for_bit(check_resuming, monkeypatch):
     # So many actions that games are continued before and after a new seed.
-    monkeypatch.setattr(atari_batch, "_ACTIONS_FOR_A_SEED", 150)
-    make = functools.partial(load, "ALE/Breakout-v5", max_episode_steps=90)
-    steps = check_resuming(make, 40, 190, more=25)
+    monkeypatch.setattr(atari_batch, "_ACTIONS_FOR_A_SEED", 60)
+    make = functools.partial(load, "ALE/Breakout-v5", max_episode_steps=70)
+    steps = check_resuming(make, 30, 85, more=15)
     assert any(step.is_first().any() for step in steps)
 
 
 def test_an_end_at_the_limit_begins_another_game():
     batch = load(max_episode_steps=70, discount=0.9)
     batch.reset()
-    steps = [batch.step(np.ones(2, int)) for _ in range(75)]
-    ends = [i for i, step in enumerate(steps) if step.is_last()[0]]
-    lives = 5 - (len(ends) - 1)
-    # FIRST steps are no steps of the game.
-    at_limit = 69 + len(ends) - 1
-    assert ends[-1] == at_limit and lives < 5
-    assert steps[at_limit].discount[0] == np.float32(0.9)
-    assert {float(steps[end].discount[0]) for end in ends[:-1]} == {0.0}
-    batch = load(max_episode_steps=70)
-    batch.reset()
-    for _ in range(at_limit + 1):
-        batch.step(np.ones(2, int))
-    assert batch.get_info()["lives"][0] == lives
-    assert batch.step(np.ones(2, int)).is_first()[0]
-    assert batch.get_info()["lives"][0] == 5
+    played, ends, lives = 0, [], []
+    while not lives or lives[-1] < 5:
+        time_step = batch.step(np.ones(2, int))
+        if time_step.is_first()[0]:
+            lives.append(batch.get_info()["lives"][0])
+            continue
+        played += 1
+        if time_step.is_last()[0]:
+            ends.append((played, float(time_step.discount[0])))
+    # Lost lives are terminations, and the game is truncated after its 70 steps.
+    num_lost = len(ends) - 1
+    assert lives == [*range(4, 4 - num_lost, -1), 5]
+    assert [discount for _, discount in ends[:-1]] == [0.0] * num_lost
+    assert num_lost > 0
+    assert ends[-1] == (70, pytest.approx(0.9))
 
 
-def test_games_end_after_108_000_frames(monkeypatch):
+def test_games_end_after_108_000_frames():
     batch = load("ALE/Pong-v5", noop_max=0)
     batch.reset()
-    frames = batch.get_info()["episode_frame_number"][0]
-    rules = batch._members[0]._rules
-    assert rules.max_num_frames == 108_000
-    monkeypatch.setattr(rules.__class__, "max_num_frames", frames + 12, raising=False)
-    for member in batch._members:
-        object.__setattr__(member._rules, "max_num_frames", frames + 12)
-    types = [batch.step(np.zeros(2, int)).step_type[0] for _ in range(4)]
-    assert types == [1, 1, 2, 0]
-    assert batch.get_info()["episode_frame_number"][0] == frames
+    # FIRE and action 2 have taken eight frames.
+    member = batch._members[0]
+    assert member._rules.max_num_frames == 108_000
+    member._rules = dataclasses.replace(member._rules, max_num_frames=18)
+    steps = [batch.step(np.zeros(2, int)) for _ in range(4)]
+    assert [step.step_type.tolist() for step in steps] == [
+        [1, 1],
+        [1, 1],
+        [2, 1],
+        [0, 1],
+    ]
+    assert steps[2].discount[0] == 1.0
+    assert batch.get_info()["episode_frame_number"].tolist() == [8, 24]
 
 
 def test_rewards_become_their_signs():
@@ -226,25 +240,26 @@ def test_there_are_from_one_to_noop_max_no_ops():
     assert seen == {1, 2}
 
 
-def test_an_action_whose_result_was_not_received_has_been_played():
-    batch, expected = load(), load()
-    for each in (batch, expected):
-        each.reset()
-    expected.step(np.array([1, 1]))
-    for member in batch._members:
+def test_an_action_whose_result_was_not_received_has_been_played(breakout):
+    walk(breakout, 3, 0)
+    breakout.step(np.array([1, 1]))
+    expected = breakout.step(np.array([2, 3]))
+    walk(breakout, 3, 0)
+    for member in breakout._members:
         member.console.send(1)  # An interrupt came before `receive`.
+    found = breakout.step(np.array([2, 3]))
     np.testing.assert_array_equal(
-        batch.step(np.array([2, 3])).observation[..., 3],
-        expected.step(np.array([2, 3])).observation[..., 3],
+        found.observation[..., 3], expected.observation[..., 3]
     )
 
 
-def test_a_state_of_other_games_is_refused():
-    pong, breakout = load("PongNoFrameskip-v4"), load()
-    pong.reset()
+def test_a_state_of_other_games_is_refused(breakout):
+    walk(breakout, 3, 5)
+    state = breakout.get_state()
+    state["members"][1]["console"]["picture"][3, 4] += 1
     with pytest.raises(ValueError, match="state: got another picture of breakout than"):
-        breakout.set_state(pong.get_state())
-    with pytest.raises(ValueError, match="state: got one of other .* that of 2 games"):
+        breakout.set_state(state)
+    with pytest.raises(ValueError, match=r"state: got one of other .* that of 2 games"):
         breakout.set_state([{}, {}])
 
 
@@ -259,13 +274,6 @@ def test_a_state_of_other_games_is_refused():
 def test_wrong_actions_are_refused(action, message, breakout):
     with pytest.raises(ValueError, match=message):
         breakout.step(action)
-
-
-@pytest.fixture(scope="module")
-def breakout():
-    batch = load()
-    batch.reset()
-    return batch
 
 
 def test_a_window_is_refused(breakout):

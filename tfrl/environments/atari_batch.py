@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import Any
@@ -83,7 +84,8 @@ class AtariBatch(batches.EnvironmentBatch):
         self._ended = np.zeros(self._batch_size, np.bool_)
         # The pictures of each member as the bytes of one word, the newest highest.
         self._stacks = np.zeros((self._batch_size, 84, 84), _WORD)
-        self._closed = False
+        # Otherwise ale-py would complain at the end of the program.
+        self._end = weakref.finalize(self, _close, list(consoles))
         self.seed(int(np.random.SeedSequence().generate_state(1)[0]))
         self._is_seeded = False
 
@@ -147,8 +149,7 @@ class AtariBatch(batches.EnvironmentBatch):
 
     def close(self) -> None:
         """Ends the threads."""
-        self._closed = True
-        self._members = []
+        self._end()
 
     def _reset(self) -> ts.TimeStep:
         self._check_open("reset")
@@ -200,7 +201,7 @@ class AtariBatch(batches.EnvironmentBatch):
         return actions.tolist()
 
     def _check_open(self, what: str) -> None:
-        if self._closed:
+        if not self._end.alive:
             raise RuntimeError(
                 f"{what}: got a call after close() of {self._name}, expected an open "
                 "environment; load another one."
@@ -300,6 +301,11 @@ class _Member:
         is_truncated = self.console.num_frames >= self._rules.max_num_frames
         self._life_lost = loses and not is_over and not is_truncated
         return float(reward), is_over or loses, is_truncated
+
+
+def _close(consoles: Sequence[atari_console.Console]) -> None:
+    for console in consoles:
+        console.close()
 
 
 def _at_once(calls: Sequence[Callable[[], None]]) -> None:

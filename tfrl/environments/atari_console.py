@@ -45,7 +45,7 @@ class Console:
 
         self._rom, self._stickiness, self._noop_max = rom, stickiness, noop_max
         # Of its own class only `ale` is used, since the checks around it take time.
-        self._game = vector_env.AtariVectorEnv(
+        self._game: Any = vector_env.AtariVectorEnv(
             rom,
             1,
             max_num_frames_per_episode=_NO_LIMIT,
@@ -146,6 +146,10 @@ class Console:
         if self._screen is None or self._screen.seed != self._seed:
             self._screen = _Screen(self._rom, self._stickiness, self._seed)
         return self._screen.picture_after(self._events)
+
+    def close(self) -> None:
+        """Ends the thread; the console cannot be used afterwards."""
+        self._game = self._screen = None
 
     def _start(self, seed: int) -> None:
         """Starts a game with any number of no-ops; a negative seed is none."""

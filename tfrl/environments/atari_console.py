@@ -108,6 +108,7 @@ class Console:
 
     def get_state(self) -> dict[str, Any]:
         """Returns the seed, what happened since, and the picture."""
+        self._discard()
         return {
             "seed": self._seed,
             "events": np.array(self._events, np.int32),

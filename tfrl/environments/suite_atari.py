@@ -253,7 +253,7 @@ def load_batch(
             atari_batch.Rules(
                 max_episode_steps=getattr(single, "duration", sys.maxsize),
                 max_num_frames=single.ale.getInt(_FRAME_LIMIT) or sys.maxsize,
-                fire_on_reset=fire_on_reset and atari_wrappers.has_fire(single.gym),
+                fire_on_reset=fire_on_reset and single.has_fire,
                 terminal_on_life_loss=terminal_on_life_loss,
                 clip_rewards=clip_rewards,
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent import futures
@@ -83,7 +84,7 @@ class AtariBatch(batches.EnvironmentBatch):
         self._clips_rewards = rules.clip_rewards
         self._ended = np.zeros(self._batch_size, np.bool_)
         # The pictures of each member as the bytes of one word, the newest highest.
-        self._stacks = np.zeros((self._batch_size, 84, 84), _WORD)
+        self._stacks: np.ndarray = np.zeros((self._batch_size, 84, 84), _WORD)
         # Otherwise ale-py would complain at the end of the program.
         self._end = weakref.finalize(self, _close, list(consoles))
         self.seed(int(np.random.SeedSequence().generate_state(1)[0]))
@@ -125,7 +126,7 @@ class AtariBatch(batches.EnvironmentBatch):
             )
         _at_once(
             [
-                lambda member=member, own=own: member.set_state(own)
+                functools.partial(member.set_state, own)
                 for member, own in zip(self._members, state["members"], strict=True)
             ]
         )

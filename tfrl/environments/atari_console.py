@@ -181,7 +181,9 @@ class _Screen:
         self._ale = ale_py.ALEInterface()
         self._ale.setFloat("repeat_action_probability", stickiness)
         self._ale.setInt("random_seed", seed)
-        self._ale.loadROM(roms.get_rom_path(rom))
+        path = roms.get_rom_path(rom)
+        assert path is not None
+        self._ale.loadROM(path)
         self._actions = self._ale.getMinimalActionSet()
 
     def picture_after(self, events: array.array[int]) -> np.ndarray:

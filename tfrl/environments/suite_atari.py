@@ -234,7 +234,7 @@ def load_batch(
         load, environment_name, discount, max_episode_steps, gym_env_wrappers
     )
     # An error here does not come from a thread or a child process.
-    single = make()
+    single: Any = make()
     if num_envs == 1:
         return batched_py_environment.BatchedPyEnvironment(
             [single], multithreading=False

@@ -10,11 +10,11 @@ import tree
 
 from tfrl import testing
 from tfrl.environments import (
-    atari_batch,
     atari_wrappers,
     parallel_py_environment,
     suite_atari,
 )
+from tfrl.environments.atari import atari_batch
 from tfrl.environments.atari_preprocessing import AtariPreprocessing
 
 pytest.importorskip("ale_py")

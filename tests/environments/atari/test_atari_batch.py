@@ -14,7 +14,7 @@ from tfrl.environments import (
     parallel_py_environment,
     suite_atari,
 )
-from tfrl.environments.atari import atari_batch
+from tfrl.environments.atari import atari_batch, console
 from tfrl.environments.atari_preprocessing import AtariPreprocessing
 
 pytest.importorskip("ale_py")
@@ -235,12 +235,11 @@ def test_rewards_become_their_signs():
 
 
 def test_there_are_from_one_to_noop_max_no_ops():
-    batch = load(noop_max=2, fire_on_reset=False)
-    seen = set()
-    for _ in range(15):
-        batch.reset()
-        seen |= set(batch.get_info()["episode_frame_number"].tolist())
-    assert seen == {1, 2}
+    game, seen = console.Console("breakout", 0.0, noop_max=2), []
+    for seed in (0, *[None] * 20):
+        game.begin(seed)
+        seen.append(game.num_frames)
+    assert set(seen) == {1, 2}
 
 
 def test_an_action_whose_result_was_not_received_has_been_played(breakout):
@@ -284,8 +283,13 @@ def test_a_window_is_refused(breakout):
         breakout.render("human")
 
 
-def test_a_closed_batch_says_so():
+def test_a_new_batch_and_a_closed_one_say_so():
     with load() as batch:
+        with pytest.raises(
+            ValueError, match=r"was not reset yet.*call reset\(\) first"
+        ):
+            batch.render()
+        assert batch.get_info()["lives"].tolist() == [0, 0]
         batch.reset()
     with pytest.raises(
         RuntimeError, match=r"step: got a call after close\(\) of Break"

@@ -141,7 +141,9 @@ class AtariBatch(batches.EnvironmentBatch):
 
         Raises:
           NotImplementedError: If `mode` is not "rgb_array".
+          ValueError: If this environment was never reset.
         """
+        self.current_time_step()
         if mode != "rgb_array":
             raise NotImplementedError(
                 f"mode: got {mode!r}, expected 'rgb_array', the only one of "

@@ -57,6 +57,8 @@ class Console:
             use_fire_reset=False,
             reward_clipping=False,
         ).ale
+        self.picture = np.zeros((84, 84), np.uint8)
+        self.lives = self.num_frames = 0
         self._is_waiting = False
         # The seed, and what happened since: an action, or minus one and minus the
         # number of no-ops for a new game.
@@ -143,7 +145,7 @@ class Console:
         The first call plays what happened since the seed again; the next calls play
         what happened since the last one.
         """
-        assert self._seed is not None
+        assert self._seed is not None, "begin a game first"
         if self._screen is None or self._screen.seed != self._seed:
             self._screen = _Screen(self._rom, self._stickiness, self._seed)
         return self._screen.picture_after(self._events)

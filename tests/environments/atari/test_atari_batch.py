@@ -242,6 +242,14 @@ def test_there_are_from_one_to_noop_max_no_ops():
     assert set(seen) == {1, 2}
 
 
+def test_observations_may_be_changed(breakout):
+    before = walk(breakout, 3, 0)[0].observation
+    expected = before[..., 1:].copy()
+    before[:] = 7
+    after = breakout.step(np.array([2, 3])).observation
+    np.testing.assert_array_equal(after[..., :3], expected)
+
+
 def test_an_action_whose_result_was_not_received_has_been_played(breakout):
     walk(breakout, 3, 0)
     breakout.step(np.array([1, 1]))

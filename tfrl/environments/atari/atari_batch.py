@@ -215,14 +215,15 @@ class AtariBatch(batches.EnvironmentBatch):
         """Adds the newest pictures; those of FIRST steps fill their stacks.
 
         Returns:
-          The observations, uint8 `[B, 84, 84, 4]`, which are no later observations.
+          The observations, uint8 `[B, 84, 84, 4]`, in an array that callers may change.
         """
         pictures = np.stack([member.console.picture for member in self._members])
         self._stacks = self._stacks >> 8
         self._stacks |= np.left_shift(pictures, 24, dtype=_WORD)
         if first.any():
             self._stacks[first] = np.multiply(pictures[first], 0x01010101, dtype=_WORD)
-        return self._stacks.view(np.uint8).reshape(*pictures.shape, _STACK_SIZE)
+        observations = self._stacks.copy().view(np.uint8)
+        return observations.reshape(*pictures.shape, _STACK_SIZE)
 
 
 class _Member:

@@ -1,11 +1,12 @@
-"""Measures how fast the emulators step Atari games: EnvPool and ale-py.
+"""Measures how fast several Atari games are stepped: on threads and in processes.
 
     python -m benchmarks atari
 
 Pong with the preprocessing of `suite_atari.load_batch`, stepped from Python with random
-actions. A frame is one of the console's; an action lasts for four. The seconds
-are processor time, with the time of worker processes, whatever `--clock` says. Runs on
-Linux.
+actions; EnvPool and ale-py's `AtariVectorEnv` by themselves are beside it. A step is a
+game's, and lasts for four frames of the console. There are two rates, whatever
+`--clock` says: by the clock, and by processor time, with that of worker processes. Runs
+on Linux.
 """
 
 from __future__ import annotations
@@ -14,77 +15,108 @@ import functools
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from benchmarks import command_line, report
 from benchmarks.measurement import Session
-from tfrl.environments import batched_py_environment, py_environment, suite_atari
+from tfrl.environments import (
+    batched_py_environment,
+    py_environment,
+    suite_atari,
+    suite_envpool,
+)
 
 _GAME = "PongNoFrameskip-v4"
-_FRAMES = 4  # Of an action.
-_Make = Callable[[], py_environment.PyEnvironment]
+_Make = Callable[[], Any]
 
 
 def makers(num_envs: int) -> dict[str, _Make]:
     """Returns functions that make a batch of `num_envs` games, by their labels."""
     load = functools.partial(suite_atari.load_batch, _GAME, num_envs)
-    one_process = {
-        f"ale-py, one process{', threads' if threads else ''}": functools.partial(
-            _in_one_process, num_envs, threads
-        )
-        for threads in ((False, True) if num_envs > 1 else (False,))
-    }
-    processes = {"ale-py, processes": functools.partial(load, emulator="ale-py")}
     return {
-        "EnvPool": functools.partial(load, emulator="envpool"),
-        **one_process,
-        **(processes if num_envs > 1 else {}),
+        "threads (ale-py)": load,
+        "processes (gymnasium)": functools.partial(load, emulator="gymnasium"),
+        "one process": functools.partial(_in_one_process, num_envs),
+        "EnvPool": functools.partial(suite_envpool.load, "Pong-v5", num_envs),
+        "AtariVectorEnv alone": functools.partial(_Alone, num_envs),
     }
 
 
 def run(session: Session) -> None:
     """Runs the benchmark."""
-    for num_envs in (1, 8):
+    for num_envs in (8, 32):
         environments = {label: make() for label, make in makers(num_envs).items()}
-        rates: dict[str, list[float]] = {label: [] for label in environments}
+        rates: dict[str, list[tuple[float, float]]] = {x: [] for x in environments}
         num_steps = (200 if session.quick else 1_600) // num_envs
         for environment in environments.values():
             environment.seed(0)
             environment.reset()
-            frames_per_second(environment, num_steps)
+            steps_per_second(environment, num_steps)
         for _ in range(session.rounds):
             for label, environment in environments.items():
-                rates[label].append(frames_per_second(environment, num_steps))
+                rates[label].append(steps_per_second(environment, num_steps))
         for environment in environments.values():
             environment.close()
-        session.add(
-            report.Result(
-                "atari",
-                f"Pong, batch of {num_envs}",
-                "frames/s of processor time",
-                [report.Series(label, values) for label, values in rates.items()],
-                references=("ale-py, one process",),
+        for index, unit in enumerate(("steps/s", "steps/s of processor time")):
+            session.add(
+                report.Result(
+                    "atari",
+                    f"Pong, batch of {num_envs}",
+                    unit,
+                    [
+                        report.Series(label, [rate[index] for rate in values])
+                        for label, values in rates.items()
+                    ],
+                    references=("processes (gymnasium)", "EnvPool"),
+                )
             )
-        )
 
 
-def frames_per_second(
-    environment: py_environment.PyEnvironment, num_steps: int
-) -> float:
-    """Returns the frames of all members in a second of processor time."""
-    spec, size = environment.action_spec(), environment.batch_size or 1
+def steps_per_second(environment: Any, num_steps: int) -> tuple[float, float]:
+    """Returns the steps of all members in a second, and in one of processor time."""
+    spec, size = environment.action_spec(), environment.batch_size
     actions = np.random.default_rng(0).integers(
         spec.minimum, spec.maximum + 1, (num_steps, size)
     )
-    before = _processor_seconds()
+    before = np.array([time.perf_counter(), _processor_seconds()])
     for action in actions:
         environment.step(action)
-    return num_steps * size * _FRAMES / (_processor_seconds() - before)
+    now = np.array([time.perf_counter(), _processor_seconds()])
+    by_clock, by_processor = num_steps * size / (now - before)
+    return float(by_clock), float(by_processor)
 
 
-def _in_one_process(num_envs: int, threads: bool) -> py_environment.PyEnvironment:
+class _Alone:
+    """ale-py's vector environment, with the interface that is measured."""
+
+    def __init__(self, num_envs: int) -> None:
+        from ale_py import vector_env
+
+        self.batch_size = num_envs
+        self._env = vector_env.AtariVectorEnv("pong", num_envs)
+        self._spec = suite_atari.load(_GAME).action_spec()
+
+    def seed(self, seed: int) -> None:
+        self._seed = seed
+
+    def reset(self) -> None:
+        self._env.reset(seed=self._seed)
+
+    def action_spec(self) -> Any:
+        return self._spec
+
+    def step(self, action: np.ndarray) -> None:
+        self._env.step(action)
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def _in_one_process(num_envs: int) -> py_environment.PyEnvironment:
     return batched_py_environment.BatchedPyEnvironment(
         [
             suite_atari.load(
@@ -93,7 +125,7 @@ def _in_one_process(num_envs: int, threads: bool) -> py_environment.PyEnvironmen
             )
             for _ in range(num_envs)
         ],
-        multithreading=threads,
+        multithreading=False,
     )
 
 

@@ -3,11 +3,11 @@
     python -m benchmarks.pong                        # four hours each
     python -m benchmarks.pong --only=ppo --hours=0.5
 
-tfrl's runs step EnvPool's emulators (`pip install 'tfrl[envpool]'`), and DQN stores
-each frame once; Stable-Baselines3 is in the peers' environment "torch" (`python -m
-benchmarks.peers torch`). PPO has the same settings in both. The learning curves are
-written to benchmarks/pong.csv while they run. `python -m benchmarks.scores --table`
-then compares them in docs/scores.md, at the frames that both runs of PPO have reached.
+DQN stores each frame once; Stable-Baselines3 is in the peers' environment "torch"
+(`python -m benchmarks.peers torch`). PPO has the same settings in both. The learning
+curves are written to benchmarks/pong.csv while they run. `python -m benchmarks.scores
+--table` then compares them in docs/scores.md, at the frames that both runs of PPO have
+reached.
 """
 
 from __future__ import annotations

@@ -68,7 +68,6 @@ def main(words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         algorithm = kind(
             GAME,
-            emulator="envpool",
             logdir=folder,
             seed=seed,
             num_eval_episodes=1,

@@ -26,13 +26,14 @@ def test_processor_time_includes_that_of_running_children():
         child.stdin.close()
 
 
-def test_a_frame_is_counted_for_every_member(monkeypatch):
-    seconds = iter([1.0, 3.0])
-    monkeypatch.setattr(atari, "_processor_seconds", lambda: next(seconds))
+def test_a_step_is_counted_for_every_member(monkeypatch):
+    seconds, processor_seconds = iter([10.0, 11.0]), iter([1.0, 3.0])
+    monkeypatch.setattr(atari.time, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(atari, "_processor_seconds", lambda: next(processor_seconds))
     environment = batched_py_environment.BatchedPyEnvironment(
         [testing.CountingEnvironment(length=9) for _ in range(3)]
     )
     environment.reset()
-    # 5 steps of 3 members, each of 4 frames, in 2 seconds.
-    assert atari.frames_per_second(environment, 5) == 5 * 3 * 4 / 2
+    # 5 steps of 3 members in one second, and in two of the processor.
+    assert atari.steps_per_second(environment, 5) == (15.0, 7.5)
     assert np.all(environment.current_time_step().reward == 5)

@@ -12,6 +12,7 @@ import pytest
 import tfrl
 from tfrl.algorithms import comparing
 from tfrl.command import report
+from tfrl.train.runs import old_configs
 
 FOLDERS = pathlib.Path(__file__).with_name("old_runs")
 QUICK = ("--nofilm", "--noreport", "--noevaluate_untrained")
@@ -67,6 +68,11 @@ def test_old_runs_are_reported_and_compared(monkeypatch, tmp_path, capsys):
     compared = str(comparing.compare(*folders[:2]))
     assert "ppo" in compared
     assert "ddqn" in compared
+
+
+def test_a_run_with_the_emulator_of_envpool_goes_on_with_ale_py():
+    old = {"algorithm": "ppo", "emulator": "envpool", "num_envs": 8}
+    assert old_configs.renewed(old) == {**old, "emulator": "ale-py"}
 
 
 @pytest.mark.slow  # TensorFlow is imported.

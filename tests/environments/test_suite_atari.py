@@ -6,7 +6,6 @@ import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 from tfrl.environments import (
     atari_wrappers,
@@ -42,17 +41,9 @@ def test_specs_stay_uint8():
     assert time_step.observation.dtype == np.uint8
 
 
-@pytest.mark.parametrize(
-    ("installed", "is_refused"), [((), True), (("envpool",), False)]
-)
-def test_a_game_needs_one_of_its_emulators(installed, is_refused, monkeypatch):
-    monkeypatch.setattr(
-        extras, "is_installed", lambda *modules: set(modules) <= set(installed)
-    )
-    if is_refused:
-        with pytest.raises(ImportError, match=r"pip install 'tfrl\[atari\]'"):
-            suite_atari.check_game("ALE/Pong-v5")
-    else:
+def test_a_game_needs_its_extra(monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda *modules: False)
+    with pytest.raises(ImportError, match=r"pip install 'tfrl\[atari\]'"):
         suite_atari.check_game("ALE/Pong-v5")
 
 
@@ -292,79 +283,11 @@ def test_suites_import_without_tensorflow_and_without_their_extras():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def load_pair(name="BreakoutNoFrameskip-v4", **kwargs):
-    """The same game by both emulators, each in a batch of one."""
-    pytest.importorskip("envpool")
-    return [
-        suite_atari.load_batch(name, 1, emulator=emulator, **kwargs)
-        for emulator in ("envpool", "ale-py")
-    ]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "BreakoutNoFrameskip-v4",
-        pytest.param("PongNoFrameskip-v4", marks=pytest.mark.slow),
-    ],
-)
-def test_envpool_and_ale_show_the_same_game(name):
-    # One no-op, so that both begin with the same frame.
-    ours, ales = load_pair(name, noop_max=1, max_episode_steps=120)
-    assert ours.time_step_spec() == ales.time_step_spec()
-    assert ours.action_spec() == ales.action_spec()
-    rng = np.random.default_rng(0)
-    pairs = [(ours.reset(), ales.reset())]
-    for _ in range(130):
-        action = rng.integers(0, ours.action_spec().num_values, 1)
-        pairs.append((ours.step(action), ales.step(action)))
-    for left, right in pairs:
-        tree.map_structure(np.testing.assert_array_equal, left, right)
-    assert sum(abs(float(step.reward[0])) for step, _ in pairs) > 0
-
-
-def test_lost_lives_end_the_episodes_of_both_emulators():
-    for environment in load_pair(
-        noop_max=5, fire_on_reset=True, terminal_on_life_loss=True
-    ):
-        environment.seed(0)
-        environment.reset()
-        lives = []
-        while len(lives) < 3:
-            # Without FIRE at the start of an episode there would be no ball to lose.
-            time_step = environment.step(np.array([0]))
-            if time_step.is_last():
-                assert time_step.discount == 0.0
-                lives.append(int(environment.get_info()["lives"][0]))
-        assert lives == [4, 3, 2]
-
-
-@pytest.mark.slow
-def test_rewards_are_clipped_by_both_emulators():
-    for environment in load_pair("MsPacmanNoFrameskip-v4", clip_rewards=True):
-        environment.reset()
-        # Each dot counts 10 points.
-        steps = [environment.step(np.array([3])) for _ in range(100)]
-        assert {float(step.reward[0]) for step in steps} == {0.0, 1.0}
-
-
-@pytest.mark.slow
-def test_sticky_actions_are_those_of_the_name():
-    pytest.importorskip("envpool")
-    for name, probability in (
-        ("ALE/Pong-v5", 0.25),
-        ("PongNoFrameskip-v0", 0.25),
-        ("PongNoFrameskip-v4", 0.0),
-    ):
-        environment = suite_atari.load_batch(name, 2, emulator="envpool")
-        options = environment.gym._options
-        assert options["repeat_action_probability"] == probability
-        assert environment.spec.id == "Pong-v5"
-
-
 @pytest.mark.slow
 def test_several_games_run_in_processes(capfd):
-    with suite_atari.load_batch("ALE/Pong-v5", 2, max_episode_steps=3) as environment:
+    with suite_atari.load_batch(
+        "ALE/Pong-v5", 2, max_episode_steps=3, emulator="gymnasium"
+    ) as environment:
         assert isinstance(environment, parallel_py_environment.ParallelPyEnvironment)
         environment.seed(0)
         assert environment.reset().observation.shape == (2, 84, 84, 4)
@@ -377,11 +300,11 @@ def test_several_games_run_in_processes(capfd):
     ("name", "kwargs", "message"),
     [
         ("ALE/Pong-v5", {"emulator": "mame"}, "emulator: got 'mame', expected one of"),
+        ("ALE/Pong-v5", {"emulator": "envpool"}, "suite_envpool loads the games of E"),
         ("ALE/Pong-v5", {"num_envs": 0}, r"num_envs: .* got 0"),
         ("ALE/Pomg-v5", {}, "did you mean ALE/Pong-v5"),
-        ("Pong-v4", {"emulator": "envpool"}, "'ALE/Pong-v5' or 'PongNoFrameskip-v4'"),
         ("PongDeterministic-v4", {}, "env: got a game that repeats actions for 4 fra"),
-        ("ALE/Pong-v5", {"emulator": "ale-py", "noop_max": -1}, r"noop_max: .* got -1"),
+        ("ALE/Pong-v5", {"noop_max": -1}, r"noop_max: .* got -1"),
     ],
 )
 def test_a_batch_that_cannot_be_loaded_is_an_error(name, kwargs, message):

@@ -760,12 +760,11 @@ def test_the_replay_of_a_run_is_recorded(trained, run, tmp_path):
                 f"train {agent}",
                 [
                     "--env=ALE/Pong-v5",
-                    f"--emulator={emulator}",
                     "--initial_collect_steps=50",
                     "--replay_capacity=1000",
                 ],
             )
-            for agent, emulator in (("dqn", "ale-py"), ("rainbow", "envpool"))
+            for agent in ("dqn", "rainbow")
         ),
     ],
     ids=["ppo", "dqn", "rainbow"],

@@ -17,7 +17,6 @@ import tree
 from tfrl.agents.dqn import dqn_agent
 from tfrl.agents.reinforce import reinforce_agent
 from tfrl.environments import (
-    batched_py_environment,
     suite_atari,
     suite_gym,
     suite_mujoco,
@@ -32,19 +31,10 @@ from tfrl.train.loops import episodic_loop, off_policy_loop
 SEED = 5
 
 
-def load_pong(max_episode_steps):
-    return suite_atari.load(
-        "ALE/Pong-v5",
-        max_episode_steps=max_episode_steps,
-        gym_env_wrappers=suite_atari.DEFAULT_ATARI_GYM_WRAPPERS_WITH_STACKING,
-    )
-
-
 def make_environment(name, num_members, max_episode_steps):
     if name == "Pong":
-        environment = batched_py_environment.BatchedPyEnvironment(
-            [load_pong(max_episode_steps) for _ in range(num_members)],
-            multithreading=False,
+        environment = suite_atari.load_batch(
+            "ALE/Pong-v5", num_members, max_episode_steps=max_episode_steps
         )
     elif num_members > 1:
         environment = vector_py_environment.load(

@@ -407,8 +407,8 @@ class Recipe(Dataclasses):
         default="relu",
     )
     emulator: str = field(
-        "Emulator of Atari games: ale-py or envpool.",
-        one_of("ale-py", "envpool"),
+        "Several Atari games: ale-py on threads, or gymnasium in processes.",
+        one_of("ale-py", "gymnasium"),
         default="ale-py",
     )
     grid_observations: str = field(

@@ -25,7 +25,6 @@ _EXTRAS = {
     "atari": ("ale_py", "ALE/Pong-v5"),
     "box2d": ("Box2D", "LunarLander-v3"),
     "dm-control": ("dm_control", "dm_control/cartpole-balance"),
-    "envpool": ("envpool", "Atari games, by --emulator=envpool"),
     "minigrid": ("minigrid", "MiniGrid-DoorKey-5x5-v0"),
     "mujoco": ("mujoco", "HalfCheetah-v5"),
     "robotics": ("gymnasium_robotics", "FetchReach-v4"),

@@ -82,13 +82,21 @@ class FireOnReset(gymnasium.Wrapper):
 
     In some games, such as Breakout, nothing happens before a shot is fired. Games
     whose action 1 is not FIRE, or with fewer than three actions, are not changed.
+
+    Attributes:
+      has_fire: Whether the game has these actions.
     """
+
+    def __init__(self, env: gymnasium.Env):
+        """Wraps `env`."""
+        super().__init__(env)
+        meanings = env.get_wrapper_attr("get_action_meanings")()
+        self.has_fire = len(meanings) >= 3 and meanings[1] == "FIRE"
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode and takes its first two actions."""
         observation, info = self.env.reset(**kwargs)
-        meanings = self.env.get_wrapper_attr("get_action_meanings")()
-        if len(meanings) < 3 or meanings[1] != "FIRE":
+        if not self.has_fire:
             return observation, info
         for action in (1, 2):
             observation, _, terminated, truncated, info = self.env.step(action)

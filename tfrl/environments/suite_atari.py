@@ -1,7 +1,7 @@
 """Loads Atari 2600 games with the usual preprocessing.
 
 Needs the extra: `pip install 'tfrl[atari]'`. The games themselves come with ale-py.
-`load_batch` steps several games at once, optionally with EnvPool (the extra `envpool`).
+`load_batch` steps several games at once, on ale-py's threads in C++ or in processes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,9 +24,9 @@ from tfrl.environments import (
     extras,
     parallel_py_environment,
     py_environment,
-    suite_envpool,
     suite_gym,
 )
+from tfrl.environments.atari import atari_batch, console
 from tfrl.utils import number_checks
 
 DEFAULT_ATARI_GYM_WRAPPERS = (atari_preprocessing.AtariPreprocessing,)
@@ -44,8 +45,11 @@ _REPEATED_BY_US = re.compile(
     r"ALE/(?P<game>\w+)-v5$|(?P<old>[A-Za-z0-9]+?)NoFrameskip-v(?P<version>[04])$"
 )
 _MODES = ("NoFrameskip", "Deterministic")
-_EMULATORS = ("ale-py", "envpool")
+EMULATORS = ("ale-py", "gymnasium")
 _MODULES = ("ale_py", "cv2")
+_FRAME_LIMIT = "max_num_frames_per_episode"
+# What ale-py registers its games with; the preprocessing replaces the number of frames.
+_KWARGS = {"game", "repeat_action_probability", "frameskip", _FRAME_LIMIT}
 
 
 def is_available() -> bool:
@@ -168,21 +172,25 @@ def load_batch(
     """Makes a batch of a game with stacked pictures, uint8 `[B, 84, 84, 4]`.
 
     Actions are repeated for four frames, and the maximum of the last two is shown, as
-    `AtariPreprocessing` and `FrameStack4` do. With ale-py, each of several members has
-    its own process; EnvPool (`suite_envpool`) steps all members with threads in C++,
-    which is faster.
+    `AtariPreprocessing` and `FrameStack4` do. A single game is played by these. Several
+    games are played by "ale-py", whose own preprocessing in C++ runs on a thread for
+    each game, or by "gymnasium", these wrappers in a process for each game, which take
+    twice the processor time.
 
-    Played from the same frame, the two emulators give the same pictures and rewards.
-    Episodes begin differently in EnvPool:
+    From the same seed of the console and the same number of no-ops, both show the same
+    pictures and rewards, frame by frame. "ale-py" differs as follows:
 
-    - They begin with at least one and at most `noop_max` no-ops, FIRE included, even
-      after a lost life.
-    - FIRE is pressed for one frame, not four, and action 2 is not taken.
-    - After a lost life the stack keeps the frames before the loss, instead of repeating
-      the newest frame four times.
+    - A seed gives other random numbers, so other no-ops and other sticky actions.
+    - With `terminal_on_life_loss`, the action in which a life is lost goes on to the
+      end of its four frames, and the LAST step shows them. "gymnasium" stops at the
+      frame of the loss, up to three frames earlier, and shows an older picture.
+    - The next episode begins with that picture; with "gymnasium", with the screen.
+    - A game that is truncated after 108,000 frames ends with a whole action, up to
+      three frames later.
 
-    The state of EnvPool's members cannot be saved, so a resumed run begins new
-    episodes.
+    Both save their states, so runs resume bit for bit. "ale-py" saves the actions of
+    each game since its last seed, and plays them again: 5,000 on average, at most
+    10,000 and those of a game, each in about a millisecond.
 
     Args:
       environment_name: A name such as "ALE/Pong-v5" (sticky actions with probability
@@ -197,32 +205,18 @@ def load_batch(
       terminal_on_life_loss: Whether a lost life terminates the episode, while the game
         continues.
       clip_rewards: Whether each reward is replaced by its sign.
-      emulator: "ale-py" or "envpool".
+      emulator: "ale-py" or "gymnasium", for several games.
 
     Raises:
-      ImportError: If the extra of the emulator is not installed.
+      ImportError: If the extra is not installed.
       ValueError: If there is no such game or emulator, or a number is too small.
     """
-    if emulator not in _EMULATORS:
+    if emulator not in EMULATORS:
         raise ValueError(
-            f"emulator: got {emulator!r}, expected one of {_EMULATORS}; leave it out "
-            "for ale-py."
+            f"emulator: got {emulator!r}, expected one of {EMULATORS}; leave it out "
+            "for ale-py (suite_envpool loads the games of EnvPool)."
         )
     number_checks.check_sizes(num_envs=num_envs)
-    if emulator == "envpool":
-        return suite_envpool.load(
-            _envpool_task(environment_name),
-            num_envs,
-            discount,
-            max_episode_steps or None,
-            envpool_kwargs={
-                "noop_max": max(noop_max, 1),
-                "use_fire_reset": fire_on_reset,
-                "episodic_life": terminal_on_life_loss,
-                "reward_clip": clip_rewards,
-                "repeat_action_probability": _stickiness(environment_name),
-            },
-        )
     gym_env_wrappers: list[Callable[[gymnasium.Env], gymnasium.Env]] = [
         functools.partial(
             atari_preprocessing.AtariPreprocessing,
@@ -238,28 +232,78 @@ def load_batch(
     make = functools.partial(
         load, environment_name, discount, max_episode_steps, gym_env_wrappers
     )
+    # An error here does not come from a thread or a child process.
+    single: Any = make()
     if num_envs == 1:
         return batched_py_environment.BatchedPyEnvironment(
-            [make()], multithreading=False
+            [single], multithreading=False
         )
-    # An error here does not come from a child process.
-    make().close()
-    return parallel_py_environment.ParallelPyEnvironment(
-        [make] * num_envs, start_serially=False
+    with single:
+        if emulator == "gymnasium":
+            return parallel_py_environment.ParallelPyEnvironment(
+                [make] * num_envs, start_serially=False
+            )
+        return _on_threads(
+            environment_name,
+            num_envs,
+            single,
+            discount,
+            noop_max,
+            atari_batch.Rules(
+                max_episode_steps=getattr(single, "duration", sys.maxsize),
+                max_num_frames=single.ale.getInt(_FRAME_LIMIT) or sys.maxsize,
+                fire_on_reset=fire_on_reset and single.has_fire,
+                terminal_on_life_loss=terminal_on_life_loss,
+                clip_rewards=clip_rewards,
+            ),
+        )
+
+
+def _on_threads(
+    environment_name: str,
+    num_envs: int,
+    single: Any,
+    discount: float,
+    noop_max: int,
+    rules: atari_batch.Rules,
+) -> atari_batch.AtariBatch:
+    """Returns games on threads, with the specs and the game of `single`.
+
+    Raises:
+      ValueError: If the game has a setting that only the games in processes have.
+    """
+    kwargs = _find_spec(environment_name)[0].kwargs
+    unknown = sorted(name for name in kwargs.keys() - _KWARGS if kwargs[name])
+    if unknown:
+        raise ValueError(
+            f"environment_name: got {environment_name!r}, which is registered with "
+            f"{', '.join(unknown)}, expected a game with no more settings than "
+            f"{', '.join(sorted(_KWARGS))}; play it by emulator='gymnasium'."
+        )
+    consoles = [
+        console.Console(
+            kwargs["game"], single.ale.getFloat("repeat_action_probability"), noop_max
+        )
+        for _ in range(num_envs)
+    ]
+    return atari_batch.AtariBatch(
+        consoles,
+        environment_name,
+        single.time_step_spec(),
+        single.action_spec(),
+        discount,
+        rules,
     )
 
 
 def check_game(environment_name: str) -> None:
     """Checks the name of a game, without TensorFlow.
 
-    EnvPool, which may be installed alone, says itself which games it has.
-
     Raises:
-      ImportError: If no emulator is installed.
+      ImportError: If the extra is not installed.
       ValueError: If there is no such game.
     """
-    if extras.is_installed(*_MODULES) or not extras.is_installed("envpool"):
-        _find_spec(environment_name)
+    _find_spec(environment_name)
 
 
 def _find_spec(environment_name: str) -> tuple[Any, dict[str, Any]]:
@@ -279,21 +323,6 @@ def _find_spec(environment_name: str) -> tuple[Any, dict[str, Any]]:
 def is_game(environment_name: str) -> bool:
     """Whether a name is the name of a game for `load_batch`."""
     return _REPEATED_BY_US.match(environment_name) is not None
-
-
-def _envpool_task(environment_name: str) -> str:
-    match = _REPEATED_BY_US.match(environment_name)
-    if match is None:
-        raise ValueError(
-            f"environment_name: got {environment_name!r}, expected a name such as "
-            "'ALE/Pong-v5' or 'PongNoFrameskip-v4'; load other names by load."
-        )
-    return f"{match['game'] or match['old']}-v5"
-
-
-def _stickiness(environment_name: str) -> float:
-    """Returns the probability with which the last action is repeated."""
-    return 0.0 if environment_name.endswith("-v4") else 0.25
 
 
 def _clip_rewards(env: gymnasium.Env) -> gymnasium.Env:

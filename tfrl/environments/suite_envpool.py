@@ -2,11 +2,11 @@
 
 Weng et al. 2022, "EnvPool: A Highly Parallel Reinforcement Learning Environment
 Execution Engine". Needs the extra: `pip install 'tfrl[envpool]'`, on Linux, macOS or
-Windows. `suite_atari.load_batch` loads Atari games with the preprocessing and the names
-of `suite_atari`, with EnvPool as an option.
+Windows.
 
-EnvPool is worthwhile if a step takes long, as in Atari games and MuJoCo. A step of
-classic control takes less time than a call of EnvPool.
+EnvPool is worthwhile if a step takes long, as in MuJoCo. A step of classic control
+takes less time than a call of EnvPool. Atari games are loaded faster by `suite_atari`,
+and resume there.
 """
 
 from __future__ import annotations

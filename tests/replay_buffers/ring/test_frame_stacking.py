@@ -224,8 +224,8 @@ def test_stacks_of_four_bytes_are_the_frames_of_an_episode(jit_compile):
 @pytest.mark.slow
 def test_frames_are_those_of_envpool_after_a_lost_life():
     pytest.importorskip("envpool")
-    game = environments.suite_atari.load_batch(
-        "BreakoutNoFrameskip-v4", 2, terminal_on_life_loss=True, emulator="envpool"
+    game = environments.suite_envpool.load(
+        "Breakout-v5", 2, envpool_kwargs={"episodic_life": True}
     )
     game.seed(1)
     spec = tf.TensorSpec([84, 84, 4], tf.uint8)

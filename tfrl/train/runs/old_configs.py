@@ -19,6 +19,8 @@ def renewed(config: Mapping[str, Any]) -> dict[str, Any]:
     Args:
       config: The configuration of a run. An old one has a field `agent`.
     """
+    if config.get("emulator") == "envpool":
+        config = {**config, "emulator": "ale-py"}
     if "agent" not in config:
         return dict(config)
     new = {_RENAMED.get(name, name): value for name, value in config.items()}

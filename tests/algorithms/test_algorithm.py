@@ -691,21 +691,29 @@ TINY = {
     "num_dropped_quantiles": 1,
     "num_atoms": 5,
     "num_samples": 2,
-    "lstm_size": 3,
     "burn_in_length": 2,
     "trace_length": 3,
     "collect_episodes_per_iteration": 2,
 }
-ONLINE = [name for name in registry.CLASSES if name not in ("iql", "cql", "bc")]
+OFFLINE = [
+    name for name, (module, _) in registry.CLASSES.items() if module == "offline"
+]
+MEMORY = {"lstm_size": 3}
+ONLINE = [
+    *((name, {}) for name in registry.CLASSES if name not in OFFLINE),
+    *((name, MEMORY) for name in ("r2d2", "sac", "td3")),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ONLINE)
-def test_every_algorithm_trains_evaluates_and_goes_on_after_loading(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "own"), ONLINE, ids=["-".join([name, *own]) for name, own in ONLINE]
+)
+def test_every_algorithm_trains_evaluates_and_goes_on_after_loading(
+    name, own, tmp_path
+):
     kind = registry.find(name)
-    tiny = {key: x for key, x in TINY.items() if key in kind.setting_fields()}
-    if name in ("a2c", "ppo"):
-        del tiny["lstm_size"]
+    tiny = {key: x for key, x in TINY.items() if key in kind.setting_fields()} | own
     if name == "a2c":
         tiny["minibatch_size"] = 0
     made = kind(**{**SMALL, **tiny}).learn(60, progress=False)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests import forks
-from tests.algorithms.test_algorithm import SMALL, TINY
+from tests.algorithms.test_algorithm import MEMORY, OFFLINE, SMALL, TINY
 from tfrl.algorithms import registry
 from tfrl.compilation import program_store
 
@@ -29,9 +29,8 @@ made = registry.find(name)(environment, **settings).learn(60, progress=False)
 weights = [np.asarray(variable).tobytes() for variable in made.agent.variables()]
 print(hashlib.sha256(b"".join(weights)).hexdigest(), len(weights))
 """
-OFFLINE = ("iql", "cql", "bc", "td3_bc")
 GOALS = {"dqn": "BitFlipping15-v0"}
-RECURRENT = {"ppo": {"lstm_size": 4}}
+RECURRENT = ("ppo", "r2d2", "sac")
 ON_A_DEVICE = ("dqn", "ppo", "sac")
 
 
@@ -40,8 +39,6 @@ def cases():
     for name in registry.CLASSES:
         kind = registry.find(name)
         tiny = {key: x for key, x in TINY.items() if key in kind.setting_fields()}
-        if name in ("a2c", "ppo"):
-            del tiny["lstm_size"]
         if name == "a2c":
             tiny["minibatch_size"] = 0
         if name in OFFLINE:
@@ -52,7 +49,7 @@ def cases():
         if name in GOALS:
             yield name, GOALS[name], tiny
         if name in RECURRENT:
-            yield name, environment, tiny | RECURRENT[name]
+            yield name, environment, tiny | MEMORY
         if name in ON_A_DEVICE:
             yield name, environment, tiny | {"device": "CPU:1"}
 

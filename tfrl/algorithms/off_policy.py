@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from tfrl import agents, losses, replay_buffers, train
+from tfrl import agents, losses, networks, replay_buffers, train
 from tfrl.algorithms import algorithm, parts
 from tfrl.algorithms.settings import (
     BATCHES,
@@ -20,6 +20,7 @@ from tfrl.algorithms.settings import (
     TARGET_STEPS,
     field,
     live,
+    lstm_units,
     one_of,
     remedy_for,
 )
@@ -187,6 +188,74 @@ class OffPolicy(algorithm.Algorithm):
     def priority_fn(self) -> Callable[[Any], Any]:
         """Returns the function that turns TD errors into priorities."""
         return functools.partial(losses.sequence_priorities, eta=1.0)
+
+
+class WithMemory(OffPolicy):
+    """An algorithm whose actor and critics may have LSTMs.
+
+    Updates then take sequences of frames; the LSTMs begin each with zeros.
+    """
+
+    # Settings that its networks with an LSTM do not have, with their only values.
+    without_lstm: ClassVar[dict[str, Any]] = {"encoder": "mlp", "n_step_update": 1}
+
+    lstm_size: int = lstm_units()
+    lstm_sequence_length: int = field(
+        "Steps in a sequence to learn from.",
+        SIZE,
+        default=20,
+        needs=("lstm_size", True),
+    )
+
+    def check_together(self) -> None:
+        """Checks that other settings fit an LSTM, if there is one."""
+        super().check_together()
+        for name, value in self.without_lstm.items():
+            given = getattr(self, name)
+            if self.lstm_size and given != value:
+                raise ValueError(
+                    f"{name}: expected {value!r} with an LSTM (lstm_size), got "
+                    f"{given!r}; {remedy_for(name)}."
+                )
+
+    def trained_sequence_length(self) -> int | None:
+        """Returns the frames of a sampled sequence; None for the agent's own number."""
+        return self.lstm_sequence_length + 1 if self.lstm_size else None
+
+    def make_lstm_critic(self, fc_layer_params: tuple[int, ...]) -> networks.Network:
+        """Makes a critic with an LSTM after the hidden layers, which the agent copies.
+
+        Args:
+          fc_layer_params: The units of the hidden layers.
+        """
+        return networks.CriticRnnNetwork(
+            (self.observation_spec, self.environment.action_spec()),
+            observation_fc_layer_params=None,
+            action_fc_layer_params=None,
+            joint_fc_layer_params=fc_layer_params,
+            lstm_size=(self.lstm_size,),
+            output_fc_layer_params=None,
+            seed=self.seed + 1,
+            **parts.network_arguments(self, self.observation_spec, for_critic=True),
+        )
+
+    def lstm_arguments(self, fc_layer_params: tuple[int, ...]) -> dict[str, Any]:
+        """Returns the arguments of an actor with an LSTM after the hidden layers.
+
+        Args:
+          fc_layer_params: The units of the hidden layers.
+        """
+        return {
+            "input_fc_layer_params": fc_layer_params,
+            "lstm_size": (self.lstm_size,),
+            "output_fc_layer_params": None,
+            "seed": self.seed,
+            **parts.network_arguments(self, self.observation_spec),
+        }
+
+
+# The settings of `WithMemory`, for algorithms that have no networks with an LSTM.
+LSTM_SETTINGS = frozenset({"lstm_size", "lstm_sequence_length"})
 
 
 def _say_if_large(

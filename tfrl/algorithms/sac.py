@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from tfrl import agents, networks, policies
 from tfrl.algorithms import off_policy, parts, spaces
@@ -92,7 +92,7 @@ class EntropyRegularized(off_policy.OffPolicy):
         }
 
 
-class SAC(EntropyRegularized):
+class SAC(EntropyRegularized, off_policy.WithMemory):
     """SAC: a tanh-squashed normal policy, and critics (Haarnoja et al., 2018)."""
 
     name = "sac"
@@ -100,6 +100,12 @@ class SAC(EntropyRegularized):
     agent_name = "SacAgent"
     environment_name = "Pendulum-v1"
     actions = "continuous"
+    without_lstm: ClassVar[dict[str, Any]] = {
+        **off_policy.WithMemory.without_lstm,
+        "num_critics": 2,
+        "num_min": 0,
+        "gsde_sample_freq": 0,
+    }
 
     encoder: str = encoder_kind()
     weight_decay: float = decay_of_weights()
@@ -154,6 +160,14 @@ class SAC(EntropyRegularized):
                 networks.StateDependentNoiseProjectionNetwork,
                 initial_log_std=self.gsde_initial_log_std,
             )
+        if self.lstm_size:
+            actor = networks.ActorDistributionRnnNetwork(
+                *specs,
+                continuous_projection_net=projection,
+                **self.lstm_arguments(self.actor_fc_layer_params),
+            )
+            critic = self.make_lstm_critic(self.critic_fc_layer_params)
+            return {"critic_network": critic, "actor_network": actor}
         actor = networks.ActorDistributionNetwork(
             *specs,
             fc_layer_params=self.actor_fc_layer_params,
@@ -226,6 +240,7 @@ class REDQ(SAC):
     name = "redq"
     relative = "sac"
     title = "REDQ"
+    without_settings = off_policy.LSTM_SETTINGS
 
     num_critics: int = 10
     num_min: int = 2
@@ -239,7 +254,7 @@ class DroQ(SAC):
     relative = "sac"
     title = "DroQ"
     agent_name = "DroqAgent"
-    without_settings = frozenset({"encoder"})
+    without_settings = off_policy.LSTM_SETTINGS | {"encoder"}
 
     num_min: int = 2
     train_steps_per_iteration: int = 20
@@ -261,6 +276,7 @@ class TQC(SAC):
     relative = "sac"
     title = "TQC"
     agent_name = "TqcAgent"
+    without_settings = off_policy.LSTM_SETTINGS
 
     num_quantiles: int = field("Quantiles that a critic predicts.", SIZE, default=25)
     num_dropped_quantiles: int = field(
@@ -286,9 +302,11 @@ class CrossQ(SAC):
     relative = "sac"
     title = "CrossQ"
     agent_name = "CrossQAgent"
-    without_settings = frozenset(
-        {"target_update_tau", "target_update_period", "encoder"}
-    )
+    without_settings = off_policy.LSTM_SETTINGS | {
+        "target_update_tau",
+        "target_update_period",
+        "encoder",
+    }
 
     critic_fc_layer_params: tuple[int, ...] = (256, 256)
     actor_learning_rate: float = 1e-3

@@ -132,6 +132,12 @@ def encoder_kind() -> Any:
     )
 
 
+def lstm_units() -> Any:
+    """Declares the units of an LSTM; see `field`."""
+    text = "Units of an LSTM after the hidden layers; 0: no LSTM."
+    return field(text, SIZE_OR_0, default=0)
+
+
 def decay_of_weights() -> Any:
     """Declares the weight decay of actor and critics; see `field`."""
     text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
@@ -341,6 +347,7 @@ def _signature(made: Any) -> inspect.Signature:
         rate,
         final_rate,
         encoder_kind,
+        lstm_units,
         decay_of_weights,
         gradient_norm,
         part,

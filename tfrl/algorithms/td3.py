@@ -80,7 +80,7 @@ class Deterministic(off_policy.OffPolicy):
         return parts.adam(rate, **decay)
 
 
-class TD3(Deterministic):
+class TD3(Deterministic, off_policy.WithMemory):
     """TD3: a deterministic actor and two critics (Fujimoto et al., 2018).
 
     Noise is in units of half the range of each action.
@@ -108,6 +108,18 @@ class TD3(Deterministic):
         default=0.5,
         needs=("target_policy_noise", True),
     )
+
+    def make_networks(self) -> dict[str, Any]:
+        """Makes the actor and the critic, which TD3 copies."""
+        if not self.lstm_size:
+            return super().make_networks()
+        actor = networks.ActorRnnNetwork(
+            self.observation_spec,
+            self.environment.action_spec(),
+            **self.lstm_arguments(self.fc_layer_params),
+        )
+        critic = self.make_lstm_critic(self.fc_layer_params)
+        return {"actor_network": actor, "critic_network": critic}
 
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""

@@ -11,7 +11,7 @@ import functools
 import math
 from typing import Any
 
-from tfrl import agents, networks, policies
+from tfrl import agents, networks, policies, utils
 from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
@@ -101,8 +101,8 @@ class SAC(EntropyRegularized):
     environment_name = "Pendulum-v1"
     actions = "continuous"
 
-    encoder: str = encoder_kind()
-    weight_decay: float = decay_of_weights()
+    encoder: str = encoder_kind(default="mlp")
+    weight_decay: float = decay_of_weights(default=0.0)
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
@@ -154,13 +154,13 @@ class SAC(EntropyRegularized):
                 networks.StateDependentNoiseProjectionNetwork,
                 initial_log_std=self.gsde_initial_log_std,
             )
+        arguments = parts.network_arguments(self, self.observation_spec)
         actor = networks.ActorDistributionNetwork(
             *specs,
             fc_layer_params=self.actor_fc_layer_params,
             continuous_projection_net=projection,
             seed=self.seed,
-            **self.body_arguments(),
-            **parts.network_arguments(self, self.observation_spec),
+            **{**arguments, **self.body_arguments()},
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
 
@@ -195,7 +195,7 @@ class SAC(EntropyRegularized):
             **super().agent_arguments(),
             "target_entropy": parts.product(
                 self.target_entropy_per_dimension,
-                parts.num_dimensions(self.environment.action_spec()),
+                utils.actions.num_components(self.environment.action_spec()),
             ),
             "num_min": self.num_min or None,
             "actor_update_period": self.actor_update_period,

@@ -99,3 +99,19 @@ def test_a_mean_counts_masked_transitions_as_zero():
     loss = tf.constant([1.0, np.nan, 4.0])
     np.testing.assert_allclose(critics.mean(loss, batch), (2 * 1 + 4) / 3)
     np.testing.assert_allclose(critics.mean(loss, batch, layer), 12.0)
+
+
+@pytest.mark.parametrize(
+    ("valid", "weights", "expected"),
+    [
+        ([True, False], None, [True, False]),
+        ([True, True], 0.0, [False, False]),
+        ([True, True], [0.0, 0.5], [False, True]),
+        ([[True, False], [True, True]], [0.0, 2.0], [[False, False], [True, True]]),
+    ],
+)
+def test_masked_transitions_and_weights_of_zero_do_not_count(valid, weights, expected):
+    empty = transitions.Transitions((), (), (), (), (), tf.constant(valid))
+    weights = None if weights is None else tf.constant(weights)
+    batch = updates.Batch(empty, weights, training=True)
+    np.testing.assert_array_equal(critics.counted(batch), expected)

@@ -77,7 +77,9 @@ SETTINGS = {
 # ten seconds for one agent; `test_compiled_loop.py` compiles a loop in the fast tests.
 COMPILED = some_slow([*SETTINGS], fast=[])
 DETERMINISTIC = some_slow(["DdpgAgent", "Td3Agent"], fast=["Td3Agent"])
-CONTINUOUS = some_slow(["DdpgAgent", "Td3Agent", "SacAgent"], fast=["SacAgent"])
+CONTINUOUS = some_slow(
+    ["DdpgAgent", "Td3Agent", "SacAgent", "CrossQAgent"], fast=["SacAgent"]
+)
 
 
 def make_loop(

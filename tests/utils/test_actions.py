@@ -245,3 +245,8 @@ def test_entropy_leaves_out_distributions_without_one():
     coin = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
     np.testing.assert_allclose(result, [2 * coin] * 3, rtol=1e-5)
     assert actions.entropy(squashed, SPECS["normal"], outer_rank=1) is None
+
+
+def test_the_components_of_all_actions_are_counted():
+    specs = {"a": tf.TensorSpec([2, 3]), "b": tf.TensorSpec([])}
+    assert actions.num_components(specs) == 7

@@ -120,6 +120,7 @@ def make_networks(
             else target_networks.twin_critics
         )
         critics = build(first, second, target, target_2, input_spec)
+    pairs: list[Any] = list(critics)
     if without_target_critics:
-        critics = [(critic, None) for critic, _ in critics]
-    return Networks(embedding, actor, target_actor, critics)
+        pairs = [(critic, None) for critic, _ in critics]
+    return Networks(embedding, actor, target_actor, pairs)

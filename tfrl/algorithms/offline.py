@@ -375,7 +375,9 @@ class EDAC(LearnsValues):
         return {
             **self.arguments_of_values("alpha_optimizer"),
             "eta": self.eta,
-            "target_entropy": -parts.num_dimensions(self.environment.action_spec()),
+            "target_entropy": -utils.actions.num_components(
+                self.environment.action_spec()
+            ),
             "greedy_eval": True,
             "seed": self.seed,
         }

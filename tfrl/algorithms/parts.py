@@ -133,13 +133,6 @@ def distributional_critic(
     )
 
 
-def num_dimensions(action_spec: Any) -> int:
-    """Returns the number of components of all actions."""
-    import tensorflow as tf  # Not at the top: --help does not wait for it.
-
-    return sum(spec.shape.num_elements() for spec in tf.nest.flatten(action_spec))
-
-
 def observation_normalizer(
     s: NormalizesObservations, observation_spec: Any
 ) -> utils.tensor_normalizer.TensorNormalizer | None:

@@ -11,7 +11,7 @@ import functools
 import math
 from typing import Any, ClassVar
 
-from tfrl import agents, networks, policies
+from tfrl import agents, networks, policies, utils
 from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
@@ -107,8 +107,8 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
         "gsde_sample_freq": 0,
     }
 
-    encoder: str = encoder_kind()
-    weight_decay: float = decay_of_weights()
+    encoder: str = encoder_kind(default="mlp")
+    weight_decay: float = decay_of_weights(default=0.0)
     num_critics: int = field("Critics in the ensemble; 10 in REDQ.", SIZE, default=2)
     num_min: int = field(
         "Critics in a target's minimum; 2 in REDQ, 0 uses all.", SIZE_OR_0, default=0
@@ -161,20 +161,21 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
                 initial_log_std=self.gsde_initial_log_std,
             )
         if self.lstm_size:
-            actor = networks.ActorDistributionRnnNetwork(
-                *specs,
-                continuous_projection_net=projection,
-                **self.lstm_arguments(self.actor_fc_layer_params),
-            )
-            critic = self.make_lstm_critic(self.critic_fc_layer_params)
-            return {"critic_network": critic, "actor_network": actor}
+            return {
+                "critic_network": self.make_lstm_critic(self.critic_fc_layer_params),
+                "actor_network": networks.ActorDistributionRnnNetwork(
+                    *specs,
+                    continuous_projection_net=projection,
+                    **self.lstm_arguments(self.actor_fc_layer_params),
+                ),
+            }
+        arguments = parts.network_arguments(self, self.observation_spec)
         actor = networks.ActorDistributionNetwork(
             *specs,
             fc_layer_params=self.actor_fc_layer_params,
             continuous_projection_net=projection,
             seed=self.seed,
-            **self.body_arguments(),
-            **parts.network_arguments(self, self.observation_spec),
+            **{**arguments, **self.body_arguments()},
         )
         return {"critic_network": self.make_critic(), "actor_network": actor}
 
@@ -209,7 +210,7 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
             **super().agent_arguments(),
             "target_entropy": parts.product(
                 self.target_entropy_per_dimension,
-                parts.num_dimensions(self.environment.action_spec()),
+                utils.actions.num_components(self.environment.action_spec()),
             ),
             "num_min": self.num_min or None,
             "actor_update_period": self.actor_update_period,

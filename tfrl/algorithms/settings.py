@@ -123,12 +123,12 @@ def final_rate(*, default: float | None) -> Any:
     )
 
 
-def encoder_kind() -> Any:
+def encoder_kind(*, default: str) -> Any:
     """Declares the kind of hidden layers; see `field`."""
     return field(
         "Hidden layers: mlp, or simba's residual blocks of one size.",
         one_of("mlp", "simba"),
-        default="mlp",
+        default=default,
     )
 
 
@@ -138,10 +138,10 @@ def lstm_units() -> Any:
     return field(text, SIZE_OR_0, default=0)
 
 
-def decay_of_weights() -> Any:
+def decay_of_weights(*, default: float) -> Any:
     """Declares the weight decay of actor and critics; see `field`."""
     text = "Weight decay of the actor's and critics' AdamW; 0: Adam."
-    return field(text, FROM_0, default=0.0)
+    return field(text, FROM_0, default=default)
 
 
 def gradient_norm(*, default: float, search: Search | None = None) -> Any:

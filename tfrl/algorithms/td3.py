@@ -38,10 +38,10 @@ class Deterministic(off_policy.OffPolicy):
     fc_layer_params: tuple[int, ...] = field(
         "Units of the hidden layers.", check_layers, default=(64, 64)
     )
-    encoder: str = encoder_kind()
+    encoder: str = encoder_kind(default="mlp")
     actor_learning_rate: float = rate(default=1e-3)
     critic_learning_rate: float = rate(default=1e-3)
-    weight_decay: float = decay_of_weights()
+    weight_decay: float = decay_of_weights(default=0.0)
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""

@@ -27,6 +27,11 @@ def spec_means_and_magnitudes(action_spec: Any) -> tuple[Any, Any]:
     )
 
 
+def num_components(action_spec: Any) -> int:
+    """Returns the number of components of all actions together."""
+    return sum(spec.shape.num_elements() for spec in tf.nest.flatten(action_spec))
+
+
 def has_finite_range(spec: Any) -> bool:
     """Whether a spec of floats has bounds, and its range is a finite number.
 

@@ -57,8 +57,6 @@ class CrossQAgent(sac_agent.SacAgent):
         actor_optimizer: types.Optimizer | None,
         critic_optimizer: types.Optimizer | None,
         alpha_optimizer: types.Optimizer | None,
-        *,
-        actor_update_period: int = 3,
         **settings: Unpack[sac_agent.SacSettings],
     ) -> None:
         """Builds the second critic and the policies.
@@ -73,9 +71,8 @@ class CrossQAgent(sac_agent.SacAgent):
           actor_optimizer: See `SacAgent`.
           critic_optimizer: See `SacAgent`.
           alpha_optimizer: See `SacAgent`.
-          actor_update_period: See `SacAgent`.
           **settings: The optional arguments of `SacAgent`, without those of target
-            networks and `observation_network`.
+            networks and `observation_network`; `actor_update_period` is 3 by default.
 
         Raises:
           ValueError: A setting is for target networks, or an argument of `SacAgent` is
@@ -83,11 +80,14 @@ class CrossQAgent(sac_agent.SacAgent):
           NotImplementedError: A network is recurrent.
         """
         for name in _WITHOUT_TARGETS:
-            if settings.get(name) is not None:
+            value = settings.get(name)
+            if value is not None:
                 raise ValueError(
-                    f"{name}: got {settings[name]}, expected None, since CrossQ has no "
+                    f"{name}: got {value}, expected None, since CrossQ has no "
                     "target networks; leave it out."
                 )
+        settings.setdefault("actor_update_period", 3)
+        settings["target_update_period"] = None
         super().__init__(
             time_step_spec,
             action_spec,
@@ -96,8 +96,7 @@ class CrossQAgent(sac_agent.SacAgent):
             actor_optimizer,
             critic_optimizer,
             alpha_optimizer,
-            actor_update_period=actor_update_period,
-            **{**settings, "target_update_period": None},
+            **settings,
         )
         checks.check_not_recurrent(
             [self._actor_network, *self._critic_networks],

@@ -37,9 +37,6 @@ class DroqAgent(sac_agent.SacAgent):
         actor_optimizer: types.Optimizer | None,
         critic_optimizer: types.Optimizer | None,
         alpha_optimizer: types.Optimizer | None,
-        *,
-        num_min: int | None = 2,
-        actor_update_period: int = 20,
         **settings: Unpack[sac_agent.SacSettings],
     ) -> None:
         """Builds the target network and the policies.
@@ -53,15 +50,16 @@ class DroqAgent(sac_agent.SacAgent):
           actor_optimizer: See `SacAgent`.
           critic_optimizer: See `SacAgent`.
           alpha_optimizer: See `SacAgent`.
-          num_min: See `SacAgent`; with a number, the actor's loss has the mean of the
-            critics.
-          actor_update_period: See `SacAgent`; the number of updates for each step.
-          **settings: The optional arguments of `SacAgent`.
+          **settings: The optional arguments of `SacAgent`. By default, `num_min` is 2,
+            so that the actor's loss has the mean of the critics, and
+            `actor_update_period` is 20, the number of updates for each step.
 
         Raises:
           ValueError: An argument of `SacAgent` is wrong.
           NotImplementedError: N-step updates with a recurrent network.
         """
+        settings.setdefault("num_min", 2)
+        settings.setdefault("actor_update_period", 20)
         super().__init__(
             time_step_spec,
             action_spec,
@@ -70,8 +68,6 @@ class DroqAgent(sac_agent.SacAgent):
             actor_optimizer,
             critic_optimizer,
             alpha_optimizer,
-            num_min=num_min,
-            actor_update_period=actor_update_period,
             **settings,
         )
 

@@ -389,7 +389,7 @@ class SacAgent(SoftActorCritic):
         ]
         self._log_magnitude = _log_magnitude(action_spec)
         if target_entropy is None:
-            target_entropy = -_num_dimensions(action_spec) / 2
+            target_entropy = -actions_lib.num_components(action_spec) / 2
         self._set_soft_parts(
             make_temperature(
                 initial_log_alpha, target_entropy, use_log_alpha_in_alpha_loss
@@ -503,11 +503,6 @@ def make_temperature(
         use_log=use_log_alpha,
         name="initial_log_alpha",
     )
-
-
-def _num_dimensions(action_spec: Any) -> int:
-    """Returns the number of components of all actions."""
-    return sum(int(np.prod(spec.shape)) for spec in tf.nest.flatten(action_spec))
 
 
 def _log_magnitude(action_spec: Any) -> float:

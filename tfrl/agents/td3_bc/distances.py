@@ -33,11 +33,6 @@ def squared(action_spec: Any, actions: Any, others: Any) -> tf.Tensor:
     return total
 
 
-def num_components(action_spec: Any) -> int:
-    """Returns the number of components of all actions."""
-    return sum(spec.shape.num_elements() for spec in tf.nest.flatten(action_spec))
-
-
 def mean_size(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     """Returns the mean of the sizes of values that count, without gradient.
 

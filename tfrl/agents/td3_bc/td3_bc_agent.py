@@ -23,6 +23,7 @@ from tfrl.agents.td3 import td3_agent
 from tfrl.agents.td3_bc import distances
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
+from tfrl.utils import actions as actions_lib
 from tfrl.utils import number_checks
 
 
@@ -75,7 +76,7 @@ class Td3BcAgent(td3_agent.Td3Agent):
         distance = distances.squared(self.action_spec, actions, batch.data.action)
         loss = losses.cloned_policy_gradient(
             values,
-            distance / distances.num_components(self.action_spec),
+            distance / actions_lib.num_components(self.action_spec),
             distances.mean_size(values, critics.counted(batch)),
             self._alpha,
         )

@@ -40,6 +40,8 @@ AGENTS = {
     "reinforce": "reinforce",
     "ppo": "ppo",
     "ppo_recurrent": "ppo --lstm_size=64",
+    "sac_recurrent": "sac --lstm_size=64",
+    "td3_recurrent": "td3 --lstm_size=64",
     "rpo": "ppo --env=Pendulum-v1 --rpo_alpha=0.5",
     "a2c": "a2c",
     "pqn": "pqn",

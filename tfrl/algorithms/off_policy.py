@@ -199,7 +199,7 @@ class WithMemory(OffPolicy):
     # Settings that its networks with an LSTM do not have, with their only values.
     without_lstm: ClassVar[dict[str, Any]] = {"encoder": "mlp", "n_step_update": 1}
 
-    lstm_size: int = lstm_units()
+    lstm_size: int = lstm_units(default=0)
     lstm_sequence_length: int = field(
         "Steps in a sequence to learn from.",
         SIZE,

@@ -30,7 +30,7 @@ class ActorCritic(on_policy.OnPolicy):
         "Actor and critic share the layers before an LSTM or their outputs.",
         default=False,
     )
-    lstm_size: int = lstm_units()
+    lstm_size: int = lstm_units(default=0)
     output_fc_layer_params: tuple[int, ...] = field(
         "Units of the hidden layers after the LSTM.",
         check_layers,

@@ -132,10 +132,10 @@ def encoder_kind(*, default: str) -> Any:
     )
 
 
-def lstm_units() -> Any:
+def lstm_units(*, default: int) -> Any:
     """Declares the units of an LSTM; see `field`."""
     text = "Units of an LSTM after the hidden layers; 0: no LSTM."
-    return field(text, SIZE_OR_0, default=0)
+    return field(text, SIZE_OR_0, default=default)
 
 
 def decay_of_weights(*, default: float) -> Any:

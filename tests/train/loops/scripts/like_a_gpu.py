@@ -139,6 +139,8 @@ def recipe(name, device, seed=0, environment=None):
         tiny |= {"burn_in_length": 2, "trace_length": 4}
     if usual.get("lstm_size"):
         tiny["lstm_size"] = 5
+    if usual.get("lstm_sequence_length"):
+        tiny["lstm_sequence_length"] = 4
     if "minibatch_size" in usual:
         tiny |= {"collect_steps_per_iteration": 8, "minibatch_size": 8}
     if name == "a2c":

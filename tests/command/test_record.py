@@ -26,7 +26,7 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def run(saved, tmp_path, monkeypatch, capsys):
     def run(**given):
-        flags = {"replay": False, "num_episodes": 1, "output": None}
+        flags = {"replay": False, "num_episodes": 1, "output": None, "format": "tfrl"}
         values = types.SimpleNamespace(**flags | {"overwrite": False} | given)
         record._run(values, None)
         return capsys.readouterr().out
@@ -54,6 +54,30 @@ def test_each_run_and_environment_has_a_file_which_only_overwrite_replaces(
     assert files == ["dqn_CartPole-v1_3.tfrecord", "dqn_CartPole-v1_3.tfrecord.spec"]
 
 
+def test_a_minari_dataset_has_an_id_and_only_overwrite_replaces_it(
+    run, tmp_path, monkeypatch
+):
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "sets"))
+    name = "CartPole-v1/dqn_CartPole-v1_3-v0"
+    assert run(format="minari").startswith(f"{tmp_path / 'sets' / name}: ")
+    assert minari.load_dataset(name).total_episodes == 1
+    with pytest.raises(
+        ValueError, match=rf"^--output: got '{name}', where there is a dataset .* --ov"
+    ):
+        run(format="minari")
+    assert "2 whole" in run(format="minari", num_episodes=2, overwrite=True)
+    assert minari.load_dataset(name).total_episodes == 2
+    assert list(minari.list_local_datasets()) == [name]
+    # Nothing else is left.
+    assert len(list((tmp_path / "sets" / "CartPole-v1").glob("[!n]*"))) == 1
+    for wrong in ("data", "../data-v0", "data.tfrecord"):
+        with pytest.raises(
+            ValueError, match=r"^--output: got '.*', expected the id of"
+        ):
+            run(format="minari", output=wrong)
+
+
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
@@ -74,7 +98,7 @@ def test_the_file_is_named_for_the_run_and_its_environment(
     given, environment, expected, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(tmp_path)
-    flags = {"replay": False, "output": None, "overwrite": False}
+    flags = {"replay": False, "output": None, "overwrite": False, "format": "tfrl"}
     run = tmp_path / given.pop("folder", "run")
     values = types.SimpleNamespace(**flags | given)
     assert record._output(values, run, environment) == expected

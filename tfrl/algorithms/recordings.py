@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tfrl import environments
@@ -87,28 +87,62 @@ def record(
     Raises:
       ValueError: The policy was saved for other observations.
     """
+    frames = play(environment, policy, num_episodes, seed)
+    return write(frames, output, frame_spec(environment))
+
+
+def write(frames: Iterable[Any], output: str | os.PathLike, spec: Any) -> int:
+    """Writes frames, which are arrays without batch dimension; see `writing`.
+
+    Returns the number of frames.
+    """
+    count = 0
+    with writing(output, spec, py_mode=True) as recorder:
+        for frame in frames:
+            recorder(frame)
+            count += 1
+    return count
+
+
+def play(
+    environment: environments.TFEnvironment, policy: Any, num_episodes: int, seed: int
+) -> Iterator[Any]:
+    """Returns the frames of whole episodes, each with its boundary.
+
+    The frames are `Trajectory`s of arrays without batch dimension or policy info.
+
+    Raises:
+      ValueError: The policy was saved for other observations.
+    """
     # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.saving import saved_model
+
+    saved_model.check_environment(policy, environment)
+    return _play(environment, policy, num_episodes, seed)
+
+
+def _play(
+    environment: environments.TFEnvironment, policy: Any, num_episodes: int, seed: int
+) -> Iterator[Any]:
     import tensorflow as tf
     import tqdm
 
-    from tfrl.policies.saving import saved_model
     from tfrl.trajectories import trajectory
 
-    saved_model.check_environment(policy, environment)
     time_step, state = environment.reset(), policy.get_initial_state(1)
     boundaries = frames = 0
     # It shows a bar on a terminal alone.
     bar = tqdm.tqdm(total=num_episodes, unit=" episodes", disable=None, leave=False)
     action = tf.function(trace_counts.of_one_object(policy.action), autograph=False)
-    with bar, writing(output, frame_spec(environment)) as recorder:
+    with bar:
         while boundaries < num_episodes:
             step = action(time_step, state, tf.constant([seed, frames], tf.int64))
             reached = environment.step(step.action)
             step = step._replace(info=())
-            recorder(trajectory.from_transition(time_step, step, reached))
+            frame = trajectory.from_transition(time_step, step, reached)
+            yield tf.nest.map_structure(lambda tensor: tensor.numpy()[0], frame)
             if time_step.is_last()[0]:
                 boundaries += 1
                 bar.update()
             frames += 1
             time_step, state = reached, step.state
-    return frames

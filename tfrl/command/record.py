@@ -13,20 +13,22 @@ RUN_replay.tfrecord; --output names another file. A file that exists stays, unle
 
 The file is a TFRecord in TF-Agents' format, with the spec of its frames next to it;
 see tfrl.utils.example_encoding_dataset, and tfrl.datasets.load_recordings.
+
+With --format=minari it writes a dataset that Minari loads by its id, which is
+ENVIRONMENT/RUN-v0, or --output; see tfrl.datasets.write_minari.
 """
 
 from __future__ import annotations
 
-import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
 from tfrl.algorithms import recordings, registry, run_folders, worlds
-from tfrl.command import parsing, saved_policy
+from tfrl.command import minari_output, parsing, saved_policy
 from tfrl.system import quiet
 
 
@@ -34,7 +36,9 @@ def main(words: Sequence[str]) -> None:
     """Records by the flags in some words."""
     given = saved_policy.define_flags()
     parsing.add(given, "num_episodes", 100, "Episodes to record.")
-    text = "The file to write, by default in logs/recordings."
+    text = "tfrl for a file of TF-Agents' format, minari for a dataset of Minari's."
+    parsing.add_choice(given, "format", "tfrl", ["tfrl", "minari"], text)
+    text = "The file, by default in logs/recordings, or the dataset's id, to write."
     parsing.add(given, "output", None, text)
     parsing.add(given, "overwrite", False, "Replace the file if it exists.")
     text = "Copy the frames of the run's replay buffer instead."
@@ -50,14 +54,22 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
     quiet.quieten_tensorflow()
     environment = worlds.make_environment(name, 1, seed, **own)
     if given.replay:
-        frames = copy_replay(environment, run, output)
+        frames = replayed(environment, run)
     else:
         policy = saved_policy.load(path)
-        frames = recordings.record(
-            environment, policy, given.num_episodes, output, seed
-        )
-    returns = datasets.episode_returns(datasets.load_recordings(output))
-    text = f"{output}: {frames:,} frames, {len(returns)} whole episodes of {name}"
+        frames = recordings.play(environment, policy, given.num_episodes, seed)
+    if given.format == "minari":
+        # A replay buffer may begin long after the episode that was seeded.
+        first_seed = None if given.replay else seed
+        num_frames = minari_output.write(frames, output, environment, run, first_seed)
+        output = str(datasets.minari_folder(output))
+        written = datasets.load_minari(output)
+    else:
+        spec = recordings.frame_spec(environment)
+        num_frames = recordings.write(frames, output, spec)
+        written = datasets.load_recordings(output)
+    returns = datasets.episode_returns(written)
+    text = f"{output}: {num_frames:,} frames, {len(returns)} whole episodes of {name}"
     if len(returns):
         low, high = returns.min(), returns.max()
         text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"
@@ -65,29 +77,32 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
 
 
 def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str:
-    """Returns the file to write.
+    """Returns the file, or the id of the dataset, to write.
 
     Raises:
-      ValueError: It exists, and is not to be replaced.
+      ImportError: Minari is to write, and is not installed.
+      ValueError: It exists, and is not to be replaced, or is no id of Minari's.
     """
-    folder = recordings.in_folder_of(recordings.FOLDER, environment)
-    name = f"{run.resolve().name}{'_replay' * given.replay}.tfrecord"
-    output = given.output or f"{folder}/{name}"
-    if not given.overwrite and os.path.exists(output):
+    name = f"{run.resolve().name}{'_replay' * given.replay}"
+    if given.format == "minari":
+        output = given.output or minari_output.default_id(environment, name)
+        place, kind = datasets.minari_folder(output, "--output"), "dataset"
+    else:
+        folder = recordings.in_folder_of(recordings.FOLDER, environment)
+        output = given.output or f"{folder}/{name}.tfrecord"
+        place, kind = pathlib.Path(output), "file"
+    if not given.overwrite and place.exists():
         raise ValueError(
-            f"--output: got {output!r}, where there is a file already, expected a new "
-            "one; give --overwrite to replace it, or another --output."
+            f"--output: got {output!r}, where there is a {kind} already, expected a "
+            "new one; give --overwrite to replace it, or another --output."
         )
     return str(output)
 
 
-def copy_replay(
-    environment: environments.TFEnvironment, run: pathlib.Path, output: str
-) -> int:
-    """Writes the frames of the replay buffer in a run's last checkpoint.
-
-    Returns the number of frames.
-    """
+def replayed(
+    environment: environments.TFEnvironment, run: pathlib.Path
+) -> Iterator[Any]:
+    """Returns the frames of the replay buffer in a run's last checkpoint."""
     # Not at the top: --help does not wait for TensorFlow.
     import tensorflow as tf
 
@@ -100,9 +115,8 @@ def copy_replay(
             "one environment, as `tfrl train sac` makes it with --num_envs=1."
         )
     algorithm: Any = registry.algorithm_of(settings, environment)
-    spec = recordings.frame_spec(environment)
     replay_buffer = replay_buffers.TFUniformReplayBuffer(
-        spec,
+        recordings.frame_spec(environment),
         batch_size=1,
         max_length=settings["replay_capacity"],
         row_format=algorithm.row_format(),
@@ -115,7 +129,7 @@ def copy_replay(
             "buffer, expected some; a Run with checkpoint_replay_buffer=True saves it."
         )
     held = tf.nest.map_structure(lambda t: t.numpy()[0], replay_buffer.gather_all())
-    with recordings.writing(output, spec, py_mode=True) as recorder:
-        for i in range(len(held.step_type)):
-            recorder(tf.nest.map_structure(lambda array, i=i: array[i], held))
-    return len(held.step_type)
+    return (
+        tf.nest.map_structure(lambda array, i=i: array[i], held)
+        for i in range(len(held.step_type))
+    )

@@ -280,10 +280,15 @@ def _sac_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "gsde_sample_freq": (rollout if frequency == -1 else frequency) * uses_sde,
         "gsde_initial_log_std": take("log_std_init"),
     }
-    if "n_quantiles" in values:
-        found["num_quantiles"] = take("n_quantiles")
-        found["num_dropped_quantiles"] = take("top_quantiles_to_drop_per_net")
+    if "n_quantiles" not in values:
+        return {**found, **_WITHOUT_LSTM}
+    found["num_quantiles"] = take("n_quantiles")
+    found["num_dropped_quantiles"] = take("top_quantiles_to_drop_per_net")
     return found
+
+
+# Of SAC and TD3 here; their sources have no such networks.
+_WITHOUT_LSTM = {"lstm_size": 0, "lstm_sequence_length": 20}
 
 
 def _crossq(values: dict[str, Any]) -> dict[str, Any]:
@@ -299,7 +304,8 @@ def _crossq(values: dict[str, Any]) -> dict[str, Any]:
     found = {**_sac_of_sb3(values), **own}
     # There are no target networks.
     targets = "target_update_tau", "target_update_period", "encoder"
-    return {name: value for name, value in found.items() if name not in targets}
+    absent = {*targets, *_WITHOUT_LSTM}
+    return {name: value for name, value in found.items() if name not in absent}
 
 
 def _simba(values: dict[str, Any]) -> dict[str, Any]:
@@ -333,6 +339,7 @@ def _td3_of_sb3(values: dict[str, Any]) -> dict[str, Any]:
         "actor_update_period": delay,
         "encoder": "mlp",
         "weight_decay": 0.0,
+        **_WITHOUT_LSTM,
         "exploration_noise": {"normal": take("noise_std")}[take("noise_type")],
         "target_policy_noise": take("target_policy_noise"),
         "target_policy_noise_clip": take("target_noise_clip"),

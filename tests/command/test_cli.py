@@ -89,7 +89,10 @@ def test_help_lists_every_flag_and_setting_with_default_and_meaning(run, name):
     [
         ("play", ["policy", "num_episodes=20", "video", "video_episodes=1", "seed"]),
         ("evaluate", ["num_episodes=20", "max_steps=100000", "sampled", "json"]),
-        ("record", ["num_episodes=100", "output", "overwrite", "replay"]),
+        (
+            "record",
+            ["num_episodes=100", "format=tfrl", "output", "overwrite", "replay"],
+        ),
         ("report", ["output"]),
         ("compare", ["out", "metric=evaluation_return", "normalize"]),
         ("list", []),

@@ -28,7 +28,7 @@ from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
 from tfrl.algorithms import recordings, registry, run_folders, worlds
-from tfrl.command import minari_output, parsing, saved_policy
+from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
 
@@ -59,6 +59,8 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
         policy = saved_policy.load(path)
         frames = recordings.play(environment, policy, given.num_episodes, seed)
     if given.format == "minari":
+        from tfrl.command import minari_output  # Not at the top: it takes a second.
+
         # A replay buffer may begin long after the episode that was seeded.
         first_seed = None if given.replay else seed
         num_frames = minari_output.write(frames, output, environment, run, first_seed)
@@ -85,6 +87,8 @@ def _output(given: flags.FlagValues, run: pathlib.Path, environment: str) -> str
     """
     name = f"{run.resolve().name}{'_replay' * given.replay}"
     if given.format == "minari":
+        from tfrl.command import minari_output  # Not at the top: it takes a second.
+
         output = given.output or minari_output.default_id(environment, name)
         place, kind = datasets.minari_folder(output, "--output"), "dataset"
     else:

@@ -22,6 +22,7 @@ import tensorflow as tf
 from tfrl import losses
 from tfrl.agents import critics, updates
 from tfrl.agents.sac import sac_agent
+from tfrl.compilation import accelerators
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import actions as actions_lib
@@ -93,7 +94,7 @@ class EdacAgent(sac_agent.SacAgent):
         data = batch.data
         (network,) = self._critic_networks
         time_step = self._embedding.trained(data.time_step, batch.training)
-        observation, action = tf.nest.map_structure(
+        observation, action = accelerators.map_moved(
             lambda x: tf.repeat(x[tf.newaxis], self._num_critics, axis=0),
             (time_step.observation, data.action),
         )

@@ -26,6 +26,7 @@ from tfrl import losses
 from tfrl.agents import checks, critics, transitions, updates
 from tfrl.agents.td3 import td3_agent
 from tfrl.agents.td3_bc import distances
+from tfrl.compilation import accelerators
 from tfrl.losses import masking
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -102,7 +103,7 @@ class RebracAgent(td3_agent.Td3Agent):
                 "too; sample frames with num_steps=2."
             )
         return data._replace(
-            info=tf.nest.map_structure(lambda action: action[:, 1], experience.action)
+            info=accelerators.map_moved(lambda action: action[:, 1], experience.action)
         )
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:

@@ -258,7 +258,7 @@ class CQL(LearnsValues):
         """Makes the critics and the actor, whose actions are squashed."""
         return {
             "critic_network": self.make_critic(),
-            "actor_network": self.make_actor(_squashed_projection()),
+            "actor_network": self.make_actor(parts.squashed_projection()),
         }
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -367,7 +367,7 @@ class EDAC(LearnsValues):
             seed=self.seed + 1,
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
-        actor = self.make_actor(_squashed_projection())
+        actor = self.make_actor(parts.squashed_projection())
         return {"critic_network": critic, "actor_network": actor}
 
     def agent_arguments(self) -> dict[str, Any]:
@@ -381,14 +381,6 @@ class EDAC(LearnsValues):
             "greedy_eval": True,
             "seed": self.seed,
         }
-
-
-def _squashed_projection() -> Any:
-    """Returns SAC's head, whose actions are squashed."""
-    return functools.partial(
-        agents.sac.TanhNormalProjectionNetwork,
-        std_transform=agents.sac.std_clip_transform,
-    )
 
 
 def _plain_projection() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -70,6 +71,14 @@ def deterministic_actor(
         s.fc_layer_params,
         seed=s.seed,
         **network_arguments(s, observation_spec),
+    )
+
+
+def squashed_projection() -> Any:
+    """Returns SAC's head, which makes distributions of squashed actions."""
+    return functools.partial(
+        agents.sac.TanhNormalProjectionNetwork,
+        std_transform=agents.sac.std_clip_transform,
     )
 
 
@@ -154,7 +163,7 @@ def rate(first: Any, num_updates: int, last: Any) -> Any:
     return first if last is None else decay(first, num_updates, last)
 
 
-def adam(rate: Any, **arguments: Any) -> Any:
+def adam(rate: Any, *, weight_decay: float = 0.0, **arguments: Any) -> Any:
     """Returns Adam with a learning rate, which is a number or a schedule.
 
     With a `weight_decay` that is not 0, it returns AdamW.
@@ -162,8 +171,8 @@ def adam(rate: Any, **arguments: Any) -> Any:
     import keras
 
     rate = float(rate) if _is_variable(rate) else rate
-    if arguments.get("weight_decay"):
-        return keras.optimizers.AdamW(rate, **arguments)
+    if weight_decay:
+        return keras.optimizers.AdamW(rate, weight_decay=weight_decay, **arguments)
     return keras.optimizers.Adam(rate, **arguments)
 
 

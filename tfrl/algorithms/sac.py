@@ -11,7 +11,7 @@ import functools
 import math
 from typing import Any, ClassVar
 
-from tfrl import agents, networks, policies, utils
+from tfrl import networks, policies, utils
 from tfrl.algorithms import off_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ABOVE_0,
@@ -146,15 +146,12 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
 
     def adam_arguments(self) -> dict[str, float]:
         """Returns arguments of the actor's and the critics' Adam."""
-        return {"weight_decay": self.weight_decay} if self.weight_decay else {}
+        return {"weight_decay": self.weight_decay}
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the ensemble of critics."""
         specs = self.observation_spec, self.environment.action_spec()
-        projection: Any = functools.partial(
-            agents.sac.TanhNormalProjectionNetwork,
-            std_transform=agents.sac.std_clip_transform,
-        )
+        projection = parts.squashed_projection()
         if self.gsde_sample_freq:
             projection = functools.partial(
                 networks.StateDependentNoiseProjectionNetwork,

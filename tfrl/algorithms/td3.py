@@ -62,8 +62,12 @@ class Deterministic(off_policy.OffPolicy):
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `Algorithm.agent_arguments`."""
         return {
-            "actor_optimizer": self.make_adam(self.actor_learning_rate),
-            "critic_optimizer": self.make_adam(self.critic_learning_rate),
+            "actor_optimizer": parts.adam(
+                self.actor_learning_rate, weight_decay=self.weight_decay
+            ),
+            "critic_optimizer": parts.adam(
+                self.critic_learning_rate, weight_decay=self.weight_decay
+            ),
             "target_update_tau": self.target_update_tau,
             "gamma": self.gamma,
             "n_step_update": self.n_step_update,
@@ -73,11 +77,6 @@ class Deterministic(off_policy.OffPolicy):
             ),
             "seed": self.seed,
         }
-
-    def make_adam(self, rate: Any) -> Any:
-        """Makes Adam, or AdamW."""
-        decay = {"weight_decay": self.weight_decay} if self.weight_decay else {}
-        return parts.adam(rate, **decay)
 
 
 class TD3(Deterministic, off_policy.WithMemory):

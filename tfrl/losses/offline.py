@@ -143,8 +143,8 @@ def penalized_value(
 ) -> tf.Tensor:
     """Returns `value - penalty distance`, of the shape of `value`.
 
-    It is the value of an action that recordings have seldom at the next step. Tarasov
-    et al. 2023, section 3.
+    It lowers the values of next actions that are unlike the recorded ones. Tarasov et
+    al. 2023, section 3.
 
     Args:
       value: The values of actions.

@@ -356,7 +356,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         return tf_agent.LossInfo(total, PPOLossInfo(**parts, **measures))
 
     def _perturbed(self, actions: Any) -> Any:
-        """Returns the actions as seen from means that each update perturbs anew."""
+        """Returns the actions as seen from means with new noise in each update."""
         counter = tf.cast(self.train_step_counter, tf.int64)
         own = tf.stack([tf.convert_to_tensor(self._seed), counter])
         return rpo.perturbed(actions, self.action_spec, self._rpo_alpha, own)

@@ -31,7 +31,15 @@ finally:
 # Of commands that train.
 RUN_FLAGS = (
     *("env", "logdir", "preset", "config", "initial_run", "num_environment_steps"),
-    *("overwrite", "continue", "evaluate_untrained", "film", "report", "quiet"),
+    *(
+        "overwrite",
+        "continue",
+        "evaluate_untrained",
+        "film",
+        "report",
+        "quiet",
+        "trust",
+    ),
     *("track", "traceback"),
 )
 ACTORS_FLAGS = (

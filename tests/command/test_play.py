@@ -1,6 +1,8 @@
 """What `tfrl play` prints, and its film."""
 
 import os
+import re
+import shutil
 import types
 
 import imageio.v2 as imageio
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfrl
 from tfrl import environments, policies
 from tfrl.command import play, saved_policy
 from tfrl.policies import policy_saver
@@ -23,7 +26,7 @@ def test_returns_and_limits_are_printed_and_an_episode_is_filmed(
         environment.time_step_spec(), environment.action_spec()
     )
     policy_saver.PolicySaver(policy).save(str(tmp_path / "policy"))
-    saved = saved_policy.Saved(tmp_path / "policy", "CartPole-v1", 3, {})
+    saved = saved_policy.Saved(tmp_path / "policy", "CartPole-v1", 3, {}, None)
     monkeypatch.setattr(play.saved_policy, "find", lambda *_: saved)
     video = tmp_path / "play.mp4"
     with pytest.warns(RuntimeWarning, match="ended at its limit of 5 steps"):
@@ -51,7 +54,7 @@ def test_a_run_without_an_environment_is_told_whether_it_has_a_configuration(
     (tmp_path / "policy" / "saved_model.pb").touch()
     if config:
         (tmp_path / "config.json").write_text(config)
-    given = types.SimpleNamespace(policy=None, env=None)
+    given = types.SimpleNamespace(policy=None, env=None, trust=False)
     with pytest.raises(ValueError, match=rf"config\.json {lack}; give --env=NAME"):
         saved_policy.find(given, str(tmp_path))
 
@@ -69,6 +72,11 @@ def saved(tmp_path):
     return tmp_path / "policy"
 
 
+def _loaded(path):
+    """Loads a policy whose SavedModel is trusted."""
+    return saved_policy.Saved(path, "CartPole-v1", 0, {}, None).load(None)
+
+
 @pytest.mark.parametrize("is_pipe", [True, False])
 def test_a_policy_without_variables_is_told_in_one_line(saved, is_pipe):
     index = saved / "variables" / "variables.index"
@@ -78,17 +86,92 @@ def test_a_policy_without_variables_is_told_in_one_line(saved, is_pipe):
     reason = "variables.index is no file" if is_pipe else ".+"
     message = rf"^--policy: '{saved}' cannot be loaded \({reason}\); restore it.*$"
     with pytest.raises(ValueError, match=message) as error:
-        saved_policy.load(saved)
+        _loaded(saved)
     assert "\n" not in str(error.value)
 
 
 def test_a_damaged_fingerprint_is_of_no_use_and_not_told(saved, caplog):
     (saved / "fingerprint.pb").write_text("text")
-    saved_policy.load(saved)
+    _loaded(saved)
     assert "Fingerprint" not in caplog.text
 
 
 def test_a_saved_model_that_is_no_policy_is_told(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path))
     with pytest.raises(ValueError, match=r"cannot be loaded \(it is no policy\); re"):
-        saved_policy.load(tmp_path)
+        _loaded(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run of DQN that was not trained."""
+    folder = tmp_path_factory.mktemp("run")
+    dqn = tfrl.DQN("CartPole-v1", jit_compile=False, replay_capacity=100)
+    dqn.build()
+    dqn.save(folder)
+    return folder, dqn
+
+
+@pytest.fixture
+def copied(run, tmp_path):
+    return shutil.copytree(run[0], tmp_path / "run")
+
+
+def _given(**given):
+    return types.SimpleNamespace(
+        **{"policy": None, "env": None, "seed": None, "trust": False} | given
+    )
+
+
+def test_a_policy_is_built_by_its_settings_and_its_graph_is_not_read(run, copied):
+    for name in ("saved_model.pb", "fingerprint.pb", "distributions.json"):
+        (copied / "policy" / name).write_bytes(b"x")
+    saved = saved_policy.find(_given(), str(copied))
+    environment = saved.make_environment(3)
+    policy, own = saved.load(environment), run[1].policy
+    time_step = environment.reset()
+    np.testing.assert_array_equal(
+        policy.action(time_step).action, own.action(time_step).action
+    )
+    for loaded, variable in zip(policy.variables(), own.variables(), strict=True):
+        np.testing.assert_array_equal(loaded, variable)
+
+
+def test_weights_of_another_policy_are_told_in_one_line(copied):
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace("100,\n    100", "100,\n    50"))
+    saved = saved_policy.find(_given(), str(copied))
+    message = r"^--policy: path: .*saved float32 \[100, 100\], the recipe's .*100, 50"
+    with pytest.raises(ValueError, match=message) as error:
+        saved.load(saved.make_environment(1))
+    assert "\n" not in str(error.value)
+
+
+def test_a_graph_runs_only_if_the_user_trusts_it(copied):
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace('parts": ""', 'parts": "agent=Own"'))
+    message = r"own, agent=Own, .*policy/saved_model\.pb would run, .*give --trust"
+    with pytest.raises(ValueError, match=message):
+        saved_policy.find(_given(), str(copied))
+    saved = saved_policy.find(_given(trust=True), str(copied))
+    assert hasattr(saved.load(saved.make_environment(1)), "get_train_step")
+
+
+def test_a_module_that_a_configuration_names_runs_only_if_the_user_trusts_it(
+    copied, tmp_path, monkeypatch
+):
+    (tmp_path / "strangers.py").write_text("import os\nos.mkdir('was_here')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace('"Cart', '"strangers:Cart'))
+    where = re.escape(str(config))
+    message = f"^{where}: .*run the module 'strangers'; .*, or give "
+    with pytest.raises(ValueError, match=message + "--trust"):
+        saved_policy.find(_given(), str(copied))
+    with pytest.raises(ValueError, match=message + "trust=True"):
+        tfrl.load(copied)
+    assert not (tmp_path / "was_here").exists()
+    assert tfrl.load(copied, "CartPole-v1").world.name == "CartPole-v1"
+    saved_policy.find(_given(trust=True), str(copied))
+    assert (tmp_path / "was_here").exists()

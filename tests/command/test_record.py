@@ -20,7 +20,7 @@ def saved(tmp_path_factory):
         environment.time_step_spec(), environment.action_spec()
     )
     policy_saver.PolicySaver(policy).save(str(folder))
-    return saved_policy.Saved(folder, "CartPole-v1", 3, {})
+    return saved_policy.Saved(folder, "CartPole-v1", 3, {}, None)
 
 
 @pytest.fixture

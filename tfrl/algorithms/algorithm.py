@@ -462,14 +462,19 @@ class Algorithm(settings_lib.Recipe):
         if self.own_encoder is None:
             specs = self.observation_spec, self.environment.action_spec()
             self.world.describe(*specs)
+        agent = self.make_initialized_agent()
+        if self.initial_run and not run_folders.has_checkpoint(self.logdir):
+            path = train.load_weights(agent, self.initial_run)
+            log.info(f"Initial weights: {path}")
+        self._loop = self.make_loop(agent)
+        return self._loop
+
+    def make_initialized_agent(self) -> Any:
+        """Makes an agent with its initial weights, on the device of the settings."""
         with train.device_scope(self.device):
             agent = self.make_agent()
             agent.initialize()
-            if self.initial_run and not run_folders.has_checkpoint(self.logdir):
-                path = train.load_weights(agent, self.initial_run)
-                log.info(f"Initial weights: {path}")
-        self._loop = self.make_loop(agent)
-        return self._loop
+        return agent
 
     @property
     def steps_per_iteration(self) -> int:

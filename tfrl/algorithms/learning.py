@@ -15,19 +15,30 @@ if TYPE_CHECKING:
     from tfrl.algorithms.algorithm import Algorithm
 
 
-def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -> Any:
+def load(
+    folder: str | os.PathLike,
+    environment: Any = None,
+    *,
+    trust: bool = False,
+    **arguments: Any,
+) -> Any:
     """Loads an algorithm from the folder of a run, or from a folder written by `save`.
+
+    The algorithm is built by its recipe in config.json, and takes the arrays of the
+    last checkpoint. No graph of the folder runs.
 
     Args:
       folder: The folder.
       environment: The environment, see `Algorithm`; None for the environment that the
         folder names.
+      trust: Whether the name of that environment may import a module, as
+        "my_module:MyEnv-v0" does.
       **arguments: Own parts, as they were given when the run began: see `Algorithm`.
 
     Raises:
       FileNotFoundError: There is no run in the folder.
       ValueError: The run does not belong to one algorithm, or its environment has no
-        name.
+        name, or this name would import an unknown module without `trust`.
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
@@ -37,6 +48,8 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
             "a folder that an algorithm was saved to."
         )
     config = run_files.read_config(path / "config.json")
+    if environment is None and not trust:
+        run_folders.check_trusted(path, config, "give trust=True")
     with run_folders.naming(path):
         _length_of(config)
         # Its weights are in its checkpoint; the run that it began with may be gone.
@@ -47,6 +60,28 @@ def load(folder: str | os.PathLike, environment: Any = None, **arguments: Any) -
     algorithm.rows = run_files.read_rows(path / "diagnostics.jsonl")
     algorithm.initial_run = config.get("initial_run")
     return algorithm
+
+
+def load_policy(
+    config: Mapping[str, Any], environment: Any, policy: str | os.PathLike
+) -> Any:
+    """Builds a policy by the recipe of a run, with the weights of a saved policy.
+
+    Args:
+      config: The run's configuration.
+      environment: The environment that the policy acts in.
+      policy: The folder of the saved policy.
+
+    Raises:
+      ValueError: The configuration is none, or the weights belong to another policy.
+    """
+    # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.saving import weights
+
+    algorithm = registry.algorithm_of({**config, "initial_run": None}, environment)
+    made = algorithm.make_initialized_agent().policy
+    weights.load(made, policy)
+    return made
 
 
 def restore(algorithm: Algorithm, folder: pathlib.Path) -> run_length.RunLength:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.environments import suites
 from tfrl.savers import checkpoint_names
 from tfrl.train.runs import run_files
 
@@ -69,6 +70,25 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
       RunDirectoryError: There is none, or it cannot be read.
     """
     return run_files.read_config(folder / "config.json", kinds())
+
+
+def check_trusted(folder: pathlib.Path, config: Mapping[str, Any], remedy: str) -> None:
+    """Checks that the environment in a run's configuration imports no unknown module.
+
+    Args:
+      folder: The folder of the run.
+      config: Its configuration.
+      remedy: How to trust it, for the error.
+
+    Raises:
+      RunDirectoryError: It would; see `suites.check_trusted`.
+    """
+    name = config.get("env")
+    if isinstance(name, str):
+        try:
+            suites.check_trusted(name, folder / "config.json", remedy)
+        except ValueError as error:
+            raise run_files.RunDirectoryError(str(error)) from None
 
 
 @contextlib.contextmanager

@@ -4,9 +4,9 @@
     tfrl evaluate logs/sac_Pendulum-v1_0 --num_episodes=100 --json
     tfrl evaluate logs/ppo_CartPole-v1_0 --sampled
 
-It is the best policy of the run, a SavedModel in FOLDER/policy, whose actions are
-greedy. With --sampled it is the last one, which samples its actions as it did when it
-collected.
+It is the best policy of the run, whose actions are greedy: it is built by the settings
+in FOLDER/config.json, and has the weights in FOLDER/policy. With --sampled it is the
+last one, which samples its actions as it did when it collected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from tfrl import eval as evaluation
-from tfrl.algorithms import learning, worlds
+from tfrl.algorithms import learning
 from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
@@ -34,27 +34,29 @@ def main(words: Sequence[str]) -> None:
 
 def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Evaluates the policy, and prints its returns."""
-    path, name, seed, own = saved_policy.find(given, folder)
+    saved = saved_policy.find(given, folder)
     if given.sampled and folder is None:
         raise ValueError(
             "--sampled: expected the folder of a run, since a saved policy is greedy, "
             "got none; give one."
         )
     quiet.quieten_tensorflow()
-    environment = worlds.make_environment(name, given.num_episodes, seed, **own)
+    environment = saved.make_environment(given.num_episodes)
     if given.sampled and folder is not None:
-        policy = learning.load(folder, name).agent.collect_policy
+        policy = learning.load(folder, saved.env).agent.collect_policy
     else:
-        policy = saved_policy.load(path)
-    evaluator = evaluation.Evaluator(environment, policy, given.num_episodes, seed)
+        policy = saved.load(environment)
+    evaluator = evaluation.Evaluator(
+        environment, policy, given.num_episodes, saved.seed
+    )
     result = evaluator.run(max_steps=given.max_steps)
     if given.json:
         print(
             json.dumps(
                 {
-                    "environment": name,
+                    "environment": saved.env,
                     "episodes": given.num_episodes,
-                    "seed": seed,
+                    "seed": saved.seed,
                     "mean": result.mean,
                     "std": result.std,
                     "median": result.median,
@@ -65,7 +67,7 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
         )
         return
     print(
-        f"{given.num_episodes} episodes of {name}: mean return {result.mean:.1f}, "
+        f"{given.num_episodes} episodes of {saved.env}: mean return {result.mean:.1f}, "
         f"standard deviation {result.std:.1f}, median {result.median:.1f}, from "
         f"{result.returns.min():.1f} to {result.returns.max():.1f}; mean length "
         f"{result.lengths.mean():.0f}"

@@ -1,9 +1,11 @@
 """Plays a saved policy: prints its returns and films it.
 
     tfrl play logs/dqn_CartPole-v1_0 --num_episodes=20
-    tfrl play --policy=some/saved_policy --env=CartPole-v1
+    tfrl play --policy=some/saved_policy --env=CartPole-v1 --trust
 
-The policy is a SavedModel, which training writes to FOLDER/policy; it needs no agent.
+The policy is built by the settings in FOLDER/config.json, and has the weights in
+FOLDER/policy. Without settings, its SavedModel runs, which may do anything: give
+--trust if you trust it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from absl import flags
 
 from tfrl import eval as evaluation
 from tfrl import train
-from tfrl.algorithms import worlds
 from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
@@ -33,29 +34,29 @@ def main(words: Sequence[str]) -> None:
 
 def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Evaluates the policy, prints its returns and films it."""
-    path, name, seed, own = saved_policy.find(given, folder)
+    saved = saved_policy.find(given, folder)
     quiet.quieten_tensorflow()
-    policy = saved_policy.load(path)
     num_episodes = given.num_episodes
     # All episodes run side by side.
-    environment = worlds.make_environment(name, num_episodes, seed, **own)
-    evaluator = evaluation.Evaluator(environment, policy, num_episodes, seed)
+    environment = saved.make_environment(num_episodes)
+    policy = saved.load(environment)
+    evaluator = evaluation.Evaluator(environment, policy, num_episodes, saved.seed)
     result = evaluator.run(max_steps=given.max_steps)
     for episode, value in enumerate(result.returns, start=1):
         print(f"episode {episode}: return {value:.1f}")
     print(
-        f"{num_episodes} episodes of {name}: mean return {result.mean:.1f}, standard "
-        f"deviation {result.std:.1f}, from {result.returns.min():.1f} to "
+        f"{num_episodes} episodes of {saved.env}: mean return {result.mean:.1f}, "
+        f"standard deviation {result.std:.1f}, from {result.returns.min():.1f} to "
         f"{result.returns.max():.1f}"
     )
-    video = path.parent / "play.mp4" if given.video is None else given.video
+    video = saved.path.parent / "play.mp4" if given.video is None else given.video
     if video:
-        with contextlib.closing(worlds.make_environment(name, 1, seed, **own)) as shown:
+        with contextlib.closing(saved.make_environment(1)) as shown:
             train.runs.video.record_video(
                 shown,
                 policy,
                 video,
                 num_episodes=given.video_episodes,
-                seed=seed,
+                seed=saved.seed,
             )
         print(f"Video: {video}")

@@ -1,7 +1,7 @@
 """Records episodes of a saved policy, to train from with IQL, CQL and the like.
 
     tfrl record logs/sac_Pendulum-v1_0
-    tfrl record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250
+    tfrl record --policy=FOLDER --env=Pendulum-v1 --num_episodes=250 --trust
     tfrl record logs/sac_Pendulum-v1_0 --replay
 
 With --replay it records no new episodes: it copies the frames of the run's replay
@@ -27,7 +27,7 @@ from typing import Any
 from absl import flags
 
 from tfrl import datasets, environments, replay_buffers
-from tfrl.algorithms import recordings, registry, run_folders, worlds
+from tfrl.algorithms import recordings, registry, run_folders
 from tfrl.command import parsing, saved_policy
 from tfrl.system import quiet
 
@@ -48,21 +48,21 @@ def main(words: Sequence[str]) -> None:
 
 def _run(given: flags.FlagValues, folder: str | None) -> None:
     """Writes the file, and prints the returns of the whole episodes in it."""
-    path, name, seed, own = saved_policy.find(given, folder)
-    run = pathlib.Path(folder or path.parent)
-    output = _output(given, run, name)
+    saved = saved_policy.find(given, folder)
+    run = pathlib.Path(folder or saved.path.parent)
+    output = _output(given, run, saved.env)
     quiet.quieten_tensorflow()
-    environment = worlds.make_environment(name, 1, seed, **own)
+    environment = saved.make_environment(1)
     if given.replay:
         frames = replayed(environment, run)
     else:
-        policy = saved_policy.load(path)
-        frames = recordings.play(environment, policy, given.num_episodes, seed)
+        policy = saved.load(environment)
+        frames = recordings.play(environment, policy, given.num_episodes, saved.seed)
     if given.format == "minari":
         from tfrl.command import minari_output  # Not at the top: it takes a second.
 
         # A replay buffer may begin long after the episode that was seeded.
-        first_seed = None if given.replay else seed
+        first_seed = None if given.replay else saved.seed
         num_frames = minari_output.write(frames, output, environment, run, first_seed)
         output = str(datasets.minari_folder(output))
         written = datasets.load_minari(output)
@@ -71,7 +71,9 @@ def _run(given: flags.FlagValues, folder: str | None) -> None:
         num_frames = recordings.write(frames, output, spec)
         written = datasets.load_recordings(output)
     returns = datasets.episode_returns(written)
-    text = f"{output}: {num_frames:,} frames, {len(returns)} whole episodes of {name}"
+    text = (
+        f"{output}: {num_frames:,} frames, {len(returns)} whole episodes of {saved.env}"
+    )
     if len(returns):
         low, high = returns.min(), returns.max()
         text += f", mean return {returns.mean():.1f}, from {low:.1f} to {high:.1f}"

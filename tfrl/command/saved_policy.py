@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
-from tfrl.algorithms import registry, run_folders, worlds
+from tfrl.algorithms import learning, registry, run_folders, worlds
 from tfrl.algorithms import settings as settings_lib
 from tfrl.command import parsing, program
 from tfrl.environments import suites
@@ -21,6 +21,8 @@ def define_flags() -> flags.FlagValues:
         policy="Folder of the saved policy; FOLDER/policy by default.",
     )
     flags.DEFINE_integer("seed", None, "Seed of the episodes.", flag_values=given)
+    text = "Run what the folder brings: the graph of a SavedModel, a module of its own."
+    parsing.add(given, "trust", False, text)
     return given
 
 
@@ -49,7 +51,46 @@ def start(
     program.start(given, words, main, text, takes_words=True)
 
 
-def load(path: pathlib.Path) -> Any:
+class Saved(NamedTuple):
+    """A saved policy, and the environment that it is for.
+
+    Attributes:
+      path: The policy's folder.
+      env: The environment's name.
+      seed: The seed to play with.
+      environment: The further arguments of `worlds.make_environment`, as the run had
+        them: with `num_action_bins`, the policy returns the number of a bin.
+      config: The configuration of its run, by which the policy is built again; None
+        for a policy whose SavedModel runs, which the user trusts.
+    """
+
+    path: pathlib.Path
+    env: str
+    seed: int
+    environment: dict[str, Any]
+    config: dict[str, Any] | None
+
+    def make_environment(self, num_envs: int) -> Any:
+        """Makes so many environments, which are stepped together."""
+        return worlds.make_environment(
+            self.env, num_envs, self.seed, **self.environment
+        )
+
+    def load(self, environment: Any) -> Any:
+        """Returns the policy; raises a ValueError if it is damaged.
+
+        Args:
+          environment: The environment that it acts in.
+        """
+        if self.config is None:
+            return _load_graph(self.path)
+        try:
+            return learning.load_policy(self.config, environment, self.path)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"--policy: {error}") from error
+
+
+def _load_graph(path: pathlib.Path) -> Any:
     """Returns the saved policy; raises a ValueError if it is damaged."""
     # Not at the top: --help does not wait for TensorFlow.
     from tfrl.policies.saving import saved_model
@@ -70,23 +111,6 @@ def load(path: pathlib.Path) -> Any:
         ) from error
 
 
-class Saved(NamedTuple):
-    """A saved policy, and the environment that it is for.
-
-    Attributes:
-      path: The policy's folder.
-      env: The environment's name.
-      seed: The seed to play with.
-      environment: The further arguments of `worlds.make_environment`, as the run had
-        them: with `num_action_bins`, the policy returns the number of a bin.
-    """
-
-    path: pathlib.Path
-    env: str
-    seed: int
-    environment: dict[str, Any]
-
-
 def find(given: flags.FlagValues, folder: str | None) -> Saved:
     """Returns the policy of the run in a folder, or the one that the flags name."""
     if not given.policy and not folder:
@@ -95,9 +119,10 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
             "logs/dqn_CartPole-v1_0, or --policy=FOLDER and --env=NAME."
         )
     path = pathlib.Path(given.policy or f"{folder}/policy")
-    if not (path / "saved_model.pb").exists():
+    files = "saved_model.pb", "variables/variables.index"
+    if not any((path / file).exists() for file in files):
         raise ValueError(
-            f"--policy: expected a folder with a saved_model.pb, got {str(path)!r}; "
+            f"--policy: expected a folder with variables and a saved_model.pb, got {str(path)!r}; "
             "training writes one to FOLDER/policy after its first evaluation."
         )
     # Else the run's folder is the folder that holds the policy, if any.
@@ -111,11 +136,40 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
             f"--env: expected the environment's name, got none, and {config} {lack}; "
             "give --env=NAME."
         )
+    if not (given.env or given.trust):
+        run_folders.check_trusted(run, settings, "give --trust")
     suites.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
-    if registry.name_of(settings) in registry.CLASSES:
+    has_recipe = registry.name_of(settings) in registry.CLASSES
+    if has_recipe:
         with run_folders.naming(run):
             own["fit"] = registry.algorithm_of(settings).world.fit
+    if not has_recipe or settings.get("own_parts"):
+        _check_trusted(path, run, settings, trusts=given.trust)
+        settings = {}
     seed = 123_456 if given.seed is None else given.seed
     settings_lib.SEED("seed", seed, remedy="set --seed")
-    return Saved(path, name, seed, own)
+    return Saved(path, name, seed, own, settings or None)
+
+
+def _check_trusted(
+    path: pathlib.Path,
+    run: pathlib.Path,
+    settings: Mapping[str, Any],
+    *,
+    trusts: bool,
+) -> None:
+    """Raises a ValueError if a SavedModel would run that the user does not trust."""
+    parts = settings.get("own_parts")
+    why = (
+        f"the run in {str(run)!r} has parts of a program's own, {parts}"
+        if parts
+        else f"{run / 'config.json'} has no algorithm of tfrl"
+    )
+    if not trusts:
+        raise ValueError(
+            f"--policy: {why}, so that the policy cannot be built by its settings, and "
+            f"the graph in {path / 'saved_model.pb'} would run, which may do anything; "
+            "give --trust if you trust the file, or load the run in the program with "
+            "its parts: tfrl.load(FOLDER, network=...)."
+        )

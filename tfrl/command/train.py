@@ -20,6 +20,7 @@ from tfrl.command import (
     program,
     tracking,
 )
+from tfrl.environments import suites
 from tfrl.experiments import actors, distributed, single
 from tfrl.system import interrupts as stop_signals
 from tfrl.system import log, paths, threads
@@ -75,6 +76,7 @@ def define_flags(kind: Any) -> flags.FlagValues:
         ("film", True, "Film the best policy; --nofilm does not."),
         ("report", True, "Write report.html; --noreport does not."),
         ("quiet", False, "Show only warnings and the last lines."),
+        ("trust", False, "Import the module that a file of --config names."),
     ):
         parsing.add(given, name, default, text)
     tracking.define_flag(given)
@@ -161,6 +163,8 @@ def make_recipe(kind: Any, given: flags.FlagValues) -> Any:
     config = config_files.read(file, kind) if file else {}
     own = {**config, **typed}
     environment = own.get("env") or ""
+    if not ("env" in typed or str(file).endswith(".py") or given.trust):
+        suites.check_trusted(environment, file, "give --trust")
     has_actors = bool(typed.get("num_actors"))
     if name and not environment:
         environment = presets.named(name).environment

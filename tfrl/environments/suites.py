@@ -20,6 +20,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # Packages of Gymnasium whose environments are made in milliseconds.
 _MADE_AT_ONCE = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text")
+# Packages whose environments have names here; importing them registers environments.
+_KNOWN_MODULES = ("ale_py", "gymnasium", "minigrid", "pybullet_envs_gymnasium")
 # Environments of Gymnasium without their velocities, by the names of RL Zoo, such as
 # CartPoleNoVel-v1: the elements of an observation that are not velocities. An agent
 # without memory cannot know which way the pole falls.
@@ -126,6 +129,29 @@ def find(given: Any) -> tuple[Suite, str]:
         if suite.matches(own):
             return suite, own
     return next(suite for suite in _SUITES if suite.matches(given)), given
+
+
+def check_trusted(name: str, file: Any, remedy: str) -> None:
+    """Checks that an environment's name in a file imports no module of its own choice.
+
+    A name in a program or on the command line is the user's own, and is not checked.
+
+    Args:
+      name: The name.
+      file: The file that it is from, for the error.
+      remedy: How to trust the file, for the error.
+
+    Raises:
+      ValueError: The part of the name before a colon is a module that is neither a
+        suite's nor imported already.
+    """
+    module, _, _ = name.rpartition(":")
+    is_known = module.partition(".")[0] in _KNOWN_MODULES
+    if module and not is_known and module not in sys.modules:
+        raise ValueError(
+            f"{file}: its environment is {name!r}, and to make it would run the module "
+            f"{module!r}; if you trust it, import it first, or {remedy}."
+        )
 
 
 def _suite_of(given: Any) -> Suite:

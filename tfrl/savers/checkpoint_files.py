@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import math
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -75,10 +76,33 @@ def read_whole(path: str) -> Any:
         if file.name.startswith(f"{prefix}.") and not file.is_file():
             raise OSError(f"{file.name} is no file")  # A pipe would never end.
     reader = tf.train.load_checkpoint(path)
+    _check_sizes(path, reader)
     for name in reader.get_variable_to_shape_map():
         for _ in sliced_variables.read_tensor(reader, path, name):
             pass  # A large replay buffer is read one slice at a time.
     return reader
+
+
+def _check_sizes(path: str, reader: Any) -> None:
+    """Raises a ValueError if the index names more bytes than the data files hold.
+
+    TensorFlow allocates a tensor before it looks for its values, and values are not
+    compressed.
+    """
+    directory, prefix = os.path.split(path)
+    held = sum(
+        file.stat().st_size
+        for file in os.scandir(directory or ".")
+        if file.name.startswith(f"{prefix}.data-")
+    )
+    dtypes = reader.get_variable_to_dtype_map()
+    for name, shape in reader.get_variable_to_shape_map().items():
+        named = math.prod(shape) * (dtypes[name].size or 0)
+        if named > held:
+            raise ValueError(
+                f"the index says that {name} has {named:,} bytes, and the data files "
+                f"have {held:,}"
+            )
 
 
 def describe_failure(path: str, error: Exception) -> str:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +25,11 @@ import numpy as np
 from tfrl.specs import dtype_names, nest_levels
 
 _HEADER = b"tfrl nest 1\n"
+# The functions that read an array's header, by the versions that `np.savez` writes.
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _LARGEST_JSON_INT = 2**63
 _Path = tuple[Any, ...]
 
@@ -128,14 +135,34 @@ def unpack_arrays(data: bytes) -> dict[str, np.ndarray]:
     """Returns the arrays of an npz file, by name.
 
     Raises:
-      ValueError: If an array holds objects, which are pickles, or is damaged.
+      ValueError: If an array holds objects, which are pickles, or is damaged, or is
+        compressed, as `pack_arrays` writes none.
     """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        named = sum(member.file_size for member in archive.infolist())
+        if named > len(data):
+            raise ValueError(
+                f"its arrays have {named:,} bytes, and the whole file has {len(data):,}"
+            )
+        for member in archive.infolist():
+            with archive.open(member) as opened:
+                _check_header(opened, member)
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        arrays = dict(file.items())
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # NumPy returns other files as bytes.
-            raise ValueError(f"{name!r} is not an array")
-    return arrays
+        return dict(file.items())
+
+
+def _check_header(opened: Any, member: zipfile.ZipInfo) -> None:
+    """Raises a ValueError if a file is no array, or its header names more than it has.
+
+    NumPy allocates an array before it reads the values.
+    """
+    try:
+        read = _HEADERS[np.lib.format.read_magic(opened)]
+    except (KeyError, ValueError):
+        raise ValueError(f"{member.filename!r} is not an array") from None
+    shape, _, dtype = read(opened)
+    if math.prod(shape) * dtype.itemsize > member.file_size:
+        raise ValueError(f"{member.filename!r} says that its shape is {shape}")
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], path: _Path) -> Any:

@@ -6,6 +6,7 @@ import os
 import pathlib
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from tfrl.policies.saving import saved_model
 from tfrl.savers import checkpoint_files
@@ -15,7 +16,8 @@ from tfrl.specs import tensor_spec
 def find_fault(path: str | os.PathLike) -> str | None:
     """Returns the fault of a policy that `PolicySaver.save` wrote, or None.
 
-    The variables are compared with their checksums, and the SavedModel is loaded.
+    The variables are compared with their checksums, and the file of the graph is
+    parsed, without making the graph: a folder may be from somebody else.
 
     Args:
       path: The policy's directory.
@@ -31,8 +33,15 @@ def find_fault(path: str | os.PathLike) -> str | None:
     try:
         checkpoint_files.read_whole(str(variables / tf.saved_model.VARIABLES_FILENAME))
         tensor_spec.from_pbtxt_file(str(specs))
-        tf.saved_model.load(str(path))
+        _check_graph(path / tf.saved_model.SAVED_MODEL_FILENAME_PB)
     except Exception as error:  # A damaged graph may raise anything.
         reason = (str(error).splitlines() or [""])[0]
         return f"is damaged ({type(error).__name__}: {reason})"
     return None
+
+
+def _check_graph(path: pathlib.Path) -> None:
+    graph = saved_model_pb2.SavedModel()
+    graph.ParseFromString(path.read_bytes())
+    if not graph.meta_graphs:
+        raise ValueError(f"{path.name} holds no graph")

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrl.environments import tf_environment
+from tfrl.policies.saving import weights
 from tfrl.savers import whole_checkpoints
 from tfrl.system import log
 from tfrl.train.loops import training_loop
@@ -334,11 +335,9 @@ class DirectoryOutputs(Outputs):
         with contextlib.ExitStack() as stack:
             if callable(given):
                 stack.callback(environment.close)
-            video.record_video(
-                environment,
-                tf.saved_model.load(str(self._directory.policy)),
-                self._directory.video,
-            )
+            policy = self._loop.agent.policy
+            stack.enter_context(weights.borrowed(policy, self._directory.policy))
+            video.record_video(environment, policy, self._directory.video)
 
     def report(self) -> Sequence[str]:
         """Writes a report, and returns the lines to show."""

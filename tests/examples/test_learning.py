@@ -26,7 +26,7 @@ def run(command, *arguments):
 def mean_return_of_policy(logdir, policy, num_episodes, seed):
     output = run(
         "play",
-        f"--logdir={logdir}",
+        str(logdir),
         f"--policy={policy}",
         f"--num_episodes={num_episodes}",
         f"--seed={seed}",

@@ -31,14 +31,15 @@ def load(
       folder: The folder.
       environment: The environment, see `Algorithm`; None for the environment that the
         folder names.
-      trust: Whether the name of that environment may import a module, as
-        "my_module:MyEnv-v0" does.
+      trust: Whether the folder is your own: the name of its environment may import a
+        module, as "my_module:MyEnv-v0" does, and its sizes are not checked.
       **arguments: Own parts, as they were given when the run began: see `Algorithm`.
 
     Raises:
       FileNotFoundError: There is no run in the folder.
       ValueError: The run does not belong to one algorithm, or its environment has no
-        name, or this name would import an unknown module without `trust`.
+        name; or without `trust` this name would import an unknown module, or layers
+        are larger than the weights in the folder.
       CheckpointError: No checkpoint can be used.
     """
     path = pathlib.Path(folder)
@@ -48,8 +49,11 @@ def load(
             "a folder that an algorithm was saved to."
         )
     config = run_files.read_config(path / "config.json")
-    if environment is None and not trust:
-        run_folders.check_trusted(path, config, "give trust=True")
+    if not trust:
+        takes_environment = environment is None
+        run_folders.check_trusted(
+            path, config, "give trust=True", takes_environment=takes_environment
+        )
     with run_folders.naming(path):
         _length_of(config)
         # Its weights are in its checkpoint; the run that it began with may be gone.

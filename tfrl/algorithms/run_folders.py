@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import pathlib
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from tfrl import train
 from tfrl.algorithms import registry
+from tfrl.algorithms import settings as settings_lib
 from tfrl.environments import suites
 from tfrl.savers import checkpoint_names
 from tfrl.train.runs import run_files
@@ -72,23 +74,78 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
     return run_files.read_config(folder / "config.json", kinds())
 
 
-def check_trusted(folder: pathlib.Path, config: Mapping[str, Any], remedy: str) -> None:
-    """Checks that the environment in a run's configuration imports no unknown module.
+def check_trusted(
+    folder: pathlib.Path,
+    config: Mapping[str, Any],
+    remedy: str,
+    *,
+    takes_environment: bool = True,
+) -> None:
+    """Checks what a run's configuration makes this process do, before it does it.
+
+    A configuration may be from somebody else. Its environment may import no unknown
+    module, see `suites.check_trusted`, and its layers need no more memory than the
+    weights in the folder.
 
     Args:
       folder: The folder of the run.
       config: Its configuration.
       remedy: How to trust it, for the error.
+      takes_environment: Whether the environment that it names is made.
 
     Raises:
-      RunDirectoryError: It would; see `suites.check_trusted`.
+      RunDirectoryError: It may do more.
     """
+    file = folder / "config.json"
     name = config.get("env")
-    if isinstance(name, str):
+    if takes_environment and isinstance(name, str):
         try:
-            suites.check_trusted(name, folder / "config.json", remedy)
+            suites.check_trusted(name, file, remedy)
         except ValueError as error:
             raise run_files.RunDirectoryError(str(error)) from None
+    algorithm = registry.name_of(config)
+    fields: Mapping[str, Any] = {}
+    if algorithm in registry.CLASSES:
+        fields = registry.find(algorithm).setting_fields()
+    held = max(_bytes_of_weights(folder), _MOST_UNSAVED)
+    for name in sorted(config.keys() & fields.keys()):
+        check = fields[name].metadata["check"]
+        if check in _SIZES and (size := _size_of(config[name])) > held:
+            raise run_files.RunDirectoryError(
+                f"{file}: {name} is {str(config[name])[:40]}, which needs at least "
+                f"{size:,} bytes, and the weights of the run have {held:,}; if you "
+                f"trust it, {remedy}."
+            )
+
+
+# The checks of settings that say how much is allocated.
+_SIZES = (
+    settings_lib.SIZE,
+    settings_lib.SIZE_OR_0,
+    settings_lib.check_layers,
+    settings_lib.check_convolutions,
+)
+# Buffers and batches of so many frames need not be in a checkpoint.
+_MOST_UNSAVED = 10**7
+
+
+def _size_of(value: Any) -> int:
+    """Returns the least number of weights, or of frames, that a setting stands for."""
+    if isinstance(value, list | tuple):
+        pairs = itertools.pairwise(value)
+        products = [x * y for x, y in pairs if _are_counts(x, y)]
+        return max([*map(_size_of, value), *products], default=0)
+    return value if _are_counts(value) else 0
+
+
+def _are_counts(*values: Any) -> bool:
+    return all(map(run_files.is_count, values))
+
+
+def _bytes_of_weights(folder: pathlib.Path) -> int:
+    """Returns the size of a run's checkpoints and saved policies."""
+    files = [*folder.glob("checkpoints/*"), *folder.glob("*policy/variables/*")]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 @contextlib.contextmanager

@@ -122,8 +122,9 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
     files = "saved_model.pb", "variables/variables.index"
     if not any((path / file).exists() for file in files):
         raise ValueError(
-            f"--policy: expected a folder with variables and a saved_model.pb, got {str(path)!r}; "
-            "training writes one to FOLDER/policy after its first evaluation."
+            "--policy: expected a folder with variables and a saved_model.pb, got "
+            f"{str(path)!r}; training writes one to FOLDER/policy after its first "
+            "evaluation."
         )
     # Else the run's folder is the folder that holds the policy, if any.
     run = pathlib.Path(folder or path.parent)
@@ -136,8 +137,10 @@ def find(given: flags.FlagValues, folder: str | None) -> Saved:
             f"--env: expected the environment's name, got none, and {config} {lack}; "
             "give --env=NAME."
         )
-    if not (given.env or given.trust):
-        run_folders.check_trusted(run, settings, "give --trust")
+    if not given.trust:
+        run_folders.check_trusted(
+            run, settings, "give --trust", takes_environment=not given.env
+        )
     suites.find_action_space(name)  # It checks the name.
     own = worlds.own_settings(settings)
     has_recipe = registry.name_of(settings) in registry.CLASSES

@@ -43,7 +43,7 @@ if not TYPE_CHECKING:
     keras, tf = _Lazily("keras"), _Lazily("tensorflow")
 
 # The releases that the tests run with; pyproject.toml requires the same.
-SUPPORTED = "tensorflow>=2.21,<2.22 and keras>=3.13,<3.16"
+SUPPORTED = "tensorflow>=2.21,<2.22 and keras>=3.13.2,<3.16"
 
 # Names that other modules look up or override themselves.
 XLA_FFI_API = "_ZN3xla3ffi12GetXlaFfiApiEv"

@@ -18,6 +18,9 @@ from tfrl.datasets import episodes
 from tfrl.trajectories import trajectory
 
 _FILE = pathlib.Path("data", "main_data.hdf5")
+# A byte of gzip or LZF stands for no more than so many.
+_MOST_COMPRESSED = 1_100
+_UNWRITTEN = 2**20  # HDF5 need not write an array of zeros; the most bytes of one.
 
 
 def load_minari(path: str | os.PathLike, spec: Any = None) -> tf.data.Dataset:
@@ -66,11 +69,12 @@ def _episodes(file: pathlib.Path) -> Iterator[trajectory.Trajectory]:
         ) from error
     with h5py.File(file, "r") as opened:
         number = 0
-        while (group := opened.get(f"episode_{number}")) is not None:
+        while (name := f"episode_{number}") in opened:
+            group = _child(opened, name)
             try:
                 yield episodes.frames_of_episode(
                     *(
-                        _read(group[name])
+                        _read(_child(group, name))
                         for name in (
                             "observations",
                             "actions",
@@ -87,6 +91,7 @@ def _episodes(file: pathlib.Path) -> Iterator[trajectory.Trajectory]:
 def _read(node: Any) -> Any:
     """Returns an array, or the arrays of a group as a dict or tuple."""
     if not hasattr(node, "keys"):
+        _check_own(node)
         array = node[()]
         if array.dtype == object:
             raise ValueError(
@@ -94,7 +99,33 @@ def _read(node: Any) -> Any:
                 "the dataset with jpeg_encoding=False."
             )
         return array
-    parts = {name: _read(part) for name, part in node.items()}
+    parts = {name: _read(_child(node, name)) for name in node}
     if parts and all(name.startswith("_index_") for name in parts):
         return tuple(parts[f"_index_{i}"] for i in range(len(parts)))
     return parts
+
+
+def _child(group: Any, name: str) -> Any:
+    """Returns what a group holds; raises a ValueError for a link to somewhere else."""
+    link = group.get(name, getlink=True)
+    if link is not None and type(link).__name__ != "HardLink":
+        raise ValueError(f"{group.name}: {name} is a link, expected numbers.")
+    return group[name]
+
+
+def _check_own(node: Any) -> None:
+    """Raises a ValueError unless the file itself holds an array's numbers.
+
+    HDF5 reads numbers from other files, if a file says so, and a few bytes can stand
+    for an array of any size.
+    """
+    if node.external or node.is_virtual:
+        raise ValueError(
+            f"{node.name}: its numbers are in other files; expected them in this one."
+        )
+    held = _MOST_COMPRESSED * node.id.get_storage_size()
+    if node.nbytes > max(held, _UNWRITTEN):
+        raise ValueError(
+            f"{node.name}: its shape is {node.shape}, and the file has "
+            f"{node.id.get_storage_size():,} bytes of it; expected all."
+        )

@@ -51,9 +51,14 @@ def test_a_policy_takes_the_weights_and_needs_no_graph(saved, tmp_path):
 def test_borrowed_weights_are_given_back_also_after_an_exception(saved):
     policy = _policy(1)
     before = _values(policy)
-    with pytest.raises(KeyError), weights.borrowed(policy, saved[0]):
-        assert _all_equal(_values(policy), saved[1])
-        raise KeyError
+
+    def use():
+        with weights.borrowed(policy, saved[0]):
+            assert _all_equal(_values(policy), saved[1])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        use()
     assert _all_equal(_values(policy), before)
 
 

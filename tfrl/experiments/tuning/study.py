@@ -41,8 +41,16 @@ def open_study(
     """Returns the study of a folder, and its storage; see `tuning.tune`."""
     optuna = import_optuna()
     if storage is None:
-        backend = optuna.storages.journal.JournalFileBackend(str(folder / "study.log"))
-        storage = optuna.storages.JournalStorage(backend)
+        file = folder / "study.log"
+        backend = optuna.storages.journal.JournalFileBackend(str(file))
+        try:
+            storage = optuna.storages.JournalStorage(backend)
+        except Exception as error:  # Damaged lines may raise anything.
+            raise ValueError(
+                f"{file}: got a file that is no journal of Optuna's "
+                f"({type(error).__name__}: {error}), expected one that a search has "
+                "written; restore it from a copy, or give another folder."
+            ) from error
     storage = optuna.storages.get_storage(storage)
     if pruner is None:
         # Without a first third, which says little about the end.

@@ -208,11 +208,12 @@ def read_meta(directory: Path) -> dict[str, Any]:
     Raises:
       ValueError: If the checkpoint has another format.
     """
-    meta = json.loads((directory / _META).read_bytes())
-    if meta["format"] != FORMAT:
+    meta: dict[str, Any] = json.loads((directory / _META).read_bytes())
+    found = meta.get("format") if isinstance(meta, dict) else None
+    if found != FORMAT:
         raise ValueError(
-            f"The checkpoint {directory} has format {meta['format']}, expected "
-            f"{FORMAT}. Start the server with the version of tfrl that wrote it."
+            f"The checkpoint {directory} has format {found}, expected {FORMAT}. "
+            "Start the server with the version of tfrl that wrote it."
         )
     return meta
 
@@ -241,6 +242,9 @@ def _problem(directory: Path) -> str | None:
     ) as error:
         return f"its file DONE cannot be read ({error!r})"
     for name, (size, expected_sum) in expected.items():
+        # The file DONE may be from somebody else, and a pipe would never end.
+        if name != os.path.basename(name) or not (directory / name).is_file():
+            return f"its file {name} is missing, or no file of its directory"
         try:
             with open(directory / name, "rb") as file:
                 there = os.fstat(file.fileno()).st_size

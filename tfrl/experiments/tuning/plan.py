@@ -99,7 +99,8 @@ class Plan:
         settings = {**self.recipe.settings, **values, "seed": seed}
         kind: Any = type(self.recipe)
         environment = self.recipe.own_environment
-        recipe = kind(environment, environment_name=self.name, settings=settings)
+        given = {} if environment is None else {"environment": environment}
+        recipe = kind(**given, environment_name=self.name, settings=settings)
         iterations = recipe.num_iterations
         if self._steps is not None:
             iterations = recipe.least_iterations(self._steps)

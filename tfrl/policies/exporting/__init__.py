@@ -1,0 +1,5 @@
+"""Exports of greedy policies: ONNX, LiteRT, SavedModel, and NumPy with its own code.
+
+`formats.export` writes a policy in one of the formats, and checks it on 1,000
+observations.
+"""

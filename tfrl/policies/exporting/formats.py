@@ -147,10 +147,30 @@ def _write_onnx(function: named_function.NamedFunction, path: pathlib.Path) -> N
 
     traced = tf.function(flat, input_signature=specs, autograph=False)
     with _quiet("tf2onnx"):
-        model, _ = tf2onnx.convert.from_function(traced, specs, opset=_OPSET)
+        model, _ = tf2onnx.convert.from_function(
+            traced,
+            specs,
+            opset=_OPSET,
+            custom_op_handlers={"BroadcastArgs": (_broadcast_args, [])},
+        )
     _rename(model.graph, list(function.inputs), outputs)
     onnx.checker.check_model(model)
     onnx.save_model(model, str(path))
+
+
+def _broadcast_args(context: Any, node: Any, name: str, _: Any) -> None:
+    """Writes BroadcastArgs of two shapes, which tf2onnx lacks, as their maximum."""
+    lengths = [context.get_shape(x)[0] for x in node.input]
+    longer = []
+    for i, (shape, length) in enumerate(zip(node.input, lengths, strict=True)):
+        if length < max(lengths):
+            dtype = np.int32 if context.get_dtype(shape) == 6 else np.int64
+            ones = np.ones(max(lengths) - length, dtype)
+            parts = [context.make_const(f"{name}_ones_{i}", ones).output[0], shape]
+            shape = context.make_node("Concat", parts, attr={"axis": 0}).output[0]
+        longer.append(shape)
+    node.type, node.domain = "Max", ""
+    context.replace_inputs(node, longer)
 
 
 def _rename(graph: Any, inputs: list[str], outputs: list[str]) -> None:
@@ -201,7 +221,7 @@ def _write_litert(function: named_function.NamedFunction, path: pathlib.Path) ->
 def _load_litert(path: pathlib.Path) -> checking.Act:
     litert: Any = importlib.import_module("ai_edge_litert.interpreter")
     with _quiet("ai_edge_litert"):
-        runner = litert.Interpreter(model_path=str(path)).get_signature_runner("action")
+        runner = litert.Interpreter(model_path=str(path)).get_signature_runner()
     read = list(runner.get_input_details())
 
     def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -261,9 +281,9 @@ def _load_saved_model(path: pathlib.Path) -> checking.Act:
             }
         )
         return {
-            name: x.numpy()
+            f"next_{name}" if name.startswith("state") else name: x.numpy()
             for name, x in outputs.items()
-            if name.partition("/")[0] != "info"
+            if not name.startswith("info")
         }
 
     return act

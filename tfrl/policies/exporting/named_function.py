@@ -21,7 +21,7 @@ class NamedFunction(tf.Module):
 
     The inputs are `observation` and `state`, or their parts by their paths, such as
     `observation/camera` and `state/0`. At the beginning of an episode the state is
-    zeros. The outputs are `action`, `state` and, if the policy has distributions,
+    zeros. The outputs are `action`, `next_state` and, if the policy has distributions,
     their `logits`, `probabilities` or `mean`, or the parts of these by their paths.
 
     Attributes:
@@ -68,7 +68,7 @@ class NamedFunction(tf.Module):
         step = self.policy.action(time_step, state)
         return {
             **_named("action", self._original(step.action)),
-            **_named("state", step.state),
+            **_named("next_state", step.state),
             **self._numbers(time_step, state),
         }
 

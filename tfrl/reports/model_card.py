@@ -1,4 +1,4 @@
-"""Writes the model card of an exported policy: a README.md, with its curve and film."""
+"""Writes the model card of an exported policy: a page, with its curve and film."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
       folder: The folder of the exports.
 
     Raises:
-      ValueError: There is a README.md that is no card.
+      ValueError: There is a file of the same name that is no card.
       RunDirectoryError: A file of the run cannot be read.
     """
     check_folder(folder)
@@ -63,8 +63,8 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     sections = [
         _head(algorithm, str(settings.get("env") or "")),
         f"# {_plain(title)}",
-        "A policy that [tfrl](https://pypi.org/project/tfrl/) trained. Its file was "
-        "compared with the policy on 1,000 random observations.",
+        "A policy that tfrl trained. Each file was compared with the policy on 1,000 "
+        "random observations.",
         _table("file", "what it is", _files(folder)),
         "## Returns",
         _returns(evidence),
@@ -84,9 +84,7 @@ def write(run: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
 def _head(algorithm: str, environment: str) -> str:
     """Returns the fields that the Hub reads; JSON's texts are YAML's."""
     tags = ["reinforcement-learning", algorithm, *[environment] * bool(environment)]
-    return (
-        f"{_HEAD}pipeline_tag: reinforcement-learning\ntags: {json.dumps(tags)}\n---"
-    )
+    return f"{_HEAD}pipeline_tag: reinforcement-learning\ntags: {json.dumps(tags)}\n---"
 
 
 def _plain(value: Any) -> str:
@@ -104,11 +102,7 @@ def _table(name: str, value: str, rows: Mapping[str, Any]) -> str:
 
 
 def _files(folder: pathlib.Path) -> dict[str, str]:
-    return {
-        name: text
-        for name, text in _FILES.items()
-        if (folder / name).exists()
-    }
+    return {name: text for name, text in _FILES.items() if (folder / name).exists()}
 
 
 def _returns(evidence: Evidence) -> str:

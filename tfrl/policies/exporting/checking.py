@@ -143,7 +143,7 @@ def _compare(
     if is_action:
         got, expected = got[sure], expected[sure]
     if is_action and not np.issubdtype(expected.dtype, np.floating):
-        differ = int((got != expected).reshape(len(got), -1).any(1).sum())
+        differ = int(np.any(got != expected, tuple(range(1, got.ndim))).sum())
         if differ:
             raise ValueError(f"{name} differs for {differ} of {len(got)} observations")
         return

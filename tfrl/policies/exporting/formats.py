@@ -80,24 +80,50 @@ def export(
     """
     kind = find(format)
     path = pathlib.Path(path)
-    if format == "numpy" and path.suffix != ".py":
-        raise ValueError(f"path: got {str(path)!r}, expected the name of a .py file.")
+    _check_path(path, format)
     if format == "savedmodel":
         original_action = None
     function = named_function.NamedFunction(policy, original_action)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        kind.write(function, path)
+    # A file that is there already is replaced by one that has been checked.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export") as folder:
+        made = pathlib.Path(folder) / path.name
+        try:
+            kind.write(function, made)
+        except Exception as error:
+            raise ValueError(
+                f"format: the policy cannot be written as {format} "
+                f"({_first_line(error)}); choose another format."
+            ) from error
         size = kind.batch_size or checking.NUM_OBSERVATIONS
-        checking.check(kind.load(path), function, batch_size=size)
-    except Exception as error:
-        remove(path, format)
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(
-            f"format: {path.name} in the format {format} does not act as the policy "
-            f"does, and was deleted ({reason}); choose another format."
-        ) from error
+        try:
+            checking.check(kind.load(made), function, batch_size=size)
+        except Exception as error:
+            raise ValueError(
+                f"format: what was written as {format} does not act as the policy does "
+                f"({_first_line(error)}), and was deleted; choose another format."
+            ) from error
+        if path.is_dir():
+            shutil.rmtree(path)
+        for each in pathlib.Path(folder).iterdir():
+            each.replace(path.parent / each.name)
     return path
+
+
+def _check_path(path: pathlib.Path, format: str) -> None:
+    """Raises a ValueError if a path would replace something else."""
+    if format == "numpy" and path.suffix != ".py":
+        raise ValueError(f"path: got {str(path)!r}, expected the name of a .py file.")
+    is_model = format == "savedmodel" and (path / "saved_model.pb").exists()
+    if path.is_dir() and not is_model:
+        raise ValueError(
+            f"path: got {str(path)!r}, which is a folder; give the name of a new file, "
+            "or of a new folder for a SavedModel."
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def find(format: str) -> Format:
@@ -119,15 +145,6 @@ def find(format: str) -> Format:
             "pip install 'tfrl[export]'."
         )
     return kind
-
-
-def remove(path: pathlib.Path, format: str) -> None:
-    """Removes what `export` wrote, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    if format == "numpy":
-        path.with_suffix(".npz").unlink(missing_ok=True)
 
 
 def _write_onnx(function: named_function.NamedFunction, path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 # An array of so many elements or fewer is written into the code.
 _SMALL = 16
-_HEADER = '''"""Acts as a policy that tfrl trained; it needs only NumPy, and {arrays} beside it."""
+_HEADER = '''"""Acts as a policy that tfrl trained, with NumPy and the arrays in {arrays}."""
 
 import pathlib
 
@@ -29,12 +29,12 @@ INPUTS = {inputs}
 '''
 # Functions that the code has if it calls them.
 _HELPERS = {
-    "softmax": '''
+    "softmax": """
 def softmax(x):
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
-''',
-    "pad_same": '''
+""",
+    "pad_same": """
 def pad_same(x, sizes, strides, value=0):
     missing = [
         max((-(-n // s) - 1) * s + k - n, 0)
@@ -42,18 +42,18 @@ def pad_same(x, sizes, strides, value=0):
     ]
     pads = [(0, 0), *((m // 2, m - m // 2) for m in missing), (0, 0)]
     return np.pad(x, pads, constant_values=value)
-''',
-    "windows": '''
+""",
+    "windows": """
 def windows(x, sizes, strides):  # [B, H, W, C, *sizes]
     x = np.lib.stride_tricks.sliding_window_view(x, sizes, (1, 2))
     return x[:, :: strides[0], :: strides[1]]
-''',
-    "conv2d": '''
+""",
+    "conv2d": """
 def conv2d(x, w, strides):  # w is [height, width, inputs, outputs].
     x = windows(x, w.shape[:2], strides)
     y = x.reshape(-1, w[..., 0].size) @ w.transpose(2, 0, 1, 3).reshape(-1, w.shape[3])
     return y.reshape(*x.shape[:3], -1)
-''',
+""",
 }
 
 # The expressions of operations: `{0}`, `{1}` and so on are their inputs, `{all}` the
@@ -63,6 +63,7 @@ _EXPRESSIONS = {
     "Sub": "{0} - {1}",
     "Mul": "{0} * {1}",
     **dict.fromkeys(("RealDiv", "Div"), "{0} / {1}"),
+    "DivNoNan": "np.where({1} == 0, 0, {0} / np.where({1} == 0, 1, {1}))",
     "FloorDiv": "{0} // {1}",
     "FloorMod": "{0} % {1}",
     "Pow": "{0} ** {1}",
@@ -75,8 +76,10 @@ _EXPRESSIONS = {
     "Rsqrt": "1 / np.sqrt({0})",
     **{
         name: f"np.{name.lower()}({{0}})"
-        for name in ("Abs", "Sqrt", "Exp", "Log", "Log1p", "Expm1", "Sin", "Cos")
-        + ("Tanh", "Sign", "Floor", "Ceil")
+        for name in (
+            *("Abs", "Sqrt", "Exp", "Log", "Log1p", "Expm1", "Sin", "Cos"),
+            *("Tanh", "Sign", "Floor", "Ceil"),
+        )
     },
     "Relu": "np.maximum({0}, 0)",
     "Relu6": "np.clip({0}, 0, 6)",
@@ -289,10 +292,7 @@ def _word(name: str) -> str:
 
 
 def _untranslated(what: str) -> ValueError:
-    return ValueError(
-        f"format: the policy uses the operation {what}, which has no NumPy code here; "
-        "choose another format, such as onnx."
-    )
+    return ValueError(f"the operation {what} has no NumPy code")
 
 
 _Build = Callable[[list[str], Callable[[Any], np.ndarray]], str]

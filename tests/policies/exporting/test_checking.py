@@ -55,7 +55,7 @@ def test_random_inputs_keep_to_their_specs():
         "observation/b": tensor_spec.BoundedTensorSpec([], tf.int64, 2, 3),
         "observation/c": tf.TensorSpec([], tf.bool),
         "state": tf.TensorSpec([2], tf.float32),
-        }
+    }
 
     found = checking.random_inputs(types.SimpleNamespace(inputs=inputs), 1000, 0)
     first, second = found["observation/a"].T

@@ -2,4 +2,8 @@
 
 `formats.export` writes a policy in one of the formats, and checks it on 1,000
 observations.
+
+>>> from tfrl.policies.exporting import formats
+>>> list(formats.FORMATS)
+['onnx', 'litert', 'savedmodel', 'numpy']
 """

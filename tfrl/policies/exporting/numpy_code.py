@@ -16,7 +16,7 @@ import tensorflow as tf
 
 # An array of so many elements or fewer is written into the code.
 _SMALL = 16
-_HEADER = '''"""Acts as a policy that tfrl trained, with NumPy and the arrays in {arrays}."""
+_HEADER = '''"""Acts as a policy that tfrl trained; the arrays are in {arrays}."""
 
 import pathlib
 
@@ -232,7 +232,7 @@ class _Compiler:
         operation = tensor.op
         if operation.type == "Const":
             self._values[tensor.name] = tf.make_ndarray(operation.get_attr("value"))
-        elif operation.type in _SAME:
+        elif operation.type in _SAME or _keeps_shape(operation, tensor):
             self._alias(tensor, operation.inputs[0])
         else:
             self._translate(tensor, operation)
@@ -283,6 +283,14 @@ class _Compiler:
             self.arrays[name] = value
             self._known[key] = f'w["{name}"]'
         return self._known[key]
+
+
+def _keeps_shape(operation: Any, tensor: Any) -> bool:
+    """Whether an operation broadcasts to the same shape; only the batch is unknown."""
+    if operation.type != "BroadcastTo" or tensor.shape.rank is None:
+        return False
+    shape: list[int | None] = tensor.shape.as_list()
+    return shape == operation.inputs[0].shape.as_list() and shape.count(None) < 2
 
 
 def _word(name: str) -> str:

@@ -110,6 +110,8 @@ def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
         for path in sorted((REPOSITORY / "tfrl").rglob("*.py"))
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if node.value
+        != "README.md"  # The name of a model card, which a command writes.
         for match in missing.finditer(node.value)
     ]
     assert not found

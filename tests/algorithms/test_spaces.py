@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tree
 from gymnasium import spaces
 
 from tests.agents import every_agent
@@ -465,3 +466,36 @@ def test_networks_of_vectors_get_a_network_for_other_observations():
         spec = tensor_spec.from_spec(spec_from_gym_space(space))
         network = fitting.observation_network(spec, seed=1)
         assert network.create_variables().shape == (size,)
+
+
+@pytest.mark.parametrize(
+    ("space", "kind", "actions"),
+    [
+        (spaces.Box(-1, 2, (3,)), "any", [[-9.0, 0.5, 9.0]] * 4),
+        (spaces.MultiDiscrete([2, 3]), "discrete", [0, 5, 3, 1]),
+        (spaces.Discrete(3, start=-1), "discrete", [0, 2, 1, 1]),
+        (
+            spaces.Dict(
+                a=spaces.Box(-1, 2, (), np.float64),
+                b=spaces.Box(-1, 1, (2, 1)),
+            ),
+            "vector",
+            [[0.5, -1, 1], [2, 0, 0.3], [-1, -1, -1], [0, 0, 0]],
+        ),
+    ],
+)
+def test_tensors_become_the_same_original_actions_as_arrays(space, kind, actions):
+    class Env(gymnasium.Env):
+        observation_space = spaces.Box(-1, 1, (2,))
+        action_space = space
+
+    environment = suite_gym.wrap_env(Env())
+    fitted = fitting.fit_actions(environment, kind, clip=True)
+    dtype = np.int32 if kind == "discrete" else np.float32
+    action = np.array(actions, dtype)
+    expected = fitting.original_action(fitted, environment, action)
+    got = fitting.original_tensors(fitted, environment, tf.constant(action))
+    tree.assert_same_structure(got, expected)
+    for x, y in zip(tree.flatten(got), tree.flatten(expected), strict=True):
+        np.testing.assert_array_equal(x, y)
+        assert x.dtype.as_numpy_dtype == y.dtype

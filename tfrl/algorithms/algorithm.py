@@ -764,6 +764,32 @@ class Algorithm(settings_lib.Recipe):
         policy = self.policy if greedy else self.agent.collect_policy
         return recordings.record(environment, policy, num_episodes, path, seed)
 
+    def export(self, path: str | pathlib.Path, format: str = "onnx") -> pathlib.Path:
+        """Writes the greedy policy for programs without tfrl, and checks the file.
+
+        The actions are those that `predict` returns; a SavedModel has the policy's own.
+        The file is compared with the policy on 1,000 random observations.
+
+        Args:
+          path: The file, or for "savedmodel" the folder. For "numpy" it is a module,
+            `policy.py`, and its arrays are written beside it, in `policy.npz`.
+          format: "onnx", "litert", "savedmodel" or "numpy". The first two need the
+            extra: `pip install 'tfrl[export]'`.
+
+        Returns:
+          The path.
+
+        Raises:
+          ImportError: The packages of the format are not installed.
+          ValueError: There is no such format, or the file does not act as the policy
+            does; then it is deleted.
+        """
+        from tfrl.policies.exporting import formats  # Its import takes long.
+
+        return formats.export(
+            self.policy, path, format, self.world.fit.original_tensors
+        )
+
     def save(self, folder: str | pathlib.Path) -> None:
         """Saves everything that `tfrl.load` needs, and the policy as a SavedModel.
 

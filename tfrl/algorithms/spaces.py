@@ -172,6 +172,47 @@ def original_action(
     return action
 
 
+def original_tensors(
+    fitted: Any, environment: environments.PyEnvironment, action: Any
+) -> Any:
+    """Returns the original action for an action of the fitted environment, in a graph.
+
+    Args:
+      fitted: The result of `fit_actions`.
+      environment: The environment that was given to it.
+      action: A nest of tensors `[B, ...]`, an action of `fitted`.
+    """
+    import tensorflow as tf  # Not at the top: --help does not wait for TensorFlow.
+
+    if fitted is environment:
+        return action
+    spec = environment.action_spec()
+    if _is_one_choice(fitted.action_spec()):
+        # A row for each action.
+        choices = np.arange(fitted.action_spec().maximum + 1, dtype=np.int32)
+        table = original_action(fitted, environment, choices)
+        return tree.map_structure(lambda rows: tf.gather(rows, action), table)
+    leaves = tree.flatten(action)
+    if not tree.is_nested(fitted.action_spec()) and _is_vector(fitted.action_spec()):
+        sizes = [math.prod(each.shape) for each in tree.flatten(spec)]
+        leaves = tf.split(leaves[0], sizes, axis=-1)
+    made = [
+        _original_tensor(leaf, each)
+        for leaf, each in zip(leaves, tree.flatten(spec), strict=True)
+    ]
+    return tree.unflatten_as(spec, made)
+
+
+def _original_tensor(tensor: Any, spec: Any) -> Any:
+    """Returns a part of an action with a spec's shape and dtype, within its bounds."""
+    import tensorflow as tf
+
+    shaped = tf.cast(tf.reshape(tensor, [-1, *spec.shape]), spec.dtype)
+    if array_spec.is_continuous(spec) and array_spec.is_bounded(spec):
+        shaped = tf.clip_by_value(shaped, spec.minimum, spec.maximum)
+    return shaped
+
+
 def check_actions(
     action_spec: Any, kind: Kind, title: str, name: str = "", *, has_bins: bool = False
 ) -> None:

@@ -50,6 +50,10 @@ class ActionFit:
         """Returns the last environment's action for an action of the fitted one."""
         return spaces.original_action(*self._pair, action)
 
+    def original_tensors(self, action: Any) -> Any:
+        """Does the same as `original` with tensors `[B, ...]`, in a graph."""
+        return spaces.original_tensors(*self._pair, action)
+
 
 class Probe:
     """A user's environment, whose kind can be found before it is used.

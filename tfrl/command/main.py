@@ -6,6 +6,8 @@
     tfrl evaluate LOGDIR                   measures the best policy of a run
     tfrl report LOGDIR                     writes a report on a run
     tfrl record LOGDIR                     records episodes, to train offline from
+    tfrl export LOGDIR --format=onnx       writes the policy for other programs
+    tfrl push LOGDIR --repo=USER/NAME      uploads an export to the Hugging Face Hub
     tfrl sweep sac --seeds=0..9            trains many seeds and settings, and compares
     tfrl compare 'logs/sac_*' logs/ppo_*   compares runs: a table, a sentence, a figure
     tfrl list                              lists algorithms, environments and settings
@@ -36,6 +38,8 @@ COMMANDS = {
     "evaluate": "tfrl.command.evaluate",
     "report": "tfrl.command.report",
     "record": "tfrl.command.record",
+    "export": "tfrl.command.export",
+    "push": "tfrl.command.push",
     "sweep": "tfrl.command.sweep",
     "compare": "tfrl.command.compare",
     "list": "tfrl.command.listing",

@@ -43,9 +43,10 @@ def convert(saved_model_path: str, select_tf_ops: bool = False) -> bytes:
       ValueError: The policy uses operations that TensorFlow Lite does not have.
     """
     saved_model_path = os.fspath(saved_model_path)
-    saved_model.check_saved_model(saved_model_path)
-    converter = tf.lite.TFLiteConverter.from_saved_model(
-        saved_model_path, signature_keys=["action"]
+    loaded = saved_model.load_saved_model(saved_model_path)
+    # It leaves no variables in the model, as the converter of SavedModels may.
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [loaded.signatures["action"]], loaded
     )
     ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     if select_tf_ops:

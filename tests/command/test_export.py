@@ -1,0 +1,209 @@
+"""`tfrl export` and `tfrl push`; the Hub is a server in this process."""
+
+import base64
+import http.server
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import tfrl
+from tests.forks import REPOSITORY
+from tests.reports.test_health import healthy_rows
+from tests.reports.test_report import write_run
+from tfrl.command import export, push
+from tfrl.environments import extras
+from tfrl.policies.exporting import formats
+from tfrl.reports import model_card
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A run, and its algorithm."""
+    folder = tmp_path_factory.mktemp("runs") / "dqn"
+    dqn = tfrl.DQN("CartPole-v1", seed=0, fc_layer_params=(8,), replay_capacity=100)
+    dqn.build()
+    dqn.save(folder)
+    return folder, dqn
+
+
+def run(command, monkeypatch, *words):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    command.main([*map(str, words)])
+
+
+def test_a_run_is_exported_with_its_card(saved, monkeypatch, capsys):
+    folder, dqn = saved
+    run(export, monkeypatch, folder, "--format=numpy")
+    printed = capsys.readouterr().out
+    path = folder / "export" / "policy.py"
+    assert f"{path}: " in printed
+    assert " bytes; acts as the policy does on 1,000 observations\n" in printed
+    assert f"Card: {folder / 'export' / 'README.md'}\n" in printed
+    act = formats.FORMATS["numpy"].load(path)
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    assert (act({"observation": x})["action"] == dqn.predict(x)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "folder: got none, expected the folder of one run."),
+        (["a", "b"], "folder: got a b, expected the folder of one run."),
+        (["none"], "folder: 'none' holds no config.json"),
+        (["none", "--format=torch"], "--format: expected one of onnx, litert, saved"),
+    ],
+)
+def test_wrong_words_are_told_in_one_line(words, expected, monkeypatch, capsys):
+    monkeypatch.setattr(formats, "find", lambda name: formats.FORMATS[name])
+    with pytest.raises(SystemExit):
+        run(export, monkeypatch, *words)
+    assert f"error: {expected}" in capsys.readouterr().err
+
+
+def test_the_command_offers_every_format():
+    assert [*formats.FORMATS] == export.FORMATS
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """A run with an export."""
+    folder = write_run(tmp_path / "run", healthy_rows()[:3])
+    (folder / "export").mkdir()
+    (folder / "export" / "policy.onnx").write_bytes(b"model")
+    model_card.write(folder, folder / "export")
+    return folder
+
+
+def test_an_export_is_pushed(exported, monkeypatch, capsys):
+    calls = []
+
+    class HfApi:
+        def create_repo(self, repo, **arguments):
+            calls.append((repo, arguments))
+            return f"https://hub/{repo}"
+
+        def upload_folder(self, **arguments):
+            calls.append(arguments)
+
+    module = types.ModuleType("huggingface_hub")
+    module.HfApi = HfApi
+    module.__spec__ = importlib.util.spec_from_loader("huggingface_hub", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    run(push, monkeypatch, exported, "--repo=me/policy", "--private")
+    assert capsys.readouterr().out == f"{exported}/export is at https://hub/me/policy\n"
+    assert calls == [
+        ("me/policy", {"private": True, "exist_ok": True}),
+        {
+            "repo_id": "me/policy",
+            "folder_path": f"{exported}/export",
+            "commit_message": "Upload run",
+        },
+    ]
+
+
+def test_a_push_needs_a_repository_an_export_and_its_extra(
+    exported, monkeypatch, capsys
+):
+    def error_of(*words):
+        with pytest.raises(SystemExit):
+            run(push, monkeypatch, exported, *words)
+        return capsys.readouterr().err
+
+    assert "--repo: got none, expected a repository" in error_of()
+    # No folder is uploaded that holds something else.
+    assert "where there is no export with its card; run tfrl export" in error_of(
+        "--repo=me/policy", f"--output={exported}"
+    )
+    monkeypatch.setattr(push.importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'tfrl[hub]'" in error_of("--repo=me/policy")
+
+
+class _Hub(http.server.BaseHTTPRequestHandler):
+    """The part of the Hub's API that an upload of small files needs."""
+
+    def do_POST(self):
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size) if size else self._chunks()
+        self.server.requests.append((self.path, self.headers["Authorization"]))
+        url = f"http://{self.headers['Host']}/me/policy"
+        answer = {}
+        if "/preupload/" in self.path:
+            files = json.loads(body)["files"]
+            answer = {
+                "files": [
+                    {"path": x["path"], "uploadMode": "regular", "shouldIgnore": False}
+                    for x in files
+                ]
+            }
+        elif "/commit/" in self.path:
+            self.server.commit += [json.loads(line) for line in body.splitlines()]
+            answer = {"success": True, "commitUrl": f"{url}/commit/1", "commitOid": "1"}
+        elif self.path.endswith("/repos/create"):
+            answer = {"url": url, "name": "me/policy", "id": "1"}
+        self._answer(answer)
+
+    def do_GET(self):
+        self._answer({"id": "me/policy", "sha": "0", "siblings": []})
+
+    def _chunks(self):
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size + 2)[:-2]
+        self.rfile.readline()
+        return body
+
+    def _answer(self, answer):
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.skipif(
+    not extras.is_installed("huggingface_hub"), reason="needs tfrl[hub]"
+)
+def test_an_export_is_pushed_by_the_hubs_own_client(exported):
+    server = http.server.ThreadingHTTPServer(("localhost", 0), _Hub)
+    server.requests, server.commit = [], []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://localhost:{server.server_port}"
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": url,
+        "HF_TOKEN": "hf_secret",
+        "HF_HOME": str(exported / "home"),
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tfrl", "push", str(exported), "--repo=me/policy"],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{exported}/export is at ")
+    files = {
+        line["value"]["path"]: base64.b64decode(line["value"]["content"])
+        for line in server.commit
+        if line["key"] == "file"
+    }
+    folder = pathlib.Path(exported) / "export"
+    assert files == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {token for _, token in server.requests} == {"Bearer hf_secret"}

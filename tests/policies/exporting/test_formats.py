@@ -1,0 +1,206 @@
+"""Exports act as the policy does, and need only their own packages."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import networks
+from tfrl.environments import extras
+from tfrl.networks import (
+    actor_distribution_network,
+    q_network,
+    q_rnn_network,
+    sequential,
+)
+from tfrl.policies import actor_policy, greedy_policy, q_policy
+from tfrl.policies.exporting import checking, formats, named_function
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import tensor_normalizer
+
+VECTOR = tensor_spec.BoundedTensorSpec([4], tf.float32, -2.0, 2.0)
+CHOICES = tensor_spec.BoundedTensorSpec([], tf.int64, 0, 2)
+ARM = tensor_spec.BoundedTensorSpec([2], tf.float32, [-1.0, 0.0], [0.5, 3.0])
+PICTURE = tensor_spec.BoundedTensorSpec([20, 20, 3], tf.uint8, 0, 255)
+NEEDS = {
+    "onnx": not all(map(extras.is_installed, ("tf2onnx", "onnx", "onnxruntime"))),
+    "litert": not extras.is_installed("ai_edge_litert"),
+}
+WITHOUT_EXTRAS = ["numpy", "savedmodel"]
+WITH_EXTRAS = [
+    pytest.param(name, marks=pytest.mark.skipif(lacks, reason="needs tfrl[export]"))
+    for name, lacks in NEEDS.items()
+]
+
+
+def stirred(policy):
+    """Gives each variable random numbers, since biases and states begin at zero."""
+    generator = np.random.default_rng(0)
+    for variable in policy.variables():
+        noise = generator.normal(size=variable.shape) * 0.3
+        variable.assign(variable + tf.cast(noise, variable.dtype))
+    return greedy_policy.GreedyPolicy(policy)
+
+
+def values_of(network, observation_spec, splitter=None):
+    return q_policy.QPolicy(
+        ts.time_step_spec(observation_spec),
+        CHOICES,
+        network,
+        observation_and_action_constraint_splitter=splitter,
+    )
+
+
+def make_vector():
+    network = q_network.QNetwork(VECTOR, CHOICES, fc_layer_params=(8, 8))
+    return stirred(values_of(network, VECTOR))
+
+
+def make_masked_dict():
+    spec = {
+        "camera": PICTURE,
+        "gear": tensor_spec.BoundedTensorSpec([], tf.int64, 0, 3),
+        "mask": tensor_spec.BoundedTensorSpec([3], tf.int32, 0, 1),
+    }
+
+    def split(observation):
+        rest = {key: observation[key] for key in ("camera", "gear")}
+        return rest, observation["mask"]
+
+    seen = split(spec)[0]
+    arguments = networks.observation_encoder(
+        seen, conv_layer_params=((4, 5, 2), (4, 3, 1))
+    )
+    encoder = networks.EncodingNetwork(seen, fc_layer_params=(8,), **arguments)
+    network = sequential.Sequential([encoder, keras.layers.Dense(3)], input_spec=seen)
+    return stirred(values_of(network, spec, split))
+
+
+def make_normalized_arm():
+    normalizer = tensor_normalizer.StreamingTensorNormalizer(VECTOR)
+    normalizer.update(tf.random.stateless_normal([50, 4], [1, 2], 1.0, 3.0))
+    network = actor_distribution_network.ActorDistributionNetwork(
+        VECTOR, ARM, fc_layer_params=(8,)
+    )
+    return stirred(
+        actor_policy.ActorPolicy(
+            ts.time_step_spec(VECTOR), ARM, network, observation_normalizer=normalizer
+        )
+    )
+
+
+def make_recurrent():
+    network = q_rnn_network.QRnnNetwork(
+        VECTOR,
+        CHOICES,
+        input_fc_layer_params=(6,),
+        lstm_size=(5,),
+        output_fc_layer_params=(4,),
+    )
+    return stirred(values_of(network, VECTOR))
+
+
+KINDS = [make_vector, make_masked_dict, make_normalized_arm, make_recurrent]
+
+
+@pytest.mark.parametrize("format", ["numpy", *WITH_EXTRAS[:1]])
+@pytest.mark.parametrize("make", KINDS)
+def test_every_kind_of_policy_acts_alike(make, format, tmp_path):
+    policy = make()
+    # It is checked where it is made.
+    path = formats.export(policy, tmp_path / formats.FORMATS[format].file, format)
+    act = formats.FORMATS[format].load(path)
+    function = named_function.NamedFunction(policy)
+    inputs = checking.random_inputs(function, 30, seed=5)
+    outputs = act(inputs)
+    # The same by the policy's own words.
+    observation, state = tf.nest.pack_sequence_as(
+        (policy.time_step_spec.observation, policy.policy_state_spec),
+        [tf.constant(x) for x in inputs.values()],
+    )
+    expected = policy.action(ts.transition(observation, tf.zeros([30])), state)
+    np.testing.assert_allclose(outputs["action"], expected.action, 1e-4, 1e-5)
+    assert outputs["action"].dtype == expected.action.dtype.as_numpy_dtype
+    for i, each in enumerate(tf.nest.flatten(expected.state)):
+        np.testing.assert_allclose(outputs[f"next_state/{i}"], each, 1e-4, 1e-5)
+    assert ("logits" in outputs) == (make is not make_normalized_arm)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["savedmodel", *WITH_EXTRAS[1:]])
+@pytest.mark.parametrize("make", KINDS)
+def test_every_kind_of_policy_is_written_in_the_other_formats(make, format, tmp_path):
+    path = tmp_path / formats.FORMATS[format].file
+    assert formats.export(make(), path, format).exists()
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("format", ["savedmodel", *WITH_EXTRAS[1:]])
+def test_a_recurrent_policy_is_written(format, tmp_path):
+    path = tmp_path / formats.FORMATS[format].file
+    assert formats.export(make_recurrent(), path, format).exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "most"), [(make_vector, 30), (make_masked_dict, 110), (make_recurrent, 90)]
+)
+def test_numpys_code_is_short_and_needs_numpy_alone(make, most, tmp_path):
+    policy = make()
+    path = formats.export(policy, tmp_path / "policy.py", "numpy")
+    assert len(path.read_text().splitlines()) <= most
+    if make is not make_vector:
+        return
+    program = (
+        "import json, sys, numpy as np, policy\n"
+        "x = np.array([[1, 0, -1, 0.5], [0, 2, 0, 0]], np.float32)\n"
+        "out = policy.act({'observation': x})\n"
+        "assert not {'tensorflow', 'tfrl', 'keras'} & {*sys.modules}\n"
+        "print(json.dumps(out['action'].tolist()))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    x = np.array([[1, 0, -1, 0.5], [0, 2, 0, 0]], np.float32)
+    assert json.loads(done.stdout) == policy.predict(x)[0].tolist()
+    # The arrays are no pickles.
+    assert all(
+        array.dtype != object for array in np.load(tmp_path / "policy.npz").values()
+    )
+
+
+def test_a_file_that_acts_otherwise_is_deleted(tmp_path, monkeypatch):
+    def write(function, path):
+        formats._write_numpy(function, path)
+        arrays = dict(np.load(path.with_suffix(".npz")))
+        arrays["w0"] = arrays["w0"] * 1.001
+        np.savez(path.with_suffix(".npz"), **arrays)
+
+    wrong = formats.FORMATS["numpy"]._replace(write=write)
+    monkeypatch.setitem(formats.FORMATS, "numpy", wrong)
+    with pytest.raises(
+        ValueError,
+        match=r"^format: what was written as numpy does not act .*logits differs by .*"
+        r"and was deleted; choose another format\.$",
+    ):
+        formats.export(make_vector(), tmp_path / "policy.py", "numpy")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_of_other_things_stays(tmp_path):
+    (tmp_path / "own").write_text("text")
+    for format in WITHOUT_EXTRAS:
+        with pytest.raises(ValueError, match=r"^path: got "):
+            formats.export(make_vector(), tmp_path, format)
+    assert (tmp_path / "own").read_text() == "text"
+
+
+def test_a_missing_package_and_an_unknown_format_are_named(monkeypatch):
+    monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"tf2onnx, .*pip install 'tfrl\[export\]'"):
+        formats.find("onnx")
+    with pytest.raises(ValueError, match=r"^format: got 'torch', expected one of onnx"):
+        formats.find("torch")

@@ -1,0 +1,80 @@
+"""Writes the policy of a run for programs without tfrl, and a model card beside it.
+
+    tfrl export logs/sac_Pendulum-v1_0 --format=onnx
+    tfrl export logs/dqn_CartPole-v1_0 --format=numpy --output=my_policy
+
+The formats are onnx (policy.onnx, for onnxruntime), litert (policy.tflite, one
+observation at a time, for phones), savedmodel (saved_model, for TensorFlow) and numpy
+(policy.py and policy.npz, which need only NumPy). onnx and litert need the extra: pip
+install 'tfrl[export]'.
+
+It is the greedy policy with the best evaluation, as tfrl evaluate measures it. What is
+written is compared with it on 1,000 random observations, and deleted if it acts
+otherwise.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+from absl import flags
+
+from tfrl.algorithms import learning
+from tfrl.command import parsing, program
+from tfrl.reports import model_card
+from tfrl.system import quiet
+
+FORMATS = ["onnx", "litert", "savedmodel", "numpy"]
+
+
+def main(words: Sequence[str]) -> None:
+    """Exports by the flags in some words."""
+    given = parsing.new(
+        output="The folder to write to, by default export in the folder of the run.",
+        env="Gymnasium environment, if it is not that of the run.",
+    )
+    parsing.add_choice(given, "format", "onnx", FORMATS, "The format.")
+    text = "Import the module that the run's environment names."
+    parsing.add(given, "trust", False, text)
+    program.start(
+        given, words, lambda folders: _run(given, folders), __doc__, takes_words=True
+    )
+
+
+def _run(given: flags.FlagValues, folders: Sequence[str]) -> None:
+    """Writes the policy and its card."""
+    folder = only(folders)
+    output = pathlib.Path(given.output or folder / "export")
+    model_card.check_folder(output)
+    quiet.quieten_tensorflow()
+    # Not at the top: --help does not wait for TensorFlow.
+    from tfrl.policies.exporting import checking, formats
+    from tfrl.policies.saving import weights
+
+    kind = formats.find(given.format)
+    algorithm = learning.load(folder, given.env, trust=given.trust)
+    if (folder / "policy").exists():  # A run that has been evaluated has a best one.
+        weights.load(algorithm.policy, folder / "policy")
+    path = algorithm.export(output / kind.file, given.format)
+    size = sum(x.stat().st_size for x in [path, *path.rglob("*")] if x.is_file())
+    if given.format == "numpy":
+        size += path.with_suffix(".npz").stat().st_size
+    card = model_card.write(folder, output)
+    print(
+        f"{path}: {size:,} bytes; acts as the policy does on "
+        f"{checking.NUM_OBSERVATIONS:,} observations"
+    )
+    print(f"Card: {card}")
+
+
+def only(folders: Sequence[str]) -> pathlib.Path:
+    """Returns the folder of the only run.
+
+    Raises:
+      ValueError: There is none, or there are several.
+    """
+    if len(folders) != 1:
+        got = " ".join(folders) or "none"
+        raise ValueError(f"folder: got {got}, expected the folder of one run.")
+    return pathlib.Path(folders[0])

@@ -1,0 +1,330 @@
+"""Writes a policy in another library's format, and checks what was written.
+
+```python
+formats.export(agent.policy, "policy.onnx", "onnx")
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.policies import policy_saver, tf_policy
+from tfrl.policies.exporting import checking, named_function, numpy_code
+from tfrl.policies.saving import saved_model
+
+# The newest set of ONNX operations that tf2onnx writes.
+_OPSET = 18
+_CONVERT = """
+import pathlib, sys
+from tfrl.policies.saving import tflite_export
+pathlib.Path(sys.argv[2]).write_bytes(tflite_export.convert(sys.argv[1]))
+"""
+
+
+class Format(NamedTuple):
+    """A format of files.
+
+    Attributes:
+      file: The usual name of a file, or of the folder.
+      modules: The modules that writing and checking need.
+      write: Writes a function to a path.
+      load: Loads what was written, as a function from inputs to outputs by name.
+      batch_size: The only size of a batch, if there is one.
+    """
+
+    file: str
+    modules: tuple[str, ...]
+    write: Callable[[named_function.NamedFunction, pathlib.Path], None]
+    load: Callable[[pathlib.Path], checking.Act]
+    batch_size: int | None = None
+
+
+def export(
+    policy: tf_policy.TFPolicy,
+    path: str | os.PathLike,
+    format: str,
+    original_action: Callable[[Any], Any] | None = None,
+) -> pathlib.Path:
+    """Writes the greedy policy in a format, and checks it; see `checking.check`.
+
+    Args:
+      policy: The policy.
+      path: The file to write, or the folder of a SavedModel. The format "numpy" writes
+        a module, such as `policy.py`, and its arrays beside it, `policy.npz`.
+      format: One of `FORMATS`.
+      original_action: Changes the nest of actions, in TensorFlow; None leaves it. A
+        SavedModel has the policy's own actions.
+
+    Returns:
+      The path.
+
+    Raises:
+      ImportError: The packages of the format are not installed.
+      ValueError: There is no such format, or the policy cannot be written in it, or
+        what was written does not act as the policy does; then it is deleted.
+    """
+    kind = find(format)
+    path = pathlib.Path(path)
+    _check_path(path, format)
+    if format == "savedmodel":
+        original_action = None
+    function = named_function.NamedFunction(policy, original_action)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A file that is there already is replaced by one that has been checked.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export") as folder:
+        made = pathlib.Path(folder) / path.name
+        try:
+            kind.write(function, made)
+        except Exception as error:
+            raise ValueError(
+                f"format: the policy cannot be written as {format} "
+                f"({_first_line(error)}); choose another format."
+            ) from error
+        size = kind.batch_size or checking.NUM_OBSERVATIONS
+        try:
+            checking.check(kind.load(made), function, batch_size=size)
+        except Exception as error:
+            raise ValueError(
+                f"format: what was written as {format} does not act as the policy does "
+                f"({_first_line(error)}), and was deleted; choose another format."
+            ) from error
+        if path.is_dir():
+            shutil.rmtree(path)
+        for each in pathlib.Path(folder).iterdir():
+            each.replace(path.parent / each.name)
+    return path
+
+
+def _check_path(path: pathlib.Path, format: str) -> None:
+    """Raises a ValueError if a path would replace something else."""
+    if format == "numpy" and path.suffix != ".py":
+        raise ValueError(f"path: got {str(path)!r}, expected the name of a .py file.")
+    is_model = format == "savedmodel" and (path / "saved_model.pb").exists()
+    if path.is_dir() and not is_model:
+        raise ValueError(
+            f"path: got {str(path)!r}, which is a folder; give the name of a new file, "
+            "or of a new folder for a SavedModel."
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def find(format: str) -> Format:
+    """Returns a format, whose packages are installed.
+
+    Raises:
+      ImportError: A package is missing.
+      ValueError: There is no such format.
+    """
+    if format not in FORMATS:
+        raise ValueError(
+            f"format: got {format!r}, expected one of {', '.join(FORMATS)}."
+        )
+    kind = FORMATS[format]
+    missing = [x for x in kind.modules if importlib.util.find_spec(x) is None]
+    if missing:
+        raise ImportError(
+            f"format: {format!r} needs {', '.join(missing)}; install the extra: "
+            "pip install 'tfrl[export]'."
+        )
+    return kind
+
+
+def _write_onnx(function: named_function.NamedFunction, path: pathlib.Path) -> None:
+    tf2onnx: Any = importlib.import_module("tf2onnx")
+    onnx: Any = importlib.import_module("onnx")
+    specs = [
+        tf.TensorSpec([None, *spec.shape], spec.dtype, f"input_{i}")
+        for i, spec in enumerate(function.inputs.values())
+    ]
+    outputs: list[str] = []
+
+    def flat(*inputs: tf.Tensor) -> list[tf.Tensor]:
+        named = function(*inputs)
+        outputs[:] = named
+        # An input that is an output, too, has two names.
+        return [tf.identity(x) for x in named.values()]
+
+    traced = tf.function(flat, input_signature=specs, autograph=False)
+    with _quiet("tf2onnx"):
+        model, _ = tf2onnx.convert.from_function(
+            traced,
+            specs,
+            opset=_OPSET,
+            custom_op_handlers={"BroadcastArgs": (_broadcast_args, [])},
+        )
+    _rename(model.graph, list(function.inputs), outputs)
+    onnx.checker.check_model(model)
+    onnx.save_model(model, str(path))
+
+
+def _broadcast_args(context: Any, node: Any, name: str, _: Any) -> None:
+    """Writes BroadcastArgs of two shapes, which tf2onnx lacks, as their maximum."""
+    lengths = [context.get_shape(x)[0] for x in node.input]
+    longer = []
+    for i, (shape, length) in enumerate(zip(node.input, lengths, strict=True)):
+        if length < max(lengths):
+            dtype = np.int32 if context.get_dtype(shape) == 6 else np.int64
+            ones = np.ones(max(lengths) - length, dtype)
+            parts = [context.make_const(f"{name}_ones_{i}", ones).output[0], shape]
+            shape = context.make_node("Concat", parts, attr={"axis": 0}).output[0]
+        longer.append(shape)
+    node.type, node.domain = "Max", ""
+    context.replace_inputs(node, longer)
+
+
+def _rename(graph: Any, inputs: list[str], outputs: list[str]) -> None:
+    """Gives the inputs and outputs of an ONNX graph their names."""
+    given = {x.name: name for x, name in zip(graph.output, outputs, strict=True)}
+    # The converter leaves out inputs that the policy does not read.
+    given |= {x.name: inputs[int(x.name[6:].split(":")[0])] for x in graph.input}
+    for value in (*graph.input, *graph.output):
+        value.name = given[value.name]
+    for node in graph.node:
+        node.input[:] = [given.get(name, name) for name in node.input]
+        node.output[:] = [given.get(name, name) for name in node.output]
+
+
+def _load_onnx(path: pathlib.Path) -> checking.Act:
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    session = onnxruntime.InferenceSession(str(path))
+    names = [x.name for x in session.get_outputs()]
+    read = [x.name for x in session.get_inputs()]
+
+    def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = session.run(names, {name: inputs[name] for name in read})
+        return dict(zip(names, outputs, strict=True))
+
+    return act
+
+
+def _write_litert(function: named_function.NamedFunction, path: pathlib.Path) -> None:
+    """Converts one step of a batch of one, in a process of its own.
+
+    The converter does not free its memory.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        signatures = {"action": function.trace(1)}
+        with saved_model.no_harmless_warnings():
+            tf.saved_model.save(function, folder, signatures=signatures)
+        command = [sys.executable, "-c", _CONVERT, folder, str(path)]
+        # The child finds tfrl where this process has found it.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise ValueError(f"the converter failed: {lines[-1]}")
+
+
+def _load_litert(path: pathlib.Path) -> checking.Act:
+    litert: Any = importlib.import_module("ai_edge_litert.interpreter")
+    with _quiet("ai_edge_litert"):
+        runner = litert.Interpreter(model_path=str(path)).get_signature_runner()
+    read = list(runner.get_input_details())
+
+    def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found = runner(**{name: inputs[name] for name in read})
+        return {name: np.array(x) for name, x in found.items()}
+
+    return act
+
+
+def _write_numpy(function: named_function.NamedFunction, path: pathlib.Path) -> None:
+    arrays_path = path.with_suffix(".npz")
+    source, arrays = numpy_code.compile_function(
+        function.trace(), function.inputs, arrays_path.name
+    )
+    np.savez(arrays_path, **arrays)  # type: ignore[arg-type]
+    path.write_text(source)
+
+
+def _load_numpy(path: pathlib.Path) -> checking.Act:
+    spec = importlib.util.spec_from_file_location("exported_policy", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # No cache of its bytes beside it.
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = written
+    return module.act
+
+
+def _write_saved_model(
+    function: named_function.NamedFunction, path: pathlib.Path
+) -> None:
+    policy_saver.PolicySaver(function.policy).save(str(path))
+
+
+def _load_saved_model(path: pathlib.Path) -> checking.Act:
+    loaded = saved_model.load_saved_model(str(path))
+    action = loaded.signatures["action"]
+
+    def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        size = len(next(iter(inputs.values())))
+        named = {
+            name.replace("observation", "0/observation", 1)
+            if name.startswith("observation")
+            else name.replace("state", "1", 1): tf.constant(x)
+            for name, x in inputs.items()
+        }
+        outputs = action(
+            **{
+                "0/step_type": tf.ones([size], tf.int32),
+                "0/reward": tf.zeros([size]),
+                "0/discount": tf.ones([size]),
+                **named,
+            }
+        )
+        return {
+            f"next_{name}" if name.startswith("state") else name: x.numpy()
+            for name, x in outputs.items()
+            if not name.startswith("info")
+        }
+
+    return act
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Silences the notices of a library."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+FORMATS = {
+    "onnx": Format(
+        "policy.onnx", ("tf2onnx", "onnx", "onnxruntime"), _write_onnx, _load_onnx
+    ),
+    "litert": Format(
+        "policy.tflite", ("ai_edge_litert",), _write_litert, _load_litert, 1
+    ),
+    "savedmodel": Format("saved_model", (), _write_saved_model, _load_saved_model),
+    "numpy": Format("policy.py", (), _write_numpy, _load_numpy),
+}

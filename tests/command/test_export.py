@@ -12,6 +12,7 @@ import threading
 import types
 import warnings
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -51,6 +52,31 @@ def test_a_run_is_exported_with_its_card(saved, monkeypatch, capsys):
     act = formats.FORMATS["numpy"].load(path)
     x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     assert (act({"observation": x})["action"] == dqn.predict(x)[0]).all()
+
+
+class Switches(gymnasium.Env):
+    """Has three switches of two, three and two positions."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3, 2])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, True, False, {}
+
+
+def test_a_method_exports_the_environments_own_actions(tmp_path):
+    dqn = tfrl.DQN(Switches, fc_layer_params=(8,), replay_capacity=100)
+    path = dqn.export(tmp_path / "policy.py", format="numpy")
+    act = formats.FORMATS["numpy"].load(path)
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    got = act({"observation": x})["action"]
+    np.testing.assert_array_equal(got, dqn.predict(x)[0])
+    assert got.shape == (50, 3)
+    assert len(np.unique(got, axis=0)) > 1
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,13 @@ KINDS = [make_vector, make_masked_dict, make_normalized_arm, make_recurrent]
 
 
 @pytest.mark.parametrize("format", ["numpy", *WITH_EXTRAS[:1]])
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make_vector, marks=pytest.mark.slow),
+        *KINDS[1:],
+    ],
+)
 def test_every_kind_of_policy_acts_alike(make, format, tmp_path):
     policy = make()
     # It is checked where it is made.
@@ -147,7 +153,12 @@ def test_a_recurrent_policy_is_written(format, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "most"), [(make_vector, 30), (make_masked_dict, 110), (make_recurrent, 90)]
+    ("make", "most"),
+    [
+        (make_vector, 30),
+        pytest.param(make_masked_dict, 110, marks=pytest.mark.slow),
+        pytest.param(make_recurrent, 90, marks=pytest.mark.slow),
+    ],
 )
 def test_numpys_code_is_short_and_needs_numpy_alone(make, most, tmp_path):
     policy = make()

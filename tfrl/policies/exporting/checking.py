@@ -82,9 +82,9 @@ def _draw(
     if spec.dtype.is_bool:
         return generator.integers(0, 2, shape).astype(dtype)
     if spec.dtype.is_integer:
-        low = np.where(low < -_FAR, 0, low).astype(np.int64)
-        high = np.where(high > _FAR, low + 1, high).astype(np.int64)
-        return generator.integers(low, high, shape, endpoint=True).astype(dtype)
+        first = np.where(low < -_FAR, 0, low).astype(np.int64)
+        last = np.where(high > _FAR, first + 1, high).astype(np.int64)
+        return generator.integers(first, last, shape, endpoint=True).astype(dtype)
     normal = np.clip(generator.normal(size=shape), low, high)
     is_bounded = np.broadcast_to((low > -_FAR) & (high < _FAR), shape)
     low, high = (np.where(np.abs(x) < _FAR, x, 0) for x in (low, high))
@@ -93,7 +93,7 @@ def _draw(
 
 
 def _live(function: named_function.NamedFunction) -> Act:
-    """Returns the policy itself; its actions are those of its own `action`."""
+    """Returns the policy itself as a function of arrays."""
     traced = function.trace()
 
     def act(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

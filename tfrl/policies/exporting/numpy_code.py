@@ -239,8 +239,10 @@ class _Compiler:
         return tensor.name in self._names
 
     def _alias(self, tensor: Any, other: Any) -> None:
-        known = self._names if self._find(other) else self._values
-        known[tensor.name] = known[other.name]
+        if self._find(other):
+            self._names[tensor.name] = self._names[other.name]
+        else:
+            self._values[tensor.name] = self._values[other.name]
 
     def _translate(self, tensor: Any, operation: Any) -> None:
         """Computes an operation on constants, or writes its line."""

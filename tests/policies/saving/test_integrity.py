@@ -53,6 +53,13 @@ def test_a_file_that_is_missing_or_cut_short_is_a_fault(policy, name, size):
     assert integrity.find_fault(policy).startswith("is damaged (")
 
 
+def test_a_file_that_never_ends_is_a_fault(policy):
+    (policy / "saved_model.pb").unlink()
+    (policy / "saved_model.pb").symlink_to("/dev/zero")
+    fault = integrity.find_fault(policy)
+    assert fault == "is damaged (OSError: saved_model.pb is no file)"
+
+
 def test_variables_that_do_not_match_their_checksums_are_a_fault(policy):
     path = policy / "variables" / "variables.data-00000-of-00001"
     content = path.read_bytes()

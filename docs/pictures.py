@@ -148,7 +148,7 @@ def draw_programs() -> Figure:
 # and those to its right.
 FLOORS = (
     ("what you call", _GREEN, ("command", "experiments", "algorithms")),
-    ("what runs", _ORANGE, ("distribute", "reports", "train", "eval")),
+    ("what runs", _ORANGE, ("distribute", "bandits", "reports", "train", "eval")),
     ("what collects and counts", _ORANGE, ("drivers", "metrics")),
     ("what learns", _BLUE, ("agents",)),
     ("what is stored", _BLUE, ("datasets", "replay_buffers")),

@@ -1,6 +1,7 @@
 from . import acme as acme
 from . import agents as agents
 from . import algorithms as algorithms
+from . import bandits as bandits
 from . import compilation as compilation
 from . import datasets as datasets
 from . import distribute as distribute
@@ -26,6 +27,7 @@ from . import train as train
 from . import trajectories as trajectories
 from . import typing as typing
 from . import utils as utils
+from .algorithms.bandits import LinUCB as LinUCB
 from .algorithms.comparing import compare as compare
 from .algorithms.dqn import C51 as C51
 from .algorithms.dqn import DDQN as DDQN

@@ -19,7 +19,12 @@ from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
-_NO_BANDITS = "bandits are not part of tfrl; keep TF-Agents for them"
+_NO_BANDIT_AGENT = (
+    "it is not here yet; use an agent of tfrl.bandits.agents, such as LinearUCBAgent"
+)
+_BANDIT_PROBLEMS = (
+    "use tfrl.bandits.environments.problems, or write the rounds of your own"
+)
 _NO_QT_OPT = (
     "it is not here yet; train an actor for continuous actions, such as "
     "tfrl.agents.Td3Agent's"
@@ -40,8 +45,65 @@ _OF_TF_AGENTS = {
     "tfrl.experimental.examples": (
         "it is not here yet; tfrl.distribute runs actors and a learner"
     ),
-    "tfrl.bandits": _NO_BANDITS,
-    "tfrl.specs.bandit_spec_utils": _NO_BANDITS,
+    **{
+        f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
+        for name in (
+            "agents.bernoulli_thompson_sampling_agent",
+            "agents.dropout_thompson_sampling_agent",
+            "agents.examples",
+            "agents.exp3_agent",
+            "agents.exp3_mixture_agent",
+            "agents.greedy_multi_objective_neural_agent",
+            "agents.greedy_reward_prediction_agent",
+            "agents.mixture_agent",
+            "agents.neural_boltzmann_agent",
+            "agents.neural_epsilon_greedy_agent",
+            "agents.neural_falcon_agent",
+            "agents.neural_linucb_agent",
+            "agents.ranking_agent",
+            "agents.static_mixture_agent",
+            "agents.utils",
+            "multi_objective",
+            "networks",
+            "policies.bernoulli_thompson_sampling_policy",
+            "policies.boltzmann_reward_prediction_policy",
+            "policies.categorical_policy",
+            "policies.constraints",
+            "policies.falcon_reward_prediction_policy",
+            "policies.greedy_multi_objective_neural_policy",
+            "policies.greedy_reward_prediction_policy",
+            "policies.lin_ucb_policy",
+            "policies.linear_thompson_sampling_policy",
+            "policies.loss_utils",
+            "policies.mixture_policy",
+            "policies.neural_linucb_policy",
+            "policies.ranking_policy",
+            "policies.reward_prediction_base_policy",
+        )
+    },
+    "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
+    **{
+        f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS
+        for name in (
+            "bernoulli_action_mask_tf_environment",
+            "bernoulli_py_environment",
+            "classification_environment",
+            "dataset_utilities",
+            "drifting_linear_environment",
+            "environment_utilities",
+            "movielens_per_arm_py_environment",
+            "movielens_py_environment",
+            "non_stationary_stochastic_environment",
+            "piecewise_bernoulli_py_environment",
+            "piecewise_stochastic_environment",
+            "random_bandit_environment",
+            "ranking_environment",
+            "stationary_stochastic_per_arm_py_environment",
+            "stationary_stochastic_py_environment",
+            "stationary_stochastic_structured_py_environment",
+            "wheel_py_environment",
+        )
+    },
     "tfrl.utils.lazy_loader": "use the package lazy_loader",
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
     "tfrl.utils.session_utils": (

@@ -107,14 +107,12 @@ _ROWS = (
     (
         "policies.utils",
         (
-            "BanditPolicyType PerArmPolicyInfo populate_policy_info "
-            "set_bandit_policy_type has_bandit_policy_type "
+            "populate_policy_info set_bandit_policy_type has_bandit_policy_type "
             "has_chosen_arm_features bandit_policy_uniform_mask "
-            "create_bandit_policy_type_tensor_spec "
             "create_chosen_arm_features_info_spec "
             "check_no_mask_with_arm_features get_model_index"
         ),
-        "nothing: bandits are not included",
+        "a subclass of bandits.policies.BanditPolicy, which does it",
     ),
     ("typing.types", "NestedPlaceHolder", "nothing: there are no placeholders"),
     ("experimental", "train", "tfrl.train"),
@@ -126,12 +124,12 @@ _ROWS = (
     (
         "drivers.dynamic_step_driver",
         "is_bandit_env",
-        "nothing: bandits are not included",
+        "environment.is_bandit",
     ),
     (
         "drivers.dynamic_episode_driver",
         "is_bandit_env",
-        "nothing: bandits are not included",
+        "environment.is_bandit",
     ),
     (
         "system.system_multiprocessing",

@@ -81,12 +81,14 @@ class Comparison:
         value that it reads.
       differs: The settings that differ from the sources', with the reasons.
       others: Differences that no setting expresses.
+      has_networks: Whether the algorithm has networks, and settings for them.
     """
 
     sources: tuple[Source, ...]
     to_settings: Callable[[dict[str, Any]], dict[str, Any]]
     differs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     others: tuple[str, ...] = ()
+    has_networks: bool = True
 
     def expected(self) -> dict[str, Any]:
         """Returns the settings that the sources ask for.
@@ -100,7 +102,7 @@ class Comparison:
         found = self.to_settings(values)
         if values:
             raise ValueError(f"These values became no setting: {sorted(values)}.")
-        return {"activation": "relu", **found}
+        return {**({"activation": "relu"} if self.has_networks else {}), **found}
 
 
 def _rates(rate: float | str) -> tuple[float, float]:
@@ -688,6 +690,18 @@ _ACTS_AT_FIRST = (
     "The first 10,000 actions are random; CleanRL's are random by epsilon, which is "
     "0.96 or more then.",
 )
+
+
+def _tf_agents_bandit(file: str, **values: Any) -> Source:
+    """An example of a linear bandit, with the defaults of its LinearUCBAgent."""
+    return Source(
+        "tensorflow/agents",
+        "eb24cf5f93f99ed78261975cc61a7fc648febcd5",
+        f"tf_agents/bandits/agents/examples/v2/{file}",
+        {"gamma": 1.0, "tikhonov_weight": 1.0, "add_bias": False, **values},
+    )
+
+
 _CLEAN_RL_PQN = Source(
     *_CLEAN_RL,
     "cleanrl/pqn.py",
@@ -1155,6 +1169,32 @@ COMPARISONS: dict[str, Comparison] = {
         ),
         _on_policy_of_sb3,
         {"initial_log_stddev": "Seeds 100 to 102 end at -159 to -163, from 0 to -182."},
+    ),
+    "lin_ucb": Comparison(
+        (
+            _tf_agents_bandit(
+                "train_eval_stationary_linear.py",
+                num_envs=8,
+                collect_steps_per_iteration=2,
+                num_iterations=2000,
+                alpha=0.1,
+            ),
+        ),
+        _as_named,
+        has_networks=False,
+    ),
+    "lin_ucb_per_arm": Comparison(
+        (
+            _tf_agents_bandit(
+                "train_eval_per_arm_stationary_linear.py",
+                num_envs=16,
+                collect_steps_per_iteration=2,
+                num_iterations=2000,
+                alpha=0.1,
+            ),
+        ),
+        _as_named,
+        has_networks=False,
     ),
     "pqn": Comparison(
         (_CLEAN_RL_PQN,),

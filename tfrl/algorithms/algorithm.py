@@ -459,7 +459,7 @@ class Algorithm(settings_lib.Recipe):
         self.check_environment()
         if num_environment_steps is not None:
             self._scheduled = self.least_iterations(num_environment_steps)
-        if self.own_encoder is None:
+        if self.own_encoder is None and "conv_layer_params" in self.setting_fields():
             specs = self.observation_spec, self.environment.action_spec()
             self.world.describe(*specs)
         agent = self.make_initialized_agent()

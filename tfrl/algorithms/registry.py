@@ -28,6 +28,7 @@ CLASSES = {
     "a2c": ("ppo", "A2C"),
     "pqn": ("pqn", "PQN"),
     "impala": ("impala", "IMPALA"),
+    "lin_ucb": ("bandits", "LinUCB"),
     "ddpg": ("td3", "DDPG"),
     "d4pg": ("td3", "D4PG"),
     "td3": ("td3", "TD3"),

@@ -12,9 +12,13 @@ import tree
 from tfrl import environments, train
 from tfrl.algorithms import settings as settings_lib
 from tfrl.algorithms import spaces
+from tfrl.bandits.environments import loading as bandit_loading
 from tfrl.environments import suites
 from tfrl.environments.boundary import conversion
 from tfrl.system import log
+
+# The names of bandits, which `environments` does not import.
+bandit_loading.add_suite()
 
 
 class ActionFit:

@@ -85,10 +85,13 @@ def _settings(letters: str) -> list[str]:
 def _environments(letters: str) -> list[str]:
     import gymnasium
 
+    from tfrl.bandits.environments import loading as bandit_loading
     from tfrl.environments import extras
 
     lines = sorted(
-        name for name in gymnasium.registry if letters.lower() in name.lower()
+        name
+        for name in (*gymnasium.registry, *bandit_loading.names())
+        if letters.lower() in name.lower()
     )
     missing = [
         (f"pip install 'tfrl[{extra}]'", example)

@@ -71,4 +71,4 @@ class DynamicEpisodeDriver(tf_loop.LoopDriver):
         return self.run_loop(time_step, policy_state, limit, maximum_iterations, seed)
 
     def _count(self, traj: trajectory.Trajectory) -> tf.Tensor:
-        return tf_loop.count_resets(traj)
+        return tf_loop.count_episodes(self.env, traj)

@@ -94,6 +94,8 @@ class PyDriver(driver.Driver):
         while num_steps < self._max_steps and num_episodes < self._max_episodes:
             if num_episodes and not self.env.batched and time_step.is_first():
                 policy_state = self.policy.get_initial_state(self.env.batch_size or 1)
+            if self.env.is_bandit:
+                time_step = ts.new_round(time_step)
             action_step = self.policy.action(time_step, policy_state)
             action = self._check_action.conform(action_step.action)
             action_step = action_step._replace(action=action)
@@ -102,7 +104,8 @@ class PyDriver(driver.Driver):
             traj = self._observe(
                 time_step, action_step._replace(state=policy_state), next_time_step
             )
-            on_boundary = self._end_episode_on_boundary
+            # A bandit has no resets between its rounds.
+            on_boundary = self._end_episode_on_boundary and not self.env.is_bandit
             ended = traj.is_reset() if on_boundary else traj.is_episode_end()
             num_episodes += int(np.count_nonzero(ended))
             num_steps += int(np.count_nonzero(~traj.is_boundary()))

@@ -72,4 +72,4 @@ class TFDriver(tf_loop.LoopDriver):
         return self.run_loop(time_step, policy_state, self._limits, seed=seed)
 
     def _count(self, traj: trajectory.Trajectory) -> list[tf.Tensor]:
-        return [tf_loop.count_steps(traj), tf_loop.count_resets(traj)]
+        return [tf_loop.count_steps(traj), tf_loop.count_episodes(self.env, traj)]

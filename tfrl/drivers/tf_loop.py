@@ -28,6 +28,7 @@ from tfrl.environments import py_environment
 from tfrl.metrics import tf_metric
 from tfrl.policies.saving import saved_model
 from tfrl.replay_buffers import replay_buffer
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils.nests import structure
@@ -135,6 +136,8 @@ class LoopDriver(driver.Driver):
             action_seed = None
             if tf.is_tensor(seed):
                 seed, action_seed = seeds.split_seed(seed, 2)
+            if self.env.is_bandit:
+                time_step = ts.new_round(time_step)
             action_step = self.policy.action(time_step, state, seed=action_seed)
             next_time_step = self.env.step(action_step.action)
             traj = trajectory.from_transition(time_step, action_step, next_time_step)
@@ -176,9 +179,10 @@ def count_steps(traj: trajectory.Trajectory) -> tf.Tensor:
     return tf.math.count_nonzero(tf.logical_not(traj.is_boundary()), dtype=tf.int32)
 
 
-def count_resets(traj: trajectory.Trajectory) -> tf.Tensor:
-    """Returns the number of boundaries, without padding, int32."""
-    return tf.math.count_nonzero(traj.is_reset(), dtype=tf.int32)
+def count_episodes(env: types.TFEnv, traj: trajectory.Trajectory) -> tf.Tensor:
+    """Returns the number of boundaries, without padding, or of a bandit's rounds."""
+    ended = traj.is_episode_end() if env.is_bandit else traj.is_reset()
+    return tf.math.count_nonzero(ended, dtype=tf.int32)
 
 
 def _works_in_graph(observer: driver.Observer) -> bool:

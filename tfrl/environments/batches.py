@@ -63,6 +63,11 @@ class BatchOfMembers(EnvironmentBatch):
         """The members."""
         return self._envs
 
+    @property
+    def is_bandit(self) -> bool:
+        """Whether the members of the batch are bandits."""
+        return all(env.is_bandit for env in self._envs)
+
     def seed(self, seed: int | Sequence[Any]) -> list[Any]:
         """Seeds the members.
 

@@ -81,6 +81,11 @@ class PyEnvironment(hooks.RefusesOverrides, abc.ABC):
             )
         return None
 
+    @property
+    def is_bandit(self) -> bool:
+        """Whether each step is a whole round of a bandit; see `TFEnvironment`."""
+        return False
+
     @abc.abstractmethod
     def observation_spec(self) -> Any:
         """The nest of `ArraySpec`s of the observations, without the batch."""

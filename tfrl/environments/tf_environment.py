@@ -88,6 +88,15 @@ class TFEnvironment(abc.ABC):
         return self._batch_size
 
     @property
+    def is_bandit(self) -> bool:
+        """Whether each step is a whole round of a bandit.
+
+        Then `step` never resets: it returns a LAST step with the reward of the action
+        and the observation of the next round. False unless a subclass says otherwise.
+        """
+        return False
+
+    @property
     def calls_python(self) -> bool:
         """Whether its calls run Python code on the host, outside of TensorFlow's graph.
 

@@ -120,6 +120,11 @@ class TFPyEnvironment(forwarding.Forwards, tf_environment.TFEnvironment):
         running_steps.register(self)
 
     @property
+    def is_bandit(self) -> bool:
+        """Whether the Python environment is a bandit."""
+        return self._env.is_bandit
+
+    @property
     def calls_python(self) -> bool:
         """Whether its calls run Python code: always."""
         return True

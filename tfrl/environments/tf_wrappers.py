@@ -44,6 +44,11 @@ class TFEnvironmentBaseWrapper(forwarding.Forwards, tf_environment.TFEnvironment
         return self._env
 
     @property
+    def is_bandit(self) -> bool:
+        """Whether the wrapped environment is a bandit."""
+        return self._env.is_bandit
+
+    @property
     def is_seeded(self) -> bool:
         """Whether the wrapped environment was given a seed."""
         return self._env.is_seeded

@@ -19,6 +19,7 @@ from tfrl.eval import value_check
 from tfrl.metrics import episode_sums
 from tfrl.policies.saving import saved_model
 from tfrl.system import interrupts
+from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import call_sizes, number_checks
 from tfrl.utils.random_numbers import seeds
@@ -277,6 +278,8 @@ class Evaluator:
             ended: tf.Tensor,
             episodes: dict[str, tf.Tensor],
         ) -> tuple:
+            if self._environment.is_bandit:
+                time_step = ts.new_round(time_step)
             action_step = self._policy.action(
                 time_step,
                 policy_state,

@@ -15,6 +15,7 @@ policy on NumPy arrays.
 
 from __future__ import annotations
 
+import keyword
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -80,7 +81,8 @@ class PolicySaver:
       whose inputs and outputs are named by their path in the nest:
       `0/step_type`, `0/observation`, `1` (the state); `action`, `state`, `info`;
     - the signature `serving_default`, which takes only `observation`, or its parts by
-      their paths, and returns `action`, unless the policy has a state.
+      their paths (with an underscore after a keyword of Python, `global_`), and returns
+      `action`, unless the policy has a state.
     """
 
     def __init__(
@@ -484,14 +486,14 @@ def _with_integers(spec: Any, dtype: tf.DType) -> Any:
 
 def _named_for_serving(spec: Any) -> Any:
     """Returns an observation's specs by the names that clients write."""
-    return tf.nest.map_structure(
-        lambda leaf: tf.TensorSpec(
-            leaf.shape,
-            leaf.dtype,
-            leaf.name.removeprefix("0/").removeprefix("observation/"),
-        ),
-        spec,
-    )
+
+    def named(leaf: tf.TensorSpec) -> tf.TensorSpec:
+        name = leaf.name.removeprefix("0/").removeprefix("observation/")
+        # TensorFlow takes no keyword of Python, such as "global".
+        name = f"{name}_" if keyword.iskeyword(name) else name
+        return tf.TensorSpec(leaf.shape, leaf.dtype, name)
+
+    return tf.nest.map_structure(named, spec)
 
 
 def _check_arguments(

@@ -39,6 +39,37 @@ class PolicyInfo(NamedTuple):
     bandit_policy_type: Any = ()
 
 
+class PerArmPolicyInfo(NamedTuple):
+    """A `PolicyInfo` of arms with features: it keeps those of the chosen arm."""
+
+    log_probability: Any = ()
+    predicted_rewards_mean: Any = ()
+    multiobjective_scalarized_predicted_rewards_mean: Any = ()
+    predicted_rewards_optimistic: Any = ()
+    predicted_rewards_sampled: Any = ()
+    bandit_policy_type: Any = ()
+    chosen_arm_features: Any = ()
+
+
+class BanditPolicyType:
+    """How a bandit's policy chose an action, an int32."""
+
+    UNKNOWN = 0
+    GREEDY = 1
+    UNIFORM = 2
+    BOLTZMANN = 3
+    FALCON = 4
+
+
+def create_bandit_policy_type_tensor_spec(
+    shape: types.Shape,
+) -> tensor_spec.BoundedTensorSpec:
+    """Returns the spec of values of `BanditPolicyType` of a shape."""
+    return tensor_spec.BoundedTensorSpec(
+        shape, tf.int32, BanditPolicyType.UNKNOWN, BanditPolicyType.FALCON
+    )
+
+
 def get_num_actions_from_tensor_spec(action_spec: tensor_spec.BoundedTensorSpec) -> int:
     """Returns the number of actions of a bounded scalar int32 or int64 spec from 0.
 

@@ -153,6 +153,25 @@ def restart(
     )
 
 
+def new_round(time_step: TimeStep) -> TimeStep:
+    """Returns the FIRST step of a bandit's next round.
+
+    Args:
+      time_step: A time step of a bandit, of tensors or of arrays. Its observation is
+        the observation of the next round, and its reward belongs to the last one.
+    """
+    if _is_tensor(time_step.step_type):
+        import tensorflow as library
+    else:
+        library = np
+    return TimeStep(
+        library.zeros_like(time_step.step_type),
+        tree.map_structure(library.zeros_like, time_step.reward),
+        library.ones_like(time_step.discount),
+        time_step.observation,
+    )
+
+
 def transition(
     observation: Any,
     reward: types.NestedValue,

@@ -56,6 +56,10 @@ class Dynamics:
         rewards, float32 `[N]`, of steps that have achieved the goals `achieved_goal`,
         for goals `[N, ...]`. None for an environment without goals.
 
+      is_bandit: Whether each step is a whole round: the next state is the state of the
+        next round, and `step` says that all members have terminated; see
+        `TFEnvironment.is_bandit`.
+
     Raises:
       TypeError: If a function is not callable, or a spec is not of tensors.
       ValueError: If a number is negative, or the limit is below 1.
@@ -71,6 +75,7 @@ class Dynamics:
     max_episode_steps: int | None = None
     render: Callable[[Any], Any] | None = None
     compute_reward: Callable[[Any, Any], Any] | None = None
+    is_bandit: bool = False
 
     def __post_init__(self) -> None:
         for name in ("initial", "step"):

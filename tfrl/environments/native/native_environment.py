@@ -91,6 +91,11 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return self._dynamics
 
     @property
+    def is_bandit(self) -> bool:
+        """Whether the dynamics are those of a bandit."""
+        return self._dynamics.is_bandit
+
+    @property
     def compute_reward(self) -> Callable[[Any, Any], Any] | None:
         """The dynamics' reward function of goals, on tensors; None without goals."""
         return self._dynamics.compute_reward
@@ -214,7 +219,7 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         initial_random, step_random = self._split(
             self._draw(dynamics.num_initial_randoms + dynamics.num_step_randoms)
         )
-        runs = self._step_type.read_value() < _LAST
+        runs = self._step_type.read_value() < (_UNSEEN if dynamics.is_bandit else _LAST)
         outcome = dynamics.step(self.physical_state(), action, step_random)
         state = nest_utils.where(runs, outcome.state, dynamics.initial(initial_random))
         terminated = tf.logical_and(runs, outcome.terminated)

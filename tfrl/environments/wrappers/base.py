@@ -51,6 +51,11 @@ class PyEnvironmentBaseWrapper(forwarding.Forwards, py_environment.PyEnvironment
         """The batch size of the wrapped environment."""
         return self._env.batch_size
 
+    @property
+    def is_bandit(self) -> bool:
+        """Whether the wrapped environment is a bandit."""
+        return self._env.is_bandit
+
     def wrapped_env(self) -> py_environment.PyEnvironment:
         """Returns the wrapped environment."""
         return self._env

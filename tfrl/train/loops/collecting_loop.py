@@ -29,6 +29,7 @@ from tfrl.train.loops import (
     training_loop,
 )
 from tfrl.train.loops.training_loop import IterationInfo as IterationInfo
+from tfrl.trajectories import time_step as ts
 from tfrl.trajectories import trajectory
 
 if TYPE_CHECKING:
@@ -284,6 +285,8 @@ class CollectingLoop(training_loop.TrainingLoop):
         self, policy: tf_policy.TFPolicy, time_step: Any, policy_state: Any, seed: Any
     ) -> tuple[trajectory.Trajectory, Any, Any]:
         """Steps the environment like `_take_step`, but does not count the step."""
+        if self._environment.is_bandit:
+            time_step = ts.new_round(time_step)
         action_step = policy.action(time_step, policy_state, seed=seed)
         action = self._environment_action(action_step.action)
         next_time_step = self._environment.step(action)
@@ -342,7 +345,11 @@ class CollectingLoop(training_loop.TrainingLoop):
 
         def finish(frames: Any, returns: tf.Tensor, reached: Any) -> Any:
             self._step.assign_add(num_steps)
-            frames = rollouts.with_next_step_types(frames, reached)
+            if self._environment.is_bandit:
+                last = tf.fill(frames.step_type.shape, tf.constant(ts.StepType.LAST))
+                frames = frames._replace(next_step_type=last)
+            else:
+                frames = rollouts.with_next_step_types(frames, reached)
             self._average_return.keep(returns, frames.is_episode_end())
             self._count(frames)
             return frames

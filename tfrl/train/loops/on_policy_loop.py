@@ -35,6 +35,8 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
     normalizers change after the epochs, so that training normalizes the observations as
     the policy did.
 
+    The rounds of a bandit are rows of their own; its agent gets `[B, T]` frames.
+
     Episodes continue from one rollout to the next. At a rollout's end the agent gets
     the last time step, and bootstraps its value.
 
@@ -252,7 +254,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
           policy_state: The policy's states before the sequences; see `_collect`.
           seed: The seed of the minibatches.
         """
-        frames = self._transform.apply(rollouts.with_reached, frames, reached)
+        if self._environment.is_bandit:
+            frames = self._transform.apply(rollouts.batch_major, frames)
+        else:
+            frames = self._transform.apply(rollouts.with_reached, frames, reached)
         experience = self._transform.apply(self._prepare, frames, policy_state)
         rows = self._transform.apply(self._minibatch_rows, seed)
         start = [
@@ -367,9 +372,10 @@ class OnPolicyLoop(collecting_loop.CollectingLoop):
             minibatch, _ = self._minibatch(data, _row(rows, -1))
             self._last_minibatch.assign(minibatch)
         if not self._agent_updates_normalizers:
-            self._agent.update_normalizers(
-                accelerators.map_moved(lambda t: t[:, :-1], frames)
-            )
+            collected = frames
+            if not self._environment.is_bandit:
+                collected = accelerators.map_moved(lambda t: t[:, :-1], frames)
+            self._agent.update_normalizers(collected)
         return loss_sum / num_updates
 
 

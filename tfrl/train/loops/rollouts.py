@@ -49,6 +49,11 @@ def with_next_step_types(
     )
 
 
+def batch_major(frames: trajectory.Trajectory) -> trajectory.Trajectory:
+    """Returns frames `[T, B, ...]` as `[B, T, ...]`."""
+    return accelerators.map_moved(common.transpose_batch_time, frames)
+
+
 def with_reached(
     frames: trajectory.Trajectory, time_step: ts.TimeStep
 ) -> trajectory.Trajectory:

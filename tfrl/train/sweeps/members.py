@@ -356,7 +356,7 @@ def _check_loop(made: Any) -> native_environment.NativeEnvironment:
             "the steps of many runs together; leave them out, or run the loops one "
             "after another."
         )
-    if environment.dynamics.max_episode_steps is None:
+    if environment.dynamics.max_episode_steps is None and not environment.is_bandit:
         raise ValueError(
             "make_loop: the environment has no time limit, expected one, so that "
             "every evaluation ends; set max_episode_steps."

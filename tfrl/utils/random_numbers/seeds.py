@@ -177,11 +177,21 @@ def normal(
       batch_axis: See `uniform`.
     """
     wide = dtype if dtype == tf.float64 else tf.float32
+    return tf.cast(
+        normal_of(uniform(seed, shape, dtype=wide, batch_axis=batch_axis)), dtype
+    )
+
+
+def normal_of(unit: tf.Tensor) -> tf.Tensor:
+    """Returns the standard normal numbers of uniform numbers; see `normal`.
+
+    Args:
+      unit: Results of `uniform` in [0, 1), float32 or float64.
+    """
     # The middles of the intervals between the uniform numbers: exact, never -1 or 1.
-    spacing = 2.0**-51 if wide == tf.float64 else 2.0**-22
-    unit = uniform(seed, shape, dtype=wide, batch_axis=batch_axis)
+    spacing = 2.0**-51 if unit.dtype == tf.float64 else 2.0**-22
     centred = 2 * unit - (1 - spacing / 2)
-    return tf.cast(math.sqrt(2) * _erfinv(centred), dtype)
+    return math.sqrt(2) * _erfinv(centred)
 
 
 def _random_of(seed: tf.Tensor) -> dict[str, Any]:

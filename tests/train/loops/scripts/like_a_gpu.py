@@ -46,6 +46,7 @@ AGENTS = {
     "a2c": "a2c",
     "pqn": "pqn",
     "impala": "impala",
+    "lin_ucb": "lin_ucb",
     "ddpg": "ddpg",
     "d4pg": "d4pg",
     "td3": "td3",

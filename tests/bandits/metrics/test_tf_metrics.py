@@ -1,0 +1,76 @@
+"""Metrics of bandits, against numbers by hand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfrl import drivers, environments, policies
+from tfrl.bandits import environments as bandit_environments
+from tfrl.bandits import metrics
+from tfrl.trajectories import trajectory
+
+
+def _frame(observation, action, reward):
+    return trajectory.single_step(
+        tf.constant(observation),
+        tf.constant(action),
+        (),
+        tf.nest.map_structure(tf.constant, reward),
+        tf.zeros(len(action)),
+    )
+
+
+FRAMES = (
+    _frame([[1.0, 3.0], [2.0, 5.0]], [1, 0], [1.0, 2.0]),
+    _frame([[4.0, 0.0], [0.0, 6.0]], [0, 1], [3.0, 3.0]),
+)
+
+
+def _result(metric):
+    for frame in FRAMES:
+        metric(frame)
+    return float(metric.result())
+
+
+def test_regret_is_the_mean_over_all_rounds():
+    # Baselines 3, 5, 4, 6 and rewards 1, 2, 3, 3.
+    metric = metrics.RegretMetric(lambda x: tf.reduce_max(x, axis=1))
+    assert _result(metric) == pytest.approx((2 + 3 + 1 + 3) / 4)
+    metric.reset()
+    assert float(metric.result()) == 0.0
+
+
+def test_regret_takes_the_reward_of_a_dictionary():
+    metric = metrics.RegretMetric(lambda x: x[:, 0])
+    reward = {"reward": [0.5, 1.5], "constraint": [9.0, 9.0]}
+    metric(_frame([[1.0], [2.0]], [0, 0], reward))
+    assert float(metric.result()) == 0.5
+
+
+def test_suboptimal_arms_is_the_share_of_other_actions():
+    metric = metrics.SuboptimalArmsMetric(lambda x: tf.argmax(x, axis=1))
+    assert _result(metric) == 0.25
+
+
+def test_distance_from_greedy_compares_estimates():
+    assert _result(metrics.DistanceFromGreedyMetric(lambda x: x)) == pytest.approx(0.75)
+
+
+def test_cumulative_regret_adds_up_the_regrets_of_the_environment():
+    bandit = bandit_environments.load("BernoulliBandit-v0", 3, seed=0)
+    metric = metrics.CumulativeRegretMetric(bandit)
+    actions = []
+    policy = policies.RandomTFPolicy(
+        bandit.time_step_spec(), bandit.action_spec(), seed=0
+    )
+    observers = [metric, lambda frame: actions.append(frame.action.numpy())]
+    drivers.DynamicStepDriver(bandit, policy, observers, num_steps=30).run()
+    means = np.array([0.1, 0.5, 0.6, 0.4, 0.3])
+    expected = (0.6 - means[np.array(actions)]).sum() / 3
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_environment_without_a_regret_is_refused():
+    environment = environments.native.load("CartPole-v1")
+    with pytest.raises(ValueError, match="use RegretMetric"):
+        metrics.CumulativeRegretMetric(environment)

@@ -1,0 +1,110 @@
+"""The base class of bandits' agents, which learn from rows of single rounds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrl.agents import data_converter, tf_agent
+from tfrl.compilation import replicas
+from tfrl.specs import bandit_spec_utils
+from tfrl.trajectories import trajectory
+from tfrl.utils import common
+
+
+class Rows(NamedTuple):
+    """The rounds of an experience `[B, T, ...]`, as rows `[n, ...]` in order of time.
+
+    Attributes:
+      observation: The observations, without masks; arms' features are those of the
+        chosen arm alone, `[n, 1, P]`.
+      action: The chosen arms, int32 `[n]`; 0 if arms have features.
+      reward: The rewards, a nest `[n, ...]`.
+      weights: The weights, float32 `[n]`; 0 for boundaries.
+      policy_info: The policy's info, `[n, ...]`.
+    """
+
+    observation: Any
+    action: tf.Tensor
+    reward: Any
+    weights: tf.Tensor
+    policy_info: Any
+
+
+class BanditAgent(tf_agent.TFAgent):
+    """Base of bandits' agents; a subclass updates its state with `_rows`.
+
+    Experience is `[B, T, ...]` with any T. Each row of a bandit is independent of the
+    others, so a reward may come late: a row with its observation (or the features of
+    the chosen arm), action, info and reward is all that `train` needs.
+    """
+
+    # Whether a policy's observation has features of the arms; a subclass sets it.
+    _accepts_per_arm_features = False
+
+    def _training_data_spec_of(
+        self, policy: Any, accepts_per_arm_features: bool
+    ) -> Any:
+        """Returns the specs of the training data: without the features of all arms."""
+        if not accepts_per_arm_features:
+            return None
+        return _without_arms(policy.trajectory_spec)
+
+    def _preprocess_sequence(self, experience: Any) -> Any:
+        """Leaves out the features of all arms; the info has those of the chosen one."""
+        if not self._accepts_per_arm_features:
+            return experience
+        return _without_arms(experience)
+
+    def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
+        """Returns the rows of experience, those of all replicas.
+
+        Args:
+          experience: Frames `[B, T, ...]`; features of all arms are ignored.
+          weights: A scalar, `[B]` or `[B, T]`; None for 1.
+        """
+        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
+        experience = convert(experience)
+        splitter = self.policy.observation_and_action_constraint_splitter
+        observation = experience.observation
+        if splitter is not None:
+            observation, _ = splitter(observation)
+        action = tf.cast(experience.action, tf.int32)
+        if self._accepts_per_arm_features:
+            observation = dict(observation)
+            key = bandit_spec_utils.PER_ARM_FEATURE_KEY
+            observation[key] = tf.nest.map_structure(
+                lambda x: x[:, :, tf.newaxis],
+                experience.policy_info.chosen_arm_features,
+            )
+            observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
+            action = tf.zeros_like(action)
+        given = tf.cast(1.0 if weights is None else weights, tf.float32)
+        if given.shape.rank == 1:
+            given = given[:, tf.newaxis]
+        counts = tf.cast(~experience.is_boundary(), tf.float32)
+        rows = Rows(
+            observation,
+            action,
+            experience.reward,
+            given * counts,
+            experience.policy_info,
+        )
+        return replicas.gathered(tf.nest.map_structure(_in_time, rows))
+
+
+def _without_arms(data: Any) -> Any:
+    """Returns a trajectory without the features of all arms, also beside a mask."""
+    observation = data.observation
+    if isinstance(observation, tuple):  # A pair of an observation and a mask.
+        first, *others = observation
+        inner = bandit_spec_utils.drop_arm_observation(data._replace(observation=first))
+        return data._replace(observation=(inner.observation, *others))
+    return bandit_spec_utils.drop_arm_observation(data)
+
+
+def _in_time(column: tf.Tensor) -> tf.Tensor:
+    """Reshapes a column `[B, T, ...]` to `[T B, ...]`, in order of time."""
+    moved = common.transpose_batch_time(column)
+    return tf.reshape(moved, [-1, *moved.shape[2:]])

@@ -1,0 +1,238 @@
+"""Linear bandits: one linear model for each arm, or one for the features of arms.
+
+The state is exact, so each row must be seen once: train on fresh rows, as an
+`OnPolicyLoop` does, or clear a buffer after `gather_all`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.agents import tf_agent
+from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.policies import linear_bandit_policy, linear_models
+from tfrl.bandits.policies.linear_models import (
+    LinearBanditVariableCollection as LinearBanditVariableCollection,
+)
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+from tfrl.utils import number_checks
+
+
+class ExplorationPolicy(enum.Enum):
+    """The policy of a linear bandit."""
+
+    linear_ucb_policy = 1
+    linear_thompson_sampling_policy = 2
+
+
+class LinearBanditAgent(bandit_agent.BanditAgent):
+    """Adds up the rows of each arm, and predicts rewards by ridge regression.
+
+    A row with the features x, the reward r and the weight w changes the sums of its
+    model: `A += w x x'`, `b += w r x`. The parameters are `theta = (A + tikhonov_weight
+    I)^-1 b`. All sums are float64, so they stay exact for features of very different
+    sizes. Updates of rank one keep the inverses; every thousand rows, Cholesky factors
+    of the sums replace them.
+
+    With `tikhonov_weight` 0 the models of arms without rows are still uncertain, so
+    all arms are tried.
+    """
+
+    def __init__(
+        self,
+        exploration_policy: ExplorationPolicy,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        variable_collection: LinearBanditVariableCollection | None = None,
+        alpha: Any = 1.0,
+        gamma: float = 1.0,
+        use_eigendecomp: bool = False,
+        tikhonov_weight: float = 1.0,
+        add_bias: bool = False,
+        emit_policy_info: Sequence[str] = (),
+        emit_log_probability: bool = False,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        accepts_per_arm_features: bool = False,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        enable_summaries: bool = True,
+        dtype: tf.DType = tf.float32,
+        name: str | None = None,
+        *,
+        train_step_counter: tf.Variable | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the models and the policy.
+
+        Args:
+          exploration_policy: How the policy explores.
+          time_step_spec: A `TimeStep` of specs. The observation is a tensor `[d]`, or a
+            dictionary; see `bandit_spec_utils`.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          variable_collection: The state of the models; None makes it.
+          alpha: The factor of the standard deviations in exploration: a number, or a
+            variable.
+          gamma: How much of its model's sums each row keeps, from 0 to 1; below 1 the
+            agent forgets. In TF-Agents all arms forget at each call of `train`.
+          use_eigendecomp: Has no effect; Cholesky factors solve exactly.
+          tikhonov_weight: The weight of the squared parameters in the least squares.
+          add_bias: Whether a 1 follows the global features.
+          emit_policy_info: The fields of the policy's info to fill in.
+          emit_log_probability: Whether the info has the logarithm of the action's
+            probability.
+          observation_and_action_constraint_splitter: Splits an observation into the
+            context and a mask of the allowed arms, also with features of arms.
+          accepts_per_arm_features: Whether arms have features; one model then serves
+            all arms.
+          dtype: The dtype of `theta` and of the predictions in the info.
+
+        Raises:
+          ValueError: A number is out of its range, or a spec is of another kind.
+          TypeError: `variable_collection` is of another kind.
+        """
+        del use_eigendecomp
+        for argument, number in (
+            ("gamma", gamma),
+            ("tikhonov_weight", tikhonov_weight),
+        ):
+            high = 1 if argument == "gamma" else math.inf
+            number_checks.check_number(argument, number, 0, high, remedy="1 is usual")
+        if dtype not in (tf.float32, tf.float64):
+            raise ValueError(
+                f"dtype: got {dtype}, expected tf.float32 or tf.float64; leave it out."
+            )
+        splitter = observation_and_action_constraint_splitter
+        context_spec = policy_utils.network_observation_spec(
+            time_step_spec.observation, splitter
+        )
+        dims = bandit_spec_utils.get_context_dims_from_spec(
+            context_spec, accepts_per_arm_features
+        )
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        shape = sum(dims) + add_bias, 1 if accepts_per_arm_features else num_actions
+        if variable_collection is None:
+            variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
+        _check_collection(variable_collection, shape)
+        variable_collection.solve(tikhonov_weight)
+        is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy
+        strategies = linear_bandit_policy.ExplorationStrategy
+        policy = linear_bandit_policy.LinearBanditPolicy(
+            action_spec,
+            variable_collection,
+            time_step_spec,
+            strategies.optimistic if is_optimistic else strategies.sampling,
+            alpha,
+            add_bias,
+            emit_policy_info,
+            emit_log_probability,
+            accepts_per_arm_features,
+            splitter,
+            dtype,
+            seed=seed,
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            training_data_spec=self._training_data_spec_of(
+                policy, accepts_per_arm_features
+            ),
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            enable_summaries=enable_summaries,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._accepts_per_arm_features = accepts_per_arm_features
+        self._models = variable_collection
+        self._gamma = gamma
+        self._ridge = tikhonov_weight
+        self._add_bias = add_bias
+        self._dtype = dtype
+
+    @property
+    def theta(self) -> tf.Tensor:
+        """The parameters of the models, `[M, d]`."""
+        return tf.cast(self._models.theta, self._dtype)
+
+    @property
+    def num_samples(self) -> list[tf.Tensor]:
+        """The sums of the weights of the models' rows."""
+        return self._models.num_samples_list
+
+    def discount_factor(self) -> float:
+        """Returns 1: a round has one reward."""
+        return 1.0
+
+    def _variables(self) -> list[tf.Variable]:
+        return list(self._models.variables)
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        loss = self._loss(experience, weights)
+        rows = self._rows(experience, weights)
+        with tf.control_dependencies([loss.loss]):
+            self._models.add(
+                self._features(rows),
+                tf.cast(rows.reward, tf.float64),
+                tf.cast(rows.weights, tf.float64),
+                rows.action,
+                self._ridge,
+                self._gamma,
+            )
+        self._count()
+        self._write_summaries(loss.loss, {})
+        return loss
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns the mean squared error of the predicted rewards, weighted."""
+        del training
+        rows = self._rows(experience, weights)
+        x = self._features(rows)
+        theta = tf.gather(self._models.theta.read_value(), rows.action)
+        errors = tf.reduce_sum(theta * x, axis=1) - tf.cast(rows.reward, tf.float64)
+        errors = tf.cast(errors, tf.float32)
+        total = tf.reduce_sum(rows.weights * tf.square(errors))
+        loss = tf.math.divide_no_nan(total, tf.reduce_sum(rows.weights))
+        return tf_agent.LossInfo(loss, extra=())
+
+    def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
+        """Returns the features of the chosen arms, float64 `[n, d]`."""
+        observation, arms = rows.observation, None
+        if self._accepts_per_arm_features:
+            arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
+            observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
+        x = linear_models.features(observation, arms, self._add_bias)
+        return x if arms is None else x[:, 0]
+
+
+def _check_collection(collection: Any, shape: tuple[int, int]) -> None:
+    """Raises an error unless a collection has these numbers of features and models."""
+    if not isinstance(collection, LinearBanditVariableCollection):
+        raise TypeError(
+            f"variable_collection: got a {type(collection).__name__}, expected a "
+            "LinearBanditVariableCollection; make one, or leave it out."
+        )
+    num_models, context_dim = collection.theta.shape
+    if (context_dim, num_models) != shape:
+        raise ValueError(
+            f"variable_collection: got one with context_dim={context_dim} and "
+            f"num_models={num_models}, expected {shape[0]} and {shape[1]}; make one "
+            "with these numbers."
+        )

@@ -1,0 +1,1 @@
+from . import driver_utils as driver_utils

@@ -1,0 +1,16 @@
+"""Policies of bandits, which choose among the allowed arms of each row.
+
+>>> from tfrl.bandits import environments, policies
+>>> bandit = environments.load("WheelBandit-v0", batch_size=3, seed=0)
+>>> models = policies.linear_models.LinearBanditVariableCollection(2, num_models=5)
+>>> models.solve(ridge=1.0)
+>>> policy = policies.LinearBanditPolicy(
+...     bandit.action_spec(), models, bandit.time_step_spec()
+... )
+>>> policy.action(bandit.reset()).action.shape
+TensorShape([3])
+"""
+
+from tfrl import absent
+
+__getattr__, __dir__, __all__ = absent.attach_stub(__name__, __file__)

@@ -1,0 +1,195 @@
+"""The state of linear bandits: sums over the rows of each model, and inverses.
+
+A row of model m has features x, reward r and weight w. The state has, for each model,
+
+    A = sum w x x',  b = sum w r x,  P = (A + ridge I)^-1,  theta = P b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.policies import linalg
+from tfrl.utils import number_checks
+
+# The least ridge, so that a model without rows has an inverse, and with it an
+# uncertainty. It is far below the rounding errors of a reward's prediction.
+_LEAST_RIDGE = 1e-8
+# Up to so many rows for each feature, updates of rank one are faster than a factor.
+_FEW_ROWS = 4
+# After so many updates of rank one, inverses are computed from the sums again.
+_ROWS_BETWEEN_FACTORS = 1024
+
+
+class LinearBanditVariableCollection(tf.Module):
+    """The variables of a linear bandit, float64, with a model on the first axis.
+
+    Attributes:
+      cov_matrix: A of each model, `[M, d, d]`.
+      data_vector: b of each model, `[M, d]`.
+      num_samples: The sum of the weights of each model's rows, `[M]`.
+      inverse: P of each model, `[M, d, d]`.
+      theta: The parameters of each model, `[M, d]`.
+    """
+
+    def __init__(
+        self,
+        context_dim: int,
+        num_models: int,
+        use_eigendecomp: bool = False,
+        dtype: tf.DType = tf.float32,
+        name: str | None = None,
+    ) -> None:
+        """Creates the variables of models without rows.
+
+        Args:
+          context_dim: The number of features, `d`.
+          num_models: The number of models, `M`.
+          use_eigendecomp: Has no effect; the state does not depend on the way to solve.
+          dtype: The dtype of the lists; sums of squares need float64.
+          name: The module's name.
+        """
+        super().__init__(name=name)
+        del use_eigendecomp
+        number_checks.check_sizes(context_dim=context_dim, num_models=num_models)
+        self._dtype = tf.as_dtype(dtype)
+        shapes = {
+            "cov_matrix": [num_models, context_dim, context_dim],
+            "data_vector": [num_models, context_dim],
+            "num_samples": [num_models],
+            "inverse": [num_models, context_dim, context_dim],
+            "theta": [num_models, context_dim],
+        }
+        for field, shape in shapes.items():
+            zeros = tf.zeros(shape, tf.float64)
+            setattr(self, field, tf.Variable(zeros, trainable=False, name=field))
+        # Rows since the inverses were last computed from the sums.
+        self._recent = tf.Variable(0, dtype=tf.int64, trainable=False, name="recent")
+
+    cov_matrix: Any
+    data_vector: Any
+    num_samples: Any
+    inverse: Any
+    theta: Any
+
+    @property
+    def cov_matrix_list(self) -> list[tf.Tensor]:
+        """The matrix A of each model."""
+        return self._list(self.cov_matrix)
+
+    @property
+    def data_vector_list(self) -> list[tf.Tensor]:
+        """The vector b of each model."""
+        return self._list(self.data_vector)
+
+    @property
+    def num_samples_list(self) -> list[tf.Tensor]:
+        """The sum of the weights of each model's rows."""
+        return self._list(self.num_samples)
+
+    @property
+    def eig_vals_list(self) -> list[tf.Tensor]:
+        """The eigenvalues of each A, computed now."""
+        return self._list(tf.linalg.eigh(self.cov_matrix)[0])
+
+    @property
+    def eig_matrix_list(self) -> list[tf.Tensor]:
+        """The eigenvectors of each A, computed now."""
+        return self._list(tf.linalg.eigh(self.cov_matrix)[1])
+
+    def _list(self, stacked: Any) -> list[tf.Tensor]:
+        return tf.unstack(tf.cast(stacked, self._dtype))
+
+    def solve(self, ridge: float) -> None:
+        """Computes the inverses and the parameters from the sums.
+
+        Args:
+          ridge: The weight of the squared parameters in the least squares; see
+            `ridge_of`.
+        """
+        self._write(linalg.inverses(self.cov_matrix.read_value(), ridge_of(ridge)), 0)
+
+    def add(
+        self,
+        rows: tf.Tensor,
+        rewards: tf.Tensor,
+        weights: tf.Tensor,
+        models: tf.Tensor,
+        ridge: float,
+        gamma: float = 1.0,
+    ) -> None:
+        """Adds rows to their models.
+
+        With `gamma` below 1, each row first multiplies the sums of its own model by
+        `gamma`, so the result does not depend on how rows are divided into calls.
+
+        Args:
+          rows: Features, float64 `[n, d]`.
+          rewards: Float64 `[n]`.
+          weights: Float64 `[n]`; a row of weight 0 changes nothing.
+          models: The number of each row's model, int32 `[n]`.
+          ridge: See `solve`.
+          gamma: How much of the sums each row keeps.
+        """
+        belongs = tf.one_hot(models, self.theta.shape[0], dtype=tf.float64)
+        counts = tf.cast(weights > 0, tf.float64)[:, tf.newaxis] * belongs
+        kept = tf.ones(self.num_samples.shape, tf.float64)
+        if gamma < 1:
+            later = tf.cumsum(counts, exclusive=True, reverse=True)
+            weights *= gamma ** tf.reduce_sum(later * belongs, axis=1)
+            kept = gamma ** tf.reduce_sum(counts, axis=0)
+        own = belongs * weights[:, tf.newaxis]
+        # One product for all models: [M d, n] times [n, d].
+        spread = tf.einsum("nm,nd->mdn", own, rows)
+        squares = tf.matmul(spread, rows)
+        self.cov_matrix.assign(kept[:, None, None] * self.cov_matrix + squares)
+        self.data_vector.assign(
+            kept[:, None] * self.data_vector + tf.linalg.matvec(spread, rewards)
+        )
+        self.num_samples.assign(kept * self.num_samples + tf.reduce_sum(own, axis=0))
+        size = rows.shape[0]
+        if gamma < 1 or size is None or size > _FEW_ROWS * rows.shape[1]:
+            self.solve(ridge)
+            return
+        recent = self._recent.read_value() + size
+        before, sums = self.inverse.read_value(), self.cov_matrix.read_value()
+        inverse = tf.cond(
+            recent < _ROWS_BETWEEN_FACTORS,
+            lambda: linalg.add_rows(before, rows, weights, models),
+            lambda: linalg.inverses(sums, ridge_of(ridge)),
+        )
+        self._write(inverse, tf.where(recent < _ROWS_BETWEEN_FACTORS, recent, 0))
+
+    def _write(self, inverse: tf.Tensor, recent: tf.Tensor | int) -> None:
+        self.inverse.assign(inverse)
+        self.theta.assign(tf.linalg.matvec(inverse, self.data_vector))
+        self._recent.assign(recent)
+
+
+def ridge_of(tikhonov_weight: float) -> float:
+    """Returns the ridge, which is above 0 if the weight is 0, too."""
+    return max(tikhonov_weight, _LEAST_RIDGE)
+
+
+def features(
+    global_features: tf.Tensor, arm_features: tf.Tensor | None, add_bias: bool
+) -> tf.Tensor:
+    """Returns the features of models, float64: `[B, d]`, or `[B, A, d]` with arms.
+
+    Args:
+      global_features: `[B, G]`; `[B]` is one feature.
+      arm_features: `[B, A, P]`, or None.
+      add_bias: Whether a 1 follows the global features.
+    """
+    x = tf.cast(global_features, tf.float64)
+    if x.shape.rank == 1:
+        x = x[:, tf.newaxis]
+    if add_bias:
+        x = tf.concat([x, tf.ones_like(x[:, :1])], axis=1)
+    if arm_features is None:
+        return x
+    arms = tf.cast(arm_features, tf.float64)
+    x = tf.repeat(x[:, tf.newaxis], arms.shape[1], axis=1)
+    return tf.concat([x, arms], axis=2)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -151,16 +152,19 @@ def _command(*words: str) -> Callable[[pathlib.Path], None]:
     """Returns a reader that runs a command on the folder."""
 
     def read(folder: pathlib.Path) -> None:
+        from tfrl.algorithms import registry
         from tfrl.command import main
 
         errors = io.StringIO()
-        given = [word.replace("GIVEN", str(folder)) for word in words]
+        name, *rest = [word.replace("GIVEN", str(folder)) for word in words]
+        command = importlib.import_module(main.COMMANDS[name])
+        given = (registry.find(rest[0]), rest[1:]) if name == "train" else (rest,)
         try:
             with (
                 contextlib.redirect_stderr(errors),
                 contextlib.redirect_stdout(io.StringIO()),
             ):
-                main.main(given)
+                command.main(*given)
         except SystemExit as end:
             said = errors.getvalue()
             lines = [line for line in said.splitlines() if line.startswith("error: ")]

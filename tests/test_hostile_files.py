@@ -1,6 +1,9 @@
 """Files that attack their readers do no harm; see `hostile_files`."""
 
+import pickle
+
 import pytest
+import tensorflow as tf
 
 from tests import hostile_files
 
@@ -39,3 +42,18 @@ def test_there_are_200_files_of_all_families():
 @pytest.mark.filterwarnings("ignore")
 def test_a_hostile_file_runs_nothing_and_is_told(case, run, tmp_path):
     assert hostile_files.try_case(case, run, tmp_path / "here").fault() is None
+
+
+def test_the_files_attack_a_reader_that_trusts_them(tmp_path, monkeypatch):
+    """Otherwise it would say nothing that no reader of tfrl ran them."""
+    monkeypatch.chdir(tmp_path)
+    mark = tmp_path / "EXECUTED"
+    pickle.loads(hostile_files.PICKLE).close()
+    assert mark.exists()
+    mark.unlink()
+    (case,) = [case for case in CASES if case.name == "policy/play"]
+    (tmp_path / "given").mkdir()
+    case.make(tmp_path / "given")
+    assert not mark.exists()
+    tf.saved_model.load(str(tmp_path / "given" / "policy"))
+    assert mark.exists()

@@ -1,10 +1,12 @@
 """The command `tfrl`, as its users type it."""
 
 import json
+import platform
 import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tfrl
@@ -25,6 +27,15 @@ def test_it_says_what_there_is(monkeypatch, capsys):
     printed = capsys.readouterr().out
     for command in main.COMMANDS:
         assert f"    tfrl {command}" in printed
+
+
+def test_it_says_its_versions_and_the_processor(monkeypatch, capsys):
+    typed(monkeypatch, "--version")
+    lines = dict(x.split(" ", 1) for x in capsys.readouterr().out.splitlines())
+    assert lines["tfrl"] == tfrl.__version__
+    assert lines["numpy"] == np.__version__
+    assert lines["python"] == platform.python_version()
+    assert lines["processor"].startswith(platform.machine())
 
 
 @pytest.mark.parametrize(

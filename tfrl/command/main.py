@@ -16,7 +16,7 @@
     tfrl completion bash                   prints completion for bash, zsh or fish
 
 `tfrl COMMAND --help` has the flags of a command, and `tfrl train ALGORITHM --help` the
-settings of an algorithm.
+settings of an algorithm. `tfrl --version` has what a report of a fault needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import NoReturn
 
 from tfrl.algorithms import registry
 from tfrl.command import errors, interrupts
-from tfrl.system import threads
+from tfrl.system import threads, versions
 
 # The modules of the commands, each with a function `main` of the words that follow.
 COMMANDS = {
@@ -59,8 +59,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # As standard error has it.
     name, *words = sys.argv[1:] or ["help"]
-    if name in _HELP:
-        print(__doc__.strip())
+    if text := _answer(name):
+        print(text)
         return
     if name.startswith("--algo"):
         _refuse_algo([name, *words])
@@ -82,6 +82,13 @@ def main() -> None:
     # A module is imported when its command runs, which may need no TensorFlow.
     if status := importlib.import_module(COMMANDS[name]).main(*arguments):
         sys.exit(status)
+
+
+def _answer(flag: str) -> str:
+    """Returns the text that a flag without a command asks for; "" for other words."""
+    if flag == "--version":
+        return "\n".join(f"{name} {x}" for name, x in versions.found().items())
+    return __doc__.strip() if flag in _HELP else ""
 
 
 def _refuse_algo(words: list[str], command: str = "train") -> NoReturn:

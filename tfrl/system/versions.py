@@ -1,9 +1,10 @@
-"""The versions of the packages that a run's numbers depend on."""
+"""The versions of the packages, and the machine, that a run's numbers depend on."""
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
+import pathlib
 import platform
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ _PACKAGES = (
 
 @functools.cache
 def found() -> dict[str, str]:
-    """Returns versions by name: packages, Python, the processor, the commit.
+    """Returns versions by name: packages, Python, system, processor, the commit.
 
     The commit belongs to the folder in which the program runs, if it is a checkout.
     """
@@ -30,9 +31,20 @@ def found() -> dict[str, str]:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    versions["processor"] = platform.machine()
+    versions["system"] = platform.platform()
+    versions["processor"] = f"{platform.machine()} {_model()}".strip()
     commit = _commit()
     return versions | ({"commit": commit} if commit else {})
+
+
+def _model(cpuinfo: str = "/proc/cpuinfo") -> str:
+    """Returns the processor's model; "" where there is no such file of Linux."""
+    try:
+        lines = pathlib.Path(cpuinfo).read_text().splitlines()
+    except OSError:
+        return ""
+    models = [line.partition(":")[2] for line in lines if line.startswith("model name")]
+    return models[0].strip() if models else ""
 
 
 def _commit() -> str:

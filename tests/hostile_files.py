@@ -194,10 +194,10 @@ def _all(*readers: Callable[[pathlib.Path], None]) -> Callable[[pathlib.Path], N
 
 
 def _resume(folder: pathlib.Path) -> None:
-    """Trains the run on, as its own program would."""
+    """Starts the program of the run again, which mends damaged policies."""
     import tfrl
 
-    settings = {"num_iterations": 6, "initial_collect_steps": 10, "eval_interval": 2}
+    settings = {"num_iterations": 4, "initial_collect_steps": 10, "eval_interval": 2}
     dqn = tfrl.DQN("CartPole-v1", logdir=folder, **settings, **_SMALL)
     dqn.learn(progress=False)
 

@@ -44,8 +44,9 @@ def test_the_returns_are_those_of_the_best_evaluation_whose_policy_is_exported(
         row.pop("evaluation_lengths", None)
         row.pop("evaluation_returns", None)
         row.pop("evaluation_terminated", None)
+    rows[0] |= {"iteration": 0, "evaluation_returns": [9.0], "environment_steps": 0}
     for i, (mean, steps) in enumerate([(1.0, 100), (5.0, 200), (5.0, 300), (2.0, 400)]):
-        rows[i] |= {"evaluation_returns": [mean], "environment_steps": steps}
+        rows[i + 1] |= {"evaluation_returns": [mean], "environment_steps": steps}
     run = write_run(tmp_path / "run", rows)
     text = model_card.write(run, tmp_path / "out").read_text()
     assert "Mean return 5 of 1 episodes, greedily, after 300 steps" in text

@@ -108,6 +108,8 @@ def _files(folder: pathlib.Path) -> dict[str, str]:
 def _returns(evidence: Evidence) -> str:
     """Returns a sentence about the best evaluation, whose policy is exported."""
     rows = [row for row in evidence.rows if row.get("evaluation_returns")]
+    # The untrained policy is never saved as the best one.
+    rows = [row for row in rows if row["iteration"]] or rows
     if not rows:
         return "Not evaluated."
     row = max(reversed(rows), key=lambda row: np.mean(row["evaluation_returns"]))

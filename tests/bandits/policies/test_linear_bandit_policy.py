@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.bandits import bandit_data as data
 from tfrl.bandits import agents
-from tfrl.bandits.policies import linear_bandit_policy
+from tfrl.bandits.policies import largest
 from tfrl.policies import PolicySaver
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.specs import tensor_spec
@@ -93,12 +93,12 @@ def test_the_info_has_the_log_probability_of_the_action():
 
 def test_the_probability_of_the_larger_of_two_normal_numbers():
     mean, deviation = np.array([[0.3, -0.2]]), np.array([[0.5, 1.2]])
-    logs = linear_bandit_policy.log_probabilities_of_largest(
+    logs = largest.of_normal(
         tf.constant(mean), tf.constant(deviation), tf.constant([[True, True]])
     )
     # Phi(0.5 / 1.3).
     np.testing.assert_allclose(np.exp(logs), [[0.649742, 0.350258]], atol=1e-5)
-    logs = linear_bandit_policy.log_probabilities_of_largest(
+    logs = largest.of_normal(
         tf.constant(mean), tf.constant(deviation), tf.constant([[False, True]])
     )
     np.testing.assert_allclose(np.exp(logs), [[0.0, 1.0]])

@@ -1,8 +1,22 @@
 from . import bandit_agent as bandit_agent
+from . import bernoulli_thompson_sampling_agent as bernoulli_thompson_sampling_agent
+from . import exp3_agent as exp3_agent
+from . import greedy_reward_prediction_agent as greedy_reward_prediction_agent
 from . import lin_ucb_agent as lin_ucb_agent
 from . import linear_bandit_agent as linear_bandit_agent
 from . import linear_thompson_sampling_agent as linear_thompson_sampling_agent
+from . import neural_boltzmann_agent as neural_boltzmann_agent
+from . import neural_epsilon_greedy_agent as neural_epsilon_greedy_agent
+from . import neural_falcon_agent as neural_falcon_agent
+from . import reward_losses as reward_losses
 from .bandit_agent import BanditAgent as BanditAgent
+from .bernoulli_thompson_sampling_agent import (
+    BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
+)
+from .exp3_agent import Exp3Agent as Exp3Agent
+from .greedy_reward_prediction_agent import (
+    GreedyRewardPredictionAgent as GreedyRewardPredictionAgent,
+)
 from .lin_ucb_agent import LinearUCBAgent as LinearUCBAgent
 from .linear_bandit_agent import ExplorationPolicy as ExplorationPolicy
 from .linear_bandit_agent import LinearBanditAgent as LinearBanditAgent
@@ -12,3 +26,8 @@ from .linear_bandit_agent import (
 from .linear_thompson_sampling_agent import (
     LinearThompsonSamplingAgent as LinearThompsonSamplingAgent,
 )
+from .neural_boltzmann_agent import NeuralBoltzmannAgent as NeuralBoltzmannAgent
+from .neural_epsilon_greedy_agent import (
+    NeuralEpsilonGreedyAgent as NeuralEpsilonGreedyAgent,
+)
+from .neural_falcon_agent import NeuralFalconAgent as NeuralFalconAgent

@@ -22,6 +22,7 @@ class Rows(NamedTuple):
       action: The chosen arms, int32 `[n]`; 0 if arms have features.
       reward: The rewards, a nest `[n, ...]`.
       weights: The weights, float32 `[n]`; 0 for boundaries.
+      counts: Whether each row is no boundary, bool `[n]`.
       policy_info: The policy's info, `[n, ...]`.
     """
 
@@ -29,6 +30,7 @@ class Rows(NamedTuple):
     action: tf.Tensor
     reward: Any
     weights: tf.Tensor
+    counts: tf.Tensor
     policy_info: Any
 
 
@@ -58,7 +60,7 @@ class BanditAgent(tf_agent.TFAgent):
         return _without_arms(experience)
 
     def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
-        """Returns the rows of experience, those of all replicas.
+        """Returns the rows of experience.
 
         Args:
           experience: Frames `[B, T, ...]`; features of all arms are ignored.
@@ -83,15 +85,20 @@ class BanditAgent(tf_agent.TFAgent):
         given = tf.cast(1.0 if weights is None else weights, tf.float32)
         if given.shape.rank == 1:
             given = given[:, tf.newaxis]
-        counts = tf.cast(~experience.is_boundary(), tf.float32)
+        counts = ~experience.is_boundary()
         rows = Rows(
             observation,
             action,
             experience.reward,
-            given * counts,
+            given * tf.cast(counts, tf.float32),
+            counts,
             experience.policy_info,
         )
-        return replicas.gathered(tf.nest.map_structure(_in_time, rows))
+        return tf.nest.map_structure(_in_time, rows)
+
+    def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
+        """Returns the rows of all replicas; see `_rows`."""
+        return replicas.gathered(self._rows(experience, weights))
 
 
 def _without_arms(data: Any) -> Any:

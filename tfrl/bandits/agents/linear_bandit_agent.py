@@ -181,7 +181,7 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
         loss = self._loss(experience, weights)
-        rows = self._rows(experience, weights)
+        rows = self._all_rows(experience, weights)
         with tf.control_dependencies([loss.loss]):
             self._models.add(
                 self._features(rows),
@@ -203,7 +203,7 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
     ) -> tf_agent.LossInfo:
         """Returns the mean squared error of the predicted rewards, weighted."""
         del training
-        rows = self._rows(experience, weights)
+        rows = self._all_rows(experience, weights)
         x = self._features(rows)
         theta = tf.gather(self._models.theta.read_value(), rows.action)
         errors = tf.reduce_sum(theta * x, axis=1) - tf.cast(rows.reward, tf.float64)

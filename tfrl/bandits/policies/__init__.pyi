@@ -1,7 +1,33 @@
 from . import bandit_policy as bandit_policy
+from . import bernoulli_thompson_sampling_policy as bernoulli_thompson_sampling_policy
+from . import boltzmann_reward_prediction_policy as boltzmann_reward_prediction_policy
+from . import categorical_policy as categorical_policy
+from . import falcon_reward_prediction_policy as falcon_reward_prediction_policy
+from . import greedy_reward_prediction_policy as greedy_reward_prediction_policy
+from . import largest as largest
 from . import linalg as linalg
 from . import linear_bandit_policy as linear_bandit_policy
 from . import linear_models as linear_models
+from . import reward_prediction_base_policy as reward_prediction_base_policy
 from .bandit_policy import BanditPolicy as BanditPolicy
+from .bernoulli_thompson_sampling_policy import (
+    BernoulliThompsonSamplingPolicy as BernoulliThompsonSamplingPolicy,
+)
+from .boltzmann_reward_prediction_policy import (
+    BoltzmannRewardPredictionPolicy as BoltzmannRewardPredictionPolicy,
+)
+from .categorical_policy import CategoricalPolicy as CategoricalPolicy
+from .falcon_reward_prediction_policy import (
+    FalconRewardPredictionPolicy as FalconRewardPredictionPolicy,
+)
+from .greedy_reward_prediction_policy import (
+    EpsilonGreedyRewardPredictionPolicy as EpsilonGreedyRewardPredictionPolicy,
+)
+from .greedy_reward_prediction_policy import (
+    GreedyRewardPredictionPolicy as GreedyRewardPredictionPolicy,
+)
 from .linear_bandit_policy import ExplorationStrategy as ExplorationStrategy
 from .linear_bandit_policy import LinearBanditPolicy as LinearBanditPolicy
+from .reward_prediction_base_policy import (
+    RewardPredictionBasePolicy as RewardPredictionBasePolicy,
+)

@@ -267,6 +267,13 @@ def greedy_log_probabilities(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor
     return policy_utils.mask_values(tf.zeros(tf.shape(scores)), is_best)
 
 
+def log_softmax(logits: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
+    """Returns the logarithms of the softmax over the allowed arms, `[B, A]`."""
+    least = logits.dtype.min
+    logs = tf.nn.log_softmax(tf.where(allowed, logits, least))
+    return tf.where(allowed, logs, least)
+
+
 def drawn(
     log_probabilities: tf.Tensor, allowed: tf.Tensor, seed: tf.Tensor
 ) -> tf.Tensor:

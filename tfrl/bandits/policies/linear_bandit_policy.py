@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfrl.bandits.policies import bandit_policy, linear_models
+from tfrl.bandits.policies import bandit_policy, largest, linear_models
 from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
-
-# The points of the integral over a normal density, in standard deviations.
-_POINTS = np.linspace(-6.0, 6.0, 513)
 
 
 class ExplorationStrategy(enum.Enum):
@@ -149,32 +144,4 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
         mean, deviation = predicted
         if self._strategy == ExplorationStrategy.optimistic:
             return bandit_policy.greedy_log_probabilities(mean + deviation, allowed)
-        return log_probabilities_of_largest(mean, deviation, allowed)
-
-
-def log_probabilities_of_largest(
-    mean: tf.Tensor, deviation: tf.Tensor, allowed: tf.Tensor
-) -> tf.Tensor:
-    """Returns for each normal number the log probability that it is the largest.
-
-    The probability of arm a is the integral of `phi(z) prod_j Phi((m_a + s_a z - m_j) /
-    s_j)` over z, where j are the other allowed arms.
-
-    Args:
-      mean: The means of independent normal numbers, float64 `[B, A]`.
-      deviation: Their standard deviations, `[B, A]`.
-      allowed: The arms that are compared, bool `[B, A]`.
-    """
-    deviation = tf.maximum(deviation, 1e-12)
-    values = mean[..., tf.newaxis] + deviation[..., tf.newaxis] * _POINTS
-    # The others' distribution functions there, [B, A, points, A].
-    standard = (values[..., tf.newaxis] - mean[:, None, None]) / deviation[
-        :, None, None
-    ]
-    counts = allowed[:, None, None] & ~tf.eye(mean.shape[1], dtype=tf.bool)[:, None]
-    below = tf.where(counts, tf.math.erfc(-standard / math.sqrt(2)) / 2, 1.0)
-    density = tf.constant(np.exp(-(_POINTS**2) / 2))
-    total = tf.reduce_sum(density * tf.reduce_prod(below, axis=-1), axis=-1)
-    total = tf.where(allowed, total, 0.0)
-    share = tf.math.divide_no_nan(total, tf.reduce_sum(total, axis=1, keepdims=True))
-    return tf.where(share > 0, tf.math.log(tf.maximum(share, 1e-300)), tf.float32.min)
+        return largest.of_normal(mean, deviation, allowed)

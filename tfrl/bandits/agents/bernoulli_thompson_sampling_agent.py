@@ -1,0 +1,113 @@
+"""Thompson's sampling for rewards that are 0 or 1, without a context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from typing_extensions import override
+
+from tfrl.agents import tf_agent
+from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.policies import bernoulli_thompson_sampling_policy
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+
+
+class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
+    """Keeps the exact posterior of each arm's probability of a reward.
+
+    The prior is uniform, a beta distribution with alpha and beta 1. A row with the
+    reward r, clipped to [0, 1], and the weight w adds `w r` to alpha and `w (1 - r)` to
+    beta (Chapelle and Li, "An empirical evaluation of Thompson sampling", 2011,
+    algorithm 2). The loss is minus the sum of the rewards.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        emit_policy_info: Sequence[str] = (),
+        train_step_counter: tf.Variable | None = None,
+        name: str | None = None,
+        *,
+        emit_log_probability: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the posterior and the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs; observations are ignored.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          observation_and_action_constraint_splitter: Splits an observation into a pair
+            whose second part is a mask of the allowed arms.
+          emit_policy_info: The fields of the policy's info to fill in.
+          emit_log_probability: Whether the info has the logarithm of the action's
+            probability.
+        """
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        ones = tf.ones([num_actions], tf.float64)
+        self._alpha = tf.Variable(ones, trainable=False, name="alpha")
+        self._beta = tf.Variable(ones, trainable=False, name="beta")
+        policy = bernoulli_thompson_sampling_policy.BernoulliThompsonSamplingPolicy(
+            time_step_spec,
+            action_spec,
+            self._alpha,
+            self._beta,
+            observation_and_action_constraint_splitter,
+            emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            seed=seed,
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+
+    @property
+    def alpha(self) -> tf.Variable:
+        """The sums of rewards, plus 1, float64 `[A]`."""
+        return self._alpha
+
+    @property
+    def beta(self) -> tf.Variable:
+        """The sums of missing rewards, plus 1, float64 `[A]`."""
+        return self._beta
+
+    def _variables(self) -> list[tf.Variable]:
+        return [self._alpha, self._beta]
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        info = self._loss(experience, weights)
+        rows = self._all_rows(experience, weights)
+        reward = tf.clip_by_value(tf.cast(rows.reward, tf.float64), 0, 1)
+        own = tf.one_hot(rows.action, self._alpha.shape[0], dtype=tf.float64)
+        own *= tf.cast(rows.weights, tf.float64)[:, tf.newaxis]
+        self._alpha.assign_add(tf.linalg.matvec(own, reward, transpose_a=True))
+        self._beta.assign_add(tf.linalg.matvec(own, 1 - reward, transpose_a=True))
+        self._count()
+        return info
+
+    @override
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns minus the weighted sum of the rewards."""
+        del training
+        rows = self._all_rows(experience, weights)
+        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
+        return tf_agent.LossInfo(loss, extra=())

@@ -1,0 +1,117 @@
+"""Exp3, for rewards that an adversary may choose, without a context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from typing_extensions import override
+
+from tfrl.agents import tf_agent
+from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.policies import categorical_policy
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.utils import number_checks
+
+
+class Exp3Agent(bandit_agent.BanditAgent):
+    """Draws arms by `softmax(learning_rate S)`, with unbiased sums of rewards S.
+
+    A row with the arm a, whose probability was p, and the reward r in [0, 1] subtracts
+    `(1 - r) / p` from `S_a` (Lattimore and Szepesvari, "Bandit algorithms", 2020,
+    algorithm 9, up to the same number for all arms). The expected change of each arm's
+    sum is then its expected reward minus 1, whatever the probabilities are. The loss is
+    minus the sum of the rewards.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        learning_rate: float,
+        name: str | None = None,
+        *,
+        train_step_counter: tf.Variable | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the sums and the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs; observations are ignored.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          learning_rate: How much a difference of the sums counts.
+
+        Raises:
+          ValueError: The learning rate is negative.
+        """
+        number_checks.check_number(
+            "learning_rate", learning_rate, 0, remedy="0.1 is usual"
+        )
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        self._weights = tf.Variable(
+            tf.zeros([num_actions]), trainable=False, name="weights"
+        )
+        self._learning_rate = tf.Variable(
+            float(learning_rate), trainable=False, name="learning_rate"
+        )
+        policy = categorical_policy.CategoricalPolicy(
+            self._weights,
+            time_step_spec,
+            action_spec,
+            self._learning_rate,
+            emit_log_probability=True,
+            seed=seed,
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+
+    @property
+    def weights(self) -> tf.Variable:
+        """The sums S, `[A]`."""
+        return self._weights
+
+    @property
+    def num_actions(self) -> int:
+        """The number of arms."""
+        return int(self._weights.shape[0])
+
+    def _variables(self) -> list[tf.Variable]:
+        return [self._weights, self._learning_rate]
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        info = self._loss(experience, weights)
+        rows = self._all_rows(experience, weights)
+        missing = (1 - tf.cast(rows.reward, tf.float32)) * tf.exp(
+            -rows.policy_info.log_probability
+        )
+        own = tf.one_hot(rows.action, self.num_actions)
+        change = tf.linalg.matvec(own, rows.weights * missing, transpose_a=True)
+        sums = self._weights - change
+        # The largest stays 0, so that float32 is exact where it matters.
+        self._weights.assign(sums - tf.reduce_max(sums))
+        self._count()
+        return info
+
+    @override
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns minus the weighted sum of the rewards."""
+        del training
+        rows = self._all_rows(experience, weights)
+        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
+        return tf_agent.LossInfo(loss, extra=())

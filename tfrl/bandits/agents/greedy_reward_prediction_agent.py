@@ -1,0 +1,190 @@
+"""Agents whose network predicts the reward of each arm, and how they explore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from typing_extensions import override
+
+from tfrl.agents import checks, tf_agent
+from tfrl.bandits.agents import bandit_agent, reward_losses
+from tfrl.bandits.networks.heteroscedastic_q_network import QBanditNetworkResult
+from tfrl.bandits.policies import (
+    greedy_reward_prediction_policy,
+    reward_prediction_base_policy,
+)
+from tfrl.networks import network
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+from tfrl.utils import common
+from tfrl.utils.optimization import optimizers
+
+
+class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
+    """Learns the rewards of arms by regression, and chooses the largest.
+
+    The loss is the mean of `w L(r, f(x)_a)`; for a network that returns a
+    `QBanditNetworkResult` it is the mean of `w heteroscedastic_error(r, f_a, v_a)`. A
+    Laplacian matrix adds `laplacian_smoothing_weight w f' L f`, which keeps the
+    predictions of related arms near each other.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        reward_network: types.Network | types.Layer,
+        optimizer: types.Optimizer | None,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        accepts_per_arm_features: bool = False,
+        error_loss_fn: types.LossFn = common.element_wise_squared_loss,
+        gradient_clipping: float | None = None,
+        debug_summaries: bool = False,
+        summarize_grads_and_vars: bool = False,
+        enable_summaries: bool = True,
+        emit_policy_info: Sequence[str] = (),
+        train_step_counter: tf.Variable | None = None,
+        laplacian_matrix: types.TensorLike | None = None,
+        laplacian_smoothing_weight: float = 0.001,
+        name: str | None = None,
+        *,
+        emit_log_probability: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the policy.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          reward_network: A network (or Keras layer) that maps observations to rewards
+            `[B, A]`, or to a `QBanditNetworkResult`.
+          optimizer: The optimizer; None for an agent that never trains.
+          observation_and_action_constraint_splitter: Splits an observation into the
+            network's input and a mask of the allowed arms.
+          accepts_per_arm_features: Whether arms have features. The network then maps
+            features of any number of arms to as many rewards.
+          error_loss_fn: The loss of rewards and predictions, for each element.
+          gradient_clipping: The largest norm of each variable's gradient; None does
+            not clip.
+          emit_policy_info: The fields of the policy's info to fill in.
+          laplacian_matrix: The Laplacian matrix of a graph of the arms, `[A, A]`, such
+            as `reward_losses.laplacian_of_ordered_arms`; None for no smoothing.
+          laplacian_smoothing_weight: The weight of the smoothing.
+          emit_log_probability: Whether the info has the logarithm of the action's
+            probability.
+
+        Raises:
+          ValueError: A spec, or the network's output, is of another kind.
+        """
+        checks.check_gradient_clipping(gradient_clipping)
+        reward_network = network.as_network(reward_network)
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        num_models = 1 if accepts_per_arm_features else num_actions
+        self._num_samples = tf.Variable(
+            tf.zeros([num_models]), trainable=False, name="num_samples"
+        )
+        policy = self._make_policy(
+            time_step_spec,
+            action_spec,
+            reward_network,
+            observation_and_action_constraint_splitter,
+            accepts_per_arm_features,
+            emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            seed=seed,
+        )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            training_data_spec=self._training_data_spec_of(
+                policy, accepts_per_arm_features
+            ),
+            debug_summaries=debug_summaries,
+            summarize_grads_and_vars=summarize_grads_and_vars,
+            enable_summaries=enable_summaries,
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._accepts_per_arm_features = accepts_per_arm_features
+        self._reward_network = reward_network
+        self._error_loss_fn = error_loss_fn
+        self._laplacian = (
+            None
+            if laplacian_matrix is None
+            else tf.constant(laplacian_matrix, tf.float32)
+        )
+        self._smoothing = laplacian_smoothing_weight
+        self._set_only_part(
+            [reward_network], optimizer, optimizers.each_to_norm(gradient_clipping)
+        )
+
+    @property
+    def num_samples(self) -> tf.Variable:
+        """The sums of the rows' weights: of each arm `[A]`, or of all `[1]`."""
+        return self._num_samples
+
+    def _make_policy(
+        self, *args: Any, **kwargs: Any
+    ) -> reward_prediction_base_policy.RewardPredictionBasePolicy:
+        """Makes the policy; a subclass explores by another one."""
+        policy = greedy_reward_prediction_policy.GreedyRewardPredictionPolicy
+        return policy(*args, **kwargs)
+
+    def discount_factor(self) -> float:
+        """Returns 1: a round has one reward."""
+        return 1.0
+
+    def _variables(self) -> list[tf.Variable]:
+        return [*super()._variables(), self._num_samples]
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        info = super()._train(experience, weights)
+        rows = self._all_rows(experience, weights)
+        belongs = tf.one_hot(rows.action, self._num_samples.shape[0])
+        self._num_samples.assign_add(
+            tf.linalg.matvec(belongs, rows.weights, transpose_a=True)
+        )
+        return info
+
+    @override
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns the mean loss of the rows that are no boundaries."""
+        rows = self._rows(experience, weights)
+        output, _ = self._reward_network(rows.observation, training=training)
+        reward = tf.cast(rows.reward, tf.float32)
+        if isinstance(output, QBanditNetworkResult):
+            predicted, log_variance = output
+            error = reward_losses.heteroscedastic_error(
+                reward,
+                _of_arms(predicted, rows.action),
+                _of_arms(log_variance, rows.action),
+            )
+        else:
+            predicted = output
+            error = self._error_loss_fn(reward, _of_arms(predicted, rows.action))
+        if self._laplacian is not None:
+            penalty = reward_losses.laplacian_penalty(predicted, self._laplacian)
+            error += self._smoothing * penalty
+        number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
+        loss = tf.math.divide_no_nan(tf.reduce_sum(rows.weights * error), number)
+        self._write_summaries(loss, {})
+        return tf_agent.LossInfo(loss, extra=())
+
+
+def _of_arms(values: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
+    """Returns the values of the chosen arms, `[n]`, of values `[n, A]`."""
+    return tf.gather(values, action, batch_dims=1)

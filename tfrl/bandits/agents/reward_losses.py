@@ -1,0 +1,43 @@
+"""Losses of predicted rewards, for each row: pure functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+
+def heteroscedastic_error(
+    reward: tf.Tensor, mean: tf.Tensor, log_variance: tf.Tensor
+) -> tf.Tensor:
+    """Returns minus the log density of a normal reward, without its constant, `[n]`.
+
+    That is `(r - f)^2 exp(-v) / 2 + v / 2` (Kendall and Gal, "What uncertainties do we
+    need in Bayesian deep learning for computer vision?", 2017, arXiv:1703.04977,
+    equation 8).
+
+    Args:
+      reward: The rewards, `[n]`.
+      mean: The predicted rewards f, `[n]`.
+      log_variance: The logarithms v of the predicted variances, `[n]`.
+    """
+    errors = tf.math.squared_difference(reward, mean)
+    return 0.5 * (tf.exp(-log_variance) * errors + log_variance)
+
+
+def laplacian_penalty(predicted: tf.Tensor, laplacian: tf.Tensor) -> tf.Tensor:
+    """Returns `f' L f` of each row, `[n]`: how much related arms differ.
+
+    Args:
+      predicted: The predicted rewards of all arms, `[n, A]`.
+      laplacian: The Laplacian matrix of a graph of the arms, `[A, A]`.
+    """
+    return tf.reduce_sum(predicted * tf.matmul(predicted, laplacian), axis=1)
+
+
+def laplacian_of_ordered_arms(num_actions: int) -> np.ndarray:
+    """Returns the Laplacian of arms in a line, float32 `[A, A]`.
+
+    Each arm is related to the one before and the one after.
+    """
+    adjacent = np.eye(num_actions, k=1) + np.eye(num_actions, k=-1)
+    return (np.diag(adjacent.sum(axis=0)) - adjacent).astype(np.float32)

@@ -1,0 +1,18 @@
+from . import global_and_arm_feature_network as global_and_arm_feature_network
+from . import heteroscedastic_q_network as heteroscedastic_q_network
+from .global_and_arm_feature_network import (
+    GlobalAndArmCommonTowerNetwork as GlobalAndArmCommonTowerNetwork,
+)
+from .global_and_arm_feature_network import (
+    GlobalAndArmDotProductNetwork as GlobalAndArmDotProductNetwork,
+)
+from .global_and_arm_feature_network import (
+    create_feed_forward_common_tower_network as create_feed_forward_common_tower_network,  # noqa: E501
+)
+from .global_and_arm_feature_network import (
+    create_feed_forward_dot_product_network as create_feed_forward_dot_product_network,
+)
+from .heteroscedastic_q_network import (
+    HeteroscedasticQNetwork as HeteroscedasticQNetwork,
+)
+from .heteroscedastic_q_network import QBanditNetworkResult as QBanditNetworkResult

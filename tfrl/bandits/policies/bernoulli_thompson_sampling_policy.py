@@ -1,0 +1,90 @@
+"""Draws a probability of each arm from its posterior, and takes the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.policies import bandit_policy, largest
+from tfrl.distributions import sampling
+from tfrl.policies.utils import BanditPolicyType, InfoFields
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+
+
+class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
+    """Chooses the largest of draws from the arms' beta distributions."""
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        alpha: tf.Variable,
+        beta: tf.Variable,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        emit_policy_info: Sequence[str] = (),
+        name: str | None = None,
+        *,
+        emit_log_probability: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Creates the policy; see `BanditPolicy` for the other arguments.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          alpha: The first parameters of the beta distributions, float64 `[A]`.
+          beta: The second parameters, float64 `[A]`.
+          observation_and_action_constraint_splitter: See `TFPolicy`.
+          emit_policy_info: See `BanditPolicy`.
+          name: The module's name.
+          emit_log_probability: See `BanditPolicy`. The probabilities are integrals with
+            errors below 0.01.
+          seed: See `TFPolicy`.
+        """
+        self._alpha, self._beta = alpha, beta
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            emit_policy_info=emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            observation_and_action_constraint_splitter=(
+                observation_and_action_constraint_splitter
+            ),
+            scores_field=InfoFields.PREDICTED_REWARDS_SAMPLED,
+            name=name,
+            seed=seed,
+        )
+
+    def _variables(self) -> Sequence[Any]:
+        return [self._alpha, self._beta]
+
+    def _predict(self, observation: Any) -> bandit_policy.Prediction:
+        alpha, beta = self._alpha.read_value(), self._beta.read_value()
+        first = tf.nest.flatten(observation)[0]
+        mean = alpha / (alpha + beta)
+        shape = tf.concat([tf.shape(first)[:1], mean.shape], axis=0)
+        return bandit_policy.Prediction(tf.broadcast_to(mean, shape))
+
+    def _choose(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
+    ) -> bandit_policy.Choice:
+        import tensorflow_probability as tfp
+
+        ones = tf.ones_like(predicted.mean)
+        posterior = tfp.distributions.Beta(ones * self._alpha, ones * self._beta)
+        scores = sampling.sample(posterior, seed)
+        action = bandit_policy.greedy(scores, allowed)
+        kind = bandit_policy.of_type(action, BanditPolicyType.UNKNOWN)
+        return bandit_policy.Choice(action, kind, scores)
+
+    def _log_probabilities(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    ) -> tf.Tensor:
+        del predicted
+        return largest.of_beta(
+            self._alpha.read_value(), self._beta.read_value(), allowed
+        )

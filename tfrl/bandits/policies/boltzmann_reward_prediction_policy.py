@@ -1,0 +1,102 @@
+"""Policies that prefer larger predicted rewards: Boltzmann's, and Gumbel's noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.policies import (
+    bandit_policy,
+    greedy_reward_prediction_policy,
+    largest,
+    reward_prediction_base_policy,
+)
+from tfrl.policies.utils import BanditPolicyType
+from tfrl.utils.random_numbers import seeds
+
+# Of an arm without rows, which so has a noise that is as good as unbounded.
+_FEWEST_SAMPLES = 1e-12
+
+
+class BoltzmannRewardPredictionPolicy(
+    reward_prediction_base_policy.RewardPredictionBasePolicy
+):
+    """Draws arms by the softmax of their predicted rewards divided by a temperature.
+
+    With `boltzmann_gumbel_exploration_constant` C, it instead chooses the largest `f +
+    C / sqrt(n) G` with a Gumbel number G for each arm, whose model has seen n rows
+    (Cesa-Bianchi et al., "Boltzmann exploration done right", 2017, arXiv:1705.10257).
+    An arm without rows has a noise of 10^6 C.
+    """
+
+    _policy_type = BanditPolicyType.BOLTZMANN
+
+    def __init__(
+        self,
+        *args: Any,
+        temperature: Any = 1.0,
+        boltzmann_gumbel_exploration_constant: float | None = None,
+        num_samples: tf.Variable | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Creates the policy; see `RewardPredictionBasePolicy` for other arguments.
+
+        Args:
+          *args: Arguments of the base class.
+          temperature: The temperature: a number, a variable, or a function that returns
+            one.
+          boltzmann_gumbel_exploration_constant: C; None for the softmax.
+          num_samples: The number of rows of each arm, `[A]`, for Gumbel's noise.
+          **kwargs: Arguments of the base class.
+
+        Raises:
+          ValueError: There is C with features of arms, or without numbers of rows.
+        """
+        super().__init__(*args, **kwargs)
+        constant = boltzmann_gumbel_exploration_constant
+        if constant is not None and (
+            self._accepts_per_arm_features or num_samples is None
+        ):
+            raise ValueError(
+                f"boltzmann_gumbel_exploration_constant: got {constant} with features "
+                "of arms or without num_samples, expected None; it needs the number of "
+                "rows of each arm."
+            )
+        self._temperature = temperature
+        self._constant = constant
+        self._num_samples = num_samples
+
+    def _variables(self) -> Any:
+        own = [self._temperature, self._num_samples]
+        return [
+            *super()._variables(),
+            *(each for each in own if isinstance(each, tf.Variable)),
+        ]
+
+    def _choose(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
+    ) -> bandit_policy.Choice:
+        if self._constant is None:
+            return super()._choose(predicted, allowed, seed)
+        unit = tf.maximum(seeds.uniform(seed, tf.shape(predicted.mean)), 2.0**-24)
+        noise = self._scales() * -tf.math.log(-tf.math.log(unit))
+        action = bandit_policy.greedy(predicted.mean + noise, allowed)
+        kind = bandit_policy.of_type(action, self._policy_type)
+        return bandit_policy.Choice(action, kind)
+
+    def _log_probabilities(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    ) -> tf.Tensor:
+        if self._constant is not None:
+            mean = tf.cast(predicted.mean, tf.float64)
+            scale = tf.cast(self._scales(), tf.float64) * tf.ones_like(mean)
+            return largest.of_gumbel(mean, scale, allowed)
+        temperature = greedy_reward_prediction_policy.number(self._temperature)
+        return bandit_policy.log_softmax(predicted.mean / temperature, allowed)
+
+    def _scales(self) -> tf.Tensor:
+        """Returns the scales of the noise, `[A]`."""
+        assert self._num_samples is not None
+        numbers = tf.cast(self._num_samples.read_value(), tf.float32)
+        return self._constant / tf.sqrt(tf.maximum(numbers, _FEWEST_SAMPLES))

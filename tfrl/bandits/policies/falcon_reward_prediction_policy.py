@@ -1,0 +1,102 @@
+"""FALCON's policy, whose exploration falls with the number of rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.policies import (
+    bandit_policy,
+    greedy_reward_prediction_policy,
+    reward_prediction_base_policy,
+)
+from tfrl.policies import utils as policy_utils
+from tfrl.policies.utils import BanditPolicyType
+
+_LARGEST_GAMMA = 50_000.0
+# The exploitation coefficients among which a hint chooses.
+_COEFFICIENTS = [2.0**i for i in range(21)]
+
+
+class FalconRewardPredictionPolicy(
+    reward_prediction_base_policy.RewardPredictionBasePolicy
+):
+    """Draws an arm the less often, the more its predicted reward is below the best.
+
+    With K allowed arms, an arm other than the best has the probability `1 / (K + gamma
+    (f_best - f))`, with `gamma = min(50000, c sqrt(K n / parameters))` after n rows
+    (Simchi-Levi and Xu, "Bypassing the monster", 2020, arXiv:2003.12699).
+    """
+
+    _policy_type = BanditPolicyType.FALCON
+
+    def __init__(
+        self,
+        *args: Any,
+        num_samples: tf.Variable,
+        exploitation_coefficient: Any = 1.0,
+        max_exploration_probability_hint: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Creates the policy; see `RewardPredictionBasePolicy` for other arguments.
+
+        Args:
+          *args: Arguments of the base class.
+          num_samples: The numbers of rows, whose sum is n.
+          exploitation_coefficient: c: a number, a variable, or a function that returns
+            one.
+          max_exploration_probability_hint: The largest probability of all arms but the
+            best: the least power of two for c that reaches it, or the largest one; None
+            takes `exploitation_coefficient`.
+          **kwargs: Arguments of the base class.
+        """
+        super().__init__(*args, **kwargs)
+        self._num_samples = num_samples
+        self._coefficient = exploitation_coefficient
+        self._hint = max_exploration_probability_hint
+        shapes = [v.shape for v in self._reward_network.trainable_variables]
+        self._num_parameters = max(sum(math.prod(shape) for shape in shapes), 1)
+
+    def _variables(self) -> Any:
+        own = [self._num_samples, self._coefficient, self._hint]
+        return [
+            *super()._variables(),
+            *(each for each in own if isinstance(each, tf.Variable)),
+        ]
+
+    def _log_probabilities(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    ) -> tf.Tensor:
+        read = greedy_reward_prediction_policy.number
+        coefficients: Any = _COEFFICIENTS
+        if self._hint is None:
+            coefficients = [tf.maximum(read(self._coefficient), 0.0)]
+        number = tf.reduce_sum(tf.cast(allowed, tf.float32), axis=1)[:, None, None]
+        rows = tf.reduce_sum(tf.cast(self._num_samples.read_value(), tf.float32))
+        gamma = tf.sqrt(number * rows / self._num_parameters) * tf.stack(coefficients)
+        gamma = tf.minimum(gamma, _LARGEST_GAMMA)
+        mean = policy_utils.mask_values(predicted.mean, allowed)
+        gaps = tf.reduce_max(mean, axis=1, keepdims=True) - predicted.mean
+        best = tf.one_hot(
+            bandit_policy.greedy(mean, allowed), mean.shape[1], dtype=tf.float32
+        )
+        is_other = tf.cast(allowed, tf.float32) - best
+        # [B, A, coefficients].
+        others = tf.math.divide_no_nan(1.0, number + gamma * gaps[..., tf.newaxis])
+        others *= is_other[..., tf.newaxis]
+        explores = tf.reduce_sum(others, axis=1)
+        if self._hint is None:
+            index = tf.zeros_like(explores[:, 0], tf.int32)
+        else:
+            # The first that is small enough, or the last.
+            fits = explores <= tf.clip_by_value(read(self._hint), 0.0, 1.0)
+            last = tf.fill(tf.shape(fits)[:1], len(_COEFFICIENTS) - 1)
+            index = tf.argmax(tf.cast(fits, tf.int32), axis=1, output_type=tf.int32)
+            index = tf.where(tf.reduce_any(fits, axis=1), index, last)
+        chosen = tf.gather(others, index, axis=2, batch_dims=1)
+        rest = 1 - tf.reduce_sum(chosen, axis=1, keepdims=True)
+        probability = chosen + best * rest
+        logs = tf.math.log(tf.maximum(probability, 1e-37))
+        return tf.where(probability > 0, logs, tf.float32.min)

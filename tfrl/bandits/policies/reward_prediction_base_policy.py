@@ -1,0 +1,117 @@
+"""The base of policies whose network predicts the reward of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.networks import heteroscedastic_q_network
+from tfrl.bandits.policies import bandit_policy
+from tfrl.networks import network
+from tfrl.policies import utils as policy_utils
+from tfrl.policies.utils import BanditPolicyType
+from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+
+
+class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
+    """Draws arms by probabilities that a subclass computes from predicted rewards.
+
+    A subclass writes `_log_probabilities`, and sets `_policy_type`.
+    """
+
+    _policy_type = BanditPolicyType.UNKNOWN
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        reward_network: types.Network | types.Layer,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        accepts_per_arm_features: bool = False,
+        emit_policy_info: Sequence[str] = (),
+        name: str | None = None,
+        *,
+        emit_log_probability: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        """Creates the policy; see `BanditPolicy` for the other arguments.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          reward_network: A network, or Keras layer or model, with output `[B, A]`, or a
+            `QBanditNetworkResult` of such tensors.
+          observation_and_action_constraint_splitter: See `TFPolicy`.
+          accepts_per_arm_features: See `BanditPolicy`.
+          emit_policy_info: See `BanditPolicy`.
+          name: The module's name.
+          emit_log_probability: See `BanditPolicy`.
+          seed: See `TFPolicy`.
+
+        Raises:
+          ValueError: The network's output has another shape.
+        """
+        reward_network = network.as_network(reward_network)
+        splitter = observation_and_action_constraint_splitter
+        spec = policy_utils.network_observation_spec(
+            time_step_spec.observation, splitter
+        )
+        output = _mean_of(reward_network.create_variables(_network_input(spec)))
+        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
+        expected = [None if accepts_per_arm_features else num_actions]
+        if not output.shape.is_compatible_with(expected):
+            raise ValueError(
+                f"reward_network: got output of shape {output.shape}, expected "
+                f"({num_actions},), a reward for each arm; change its last layer."
+            )
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            emit_policy_info=emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            accepts_per_arm_features=accepts_per_arm_features,
+            observation_and_action_constraint_splitter=splitter,
+            name=name,
+            seed=seed,
+        )
+        self._reward_network = reward_network
+
+    @property
+    def reward_network(self) -> Any:
+        """The network that predicts rewards."""
+        return self._reward_network
+
+    def _variables(self) -> Sequence[Any]:
+        return self._reward_network.variables
+
+    def _predict(self, observation: Any) -> bandit_policy.Prediction:
+        output, _ = self._reward_network(_network_input(observation))
+        return bandit_policy.Prediction(_mean_of(output))
+
+    def _choose(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
+    ) -> bandit_policy.Choice:
+        logs = self._log_probabilities(predicted, allowed)
+        action = bandit_policy.drawn(logs, allowed, seed)
+        return bandit_policy.Choice(
+            action, bandit_policy.of_type(action, self._policy_type)
+        )
+
+
+def _network_input(observation: Any) -> Any:
+    """Returns an observation, or its specs, without the number of arms."""
+    if not isinstance(observation, dict):
+        return observation
+    key = bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY
+    return {name: each for name, each in observation.items() if name != key}
+
+
+def _mean_of(output: Any) -> Any:
+    """Returns the predicted rewards in a network's output, or in its specs."""
+    if isinstance(output, heteroscedastic_q_network.QBanditNetworkResult):
+        return output.q_value_logits
+    return output

@@ -27,7 +27,17 @@ def _played(environment, num_rounds, jit_compile):
     return [x.numpy() for x in tf.nest.flatten(play())]
 
 
-@pytest.mark.parametrize("name", environments.names())
+# The others compile for as long, and are slow.
+QUICK = ("BernoulliBandit-v0", "PaddedArmsBandit-v0")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in environments.names()
+    ],
+)
 def test_compiled_rounds_are_those_of_the_plain_graph(name):
     plain, compiled = (
         _played(environments.load(name, 3, seed=5), 4, jit) for jit in (False, True)

@@ -59,6 +59,7 @@ _TAPE = "tensorflow.python.eager.tape"
 _PFOR = "tensorflow.python.ops.parallel_for.pfor"
 _PY_FUNCTIONS = "tensorflow.python.ops.script_ops"
 _PROTOS = "tensorflow.core.protobuf.struct_pb2"
+_SAVED_MODELS = "tensorflow.core.protobuf.saved_model_pb2"
 _REGISTRATION = "tensorflow.python.saved_model.registration"
 _AUTOGRAPH = "tensorflow.python.autograph.core.config"
 _SESSION = "tensorflow.python.client.pywrap_tf_session"
@@ -192,6 +193,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "_py_funcs": lambda: _PY_FUNCTIONS,
     "EagerFunc": lambda: _PY_FUNCTIONS,
     "StructuredValue": lambda: _PROTOS,
+    "SavedModel": lambda: _SAVED_MODELS,
     "_unbatch": lambda: tf.RaggedTensorSpec,
     "_create_slots": lambda: tf.compat.v1.train.Optimizer,
     "_get_variable_index": _adam,
@@ -528,6 +530,12 @@ def structured_value() -> Any:
     """Returns an empty protocol buffer that can hold a nest of specs."""
     remedy = "do not read or write files of specs (policies and recordings have one)"
     return _needed(_PROTOS, "StructuredValue", "spec", remedy)()
+
+
+def saved_model() -> Any:
+    """Returns an empty protocol buffer that can hold a SavedModel."""
+    remedy = "do not resume runs that have saved a policy"
+    return _needed(_SAVED_MODELS, "SavedModel", "saved_model.pb", remedy)()
 
 
 def checkpoint_as_int32(variable: tf.Variable) -> None:

@@ -6,8 +6,8 @@ import os
 import pathlib
 
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
+from tfrl.compilation import internals
 from tfrl.policies.saving import saved_model
 from tfrl.savers import checkpoint_files
 from tfrl.specs import tensor_spec
@@ -44,7 +44,6 @@ def find_fault(path: str | os.PathLike) -> str | None:
 
 
 def _check_graph(path: pathlib.Path) -> None:
-    graph = saved_model_pb2.SavedModel()
-    graph.ParseFromString(path.read_bytes())
+    graph = internals.saved_model().FromString(path.read_bytes())
     if not graph.meta_graphs:
         raise ValueError(f"{path.name} holds no graph")

@@ -1,4 +1,5 @@
 from . import array_spec as array_spec
+from . import bandit_spec_utils as bandit_spec_utils
 from . import distribution_spec as distribution_spec
 from . import dm_env_specs as dm_env_specs
 from . import environment_spec as environment_spec

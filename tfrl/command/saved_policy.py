@@ -96,9 +96,7 @@ def _load_graph(path: pathlib.Path) -> Any:
     from tfrl.policies.saving import saved_model
 
     try:
-        for file in path.rglob("*"):
-            if not (file.is_file() or file.is_dir()):
-                raise OSError(f"{file.name} is no file")  # A pipe would never end.
+        saved_model.check_files(path)
         policy = saved_model.load_saved_model(str(path))
         if not (hasattr(policy, "action") and hasattr(policy, "get_initial_state")):
             raise ValueError("it is no policy")

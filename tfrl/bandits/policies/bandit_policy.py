@@ -267,6 +267,12 @@ def greedy_log_probabilities(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor
     return policy_utils.mask_values(tf.zeros(tf.shape(scores)), is_best)
 
 
+def log_of(probability: tf.Tensor) -> tf.Tensor:
+    """Returns the logarithms of probabilities, the least number for those of 0."""
+    logs = tf.math.log(tf.maximum(probability, 1e-37))
+    return tf.where(probability > 0, logs, tf.float32.min)
+
+
 def log_softmax(logits: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor:
     """Returns the logarithms of the softmax over the allowed arms, `[B, A]`."""
     least = logits.dtype.min

@@ -98,5 +98,4 @@ class FalconRewardPredictionPolicy(
         chosen = tf.gather(others, index, axis=2, batch_dims=1)
         rest = 1 - tf.reduce_sum(chosen, axis=1, keepdims=True)
         probability = chosen + best * rest
-        logs = tf.math.log(tf.maximum(probability, 1e-37))
-        return tf.where(probability > 0, logs, tf.float32.min)
+        return bandit_policy.log_of(probability)

@@ -71,8 +71,7 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
         share = tf.math.divide_no_nan(one, tf.reduce_sum(one, axis=1, keepdims=True))
         best = tf.exp(super()._log_probabilities(predicted, allowed))
         probability = epsilon * share + (1 - epsilon) * best
-        logs = tf.math.log(tf.maximum(probability, 1e-37))
-        return tf.where(probability > 0, logs, tf.float32.min)
+        return bandit_policy.log_of(probability)
 
 
 def number(value: Any) -> tf.Tensor:

@@ -31,9 +31,7 @@ def find_fault(path: str | os.PathLike) -> str | None:
     variables = path / tf.saved_model.VARIABLES_DIRECTORY
     specs = path / saved_model.POLICY_SPECS_PBTXT
     try:
-        for file in path.rglob("*"):
-            if not (file.is_file() or file.is_dir()):
-                raise OSError(f"{file.name} is no file")  # A pipe would never end.
+        saved_model.check_files(path)
         checkpoint_files.read_whole(str(variables / tf.saved_model.VARIABLES_FILENAME))
         tensor_spec.from_pbtxt_file(str(specs))
         _check_graph(path / tf.saved_model.SAVED_MODEL_FILENAME_PB)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -37,6 +38,13 @@ def load_saved_model(model_path: str) -> Any:
             f"({type(error).__name__}: {reason}), expected one that PolicySaver.save "
             "wrote; restore it from a copy, or save the policy again."
         ) from error
+
+
+def check_files(path: pathlib.Path) -> None:
+    """Raises an OSError unless all in a folder are files: a pipe would never end."""
+    for file in path.rglob("*"):
+        if not (file.is_file() or file.is_dir()):
+            raise OSError(f"{file.name} is no file")
 
 
 def check_saved_model(model_path: str) -> None:

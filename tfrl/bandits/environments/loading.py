@@ -8,9 +8,23 @@ array([ True,  True])
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from tfrl.environments import native, suites
+
+# The function that makes each problem, of the module `problems`, by its name.
+_MADE_BY: dict[str, Callable[[Any], Any]] = {
+    "BernoulliBandit-v0": lambda problems: problems.bernoulli(
+        [0.1, 0.5, 0.6, 0.4, 0.3]
+    ),
+    "DriftingBandit-v0": lambda problems: problems.linear(change=problems.drifting()),
+    "LinearBandit-v0": lambda problems: problems.linear(),
+    "PaddedArmsBandit-v0": lambda problems: problems.per_arm_linear(has_padding=True),
+    "PerArmBandit-v0": lambda problems: problems.per_arm_linear(),
+    "PiecewiseBandit-v0": lambda problems: problems.linear(change=problems.piecewise()),
+    "WheelBandit-v0": lambda problems: problems.wheel(),
+}
 
 
 @functools.cache
@@ -18,32 +32,12 @@ def dynamics(name: str) -> Any:
     """Returns the dynamics of a problem in `names()`."""
     from tfrl.bandits.environments import problems  # Imports TensorFlow.
 
-    made = {
-        "BernoulliBandit-v0": lambda: problems.bernoulli([0.1, 0.5, 0.6, 0.4, 0.3]),
-        "LinearBandit-v0": problems.linear,
-        "DriftingBandit-v0": lambda: problems.linear(change=problems.drifting()),
-        "PiecewiseBandit-v0": lambda: problems.linear(change=problems.piecewise()),
-        "PerArmBandit-v0": problems.per_arm_linear,
-        "PaddedArmsBandit-v0": lambda: problems.per_arm_linear(has_padding=True),
-        "WheelBandit-v0": problems.wheel,
-    }
-    return made[name]()
-
-
-_NAMES = (
-    "BernoulliBandit-v0",
-    "DriftingBandit-v0",
-    "LinearBandit-v0",
-    "PaddedArmsBandit-v0",
-    "PerArmBandit-v0",
-    "PiecewiseBandit-v0",
-    "WheelBandit-v0",
-)
+    return _MADE_BY[name](problems)
 
 
 def names() -> list[str]:
     """Returns the names of the problems."""
-    return list(_NAMES)
+    return list(_MADE_BY)
 
 
 def load(
@@ -59,10 +53,10 @@ def load(
     Raises:
       ValueError: There is no such bandit.
     """
-    if environment_name not in _NAMES:
+    if environment_name not in _MADE_BY:
         raise ValueError(
             f"environment_name: got {environment_name!r}, expected one of "
-            f"{', '.join(map(repr, _NAMES))}."
+            f"{', '.join(map(repr, _MADE_BY))}."
         )
     return native.NativeEnvironment(dynamics(environment_name), batch_size, seed)
 
@@ -70,5 +64,5 @@ def load(
 def add_suite() -> None:
     """Lets `environments.suites` find the names."""
     suites.add(
-        suites.Suite(matches=_NAMES.__contains__, dynamics=dynamics, films=False)
+        suites.Suite(matches=_MADE_BY.__contains__, dynamics=dynamics, films=False)
     )

@@ -50,10 +50,6 @@ class NamedFunction(tf.Module):
         }
         self._original = original_action or (lambda action: action)
 
-    def has_state(self) -> bool:
-        """Whether the policy has a state."""
-        return bool(tf.nest.flatten(self.policy.policy_state_spec))
-
     def __call__(self, *inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the outputs `[B, ...]` for the inputs `[B, ...]`, in their order."""
         specs = self.policy.time_step_spec.observation, self.policy.policy_state_spec

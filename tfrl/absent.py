@@ -1,9 +1,9 @@
 """Explains failed imports of names that only TF-Agents or Acme has.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
-both for `import tfrl.policies.py_tf_policy` and for
-`from tfrl.policies import py_tf_policy`. Packages with missing names get their attributes
-from `attach_stub`, whose AttributeErrors say the same.
+both for `import tfrl.policies.py_tf_policy` and for `from tfrl.policies import
+py_tf_policy`. Packages with missing names get their attributes from `attach_stub`,
+whose AttributeErrors say the same.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class QtOpt(off_policy.OffPolicy):
         COUNT,
         default=5,
     )
-    epsilon: float = live(
+    exploration_epsilon: float = live(
         "Probability of a random action.", FRACTION, EPSILONS, default=0.1
     )
     num_samples: int = field(
@@ -91,7 +91,7 @@ class QtOpt(off_policy.OffPolicy):
                 self.environment.action_spec()
             ),
             "td_errors_loss_fn": utils.common.element_wise_squared_loss,
-            "epsilon_greedy": self.epsilon,
+            "epsilon_greedy": self.exploration_epsilon,
             "num_samples_cem": self.num_samples,
             "num_elites_cem": self.num_elites,
             "num_iter_cem": self.num_search_iterations,

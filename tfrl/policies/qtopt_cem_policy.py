@@ -207,21 +207,26 @@ class CEMPolicy(tf_policy.TFPolicy):
             lambda spec: tf.zeros([*outer, *spec.shape], spec.dtype), self._action_spec
         )
         state = (*self._initial_params(batch_size), elites, tf.zeros(outer))
-        *_, elites, best = self._repeat(iterate, state, seeds.as_seed(seed))
+        *_, elites, best = self._repeat(
+            iterate, state, tf.cast(seeds.as_seed(seed), tf.int64)
+        )
         return elites, best, policy_state
 
     def _repeat(
         self, iterate: Callable[..., tuple[Any, ...]], state: Any, seed: tf.Tensor
     ) -> tuple[Any, ...]:
-        """Returns the state after all iterations, each with a seed of its own."""
-        constant = tf.get_static_value(seed)
-        if constant is not None:
-            with tf.init_scope():
-                each = self._seeds(tf.constant(constant)).numpy()
+        """Returns the state after all iterations, each with a seed of its own.
+
+        With a constant seed there is no loop in the graph, so that the noise of each
+        iteration is a constant, too.
+        """
+        each = sampling.folded(
+            lambda x: tf.random.split(x, self._num_iterations, seeds.ALGORITHM), seed
+        )
+        if not tf.is_tensor(each):
             for own in each:
                 state = iterate(own, *state)
             return state
-        each = self._seeds(seed)
         _, state = tf.while_loop(
             lambda i, _: i < self._num_iterations,
             lambda i, state: (i + 1, iterate(each[i], *state)),
@@ -229,9 +234,6 @@ class CEMPolicy(tf_policy.TFPolicy):
             maximum_iterations=self._num_iterations,
         )
         return state
-
-    def _seeds(self, seed: tf.Tensor) -> tf.Tensor:
-        return tf.random.split(seed, num=self._num_iterations, alg=seeds.ALGORITHM)
 
     def _initial_params(self, batch_size: int | tf.Tensor) -> tuple[Any, Any]:
         """Returns the first mean and variance, nests of `[B, A]`."""

@@ -151,6 +151,7 @@ def test_auxiliary_losses_are_added():
     np.testing.assert_allclose(more - plain, (0.5 + 2 * 1.0) / 4 + 0.5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiled_updates_are_the_plain_ones():
     weights = []
     for compiled in (False, True):

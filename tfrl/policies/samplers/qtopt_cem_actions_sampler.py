@@ -148,22 +148,29 @@ def gaussian(
     means, variances = tf.nest.flatten(mean), tf.nest.flatten(var)
 
     def noise(seed: tf.Tensor) -> list[tf.Tensor]:
+        number = len(means)
+        each = [seed] if number == 1 else seeds.split_seed(seed, number)
         return [
             seeds.normal(own, [num_samples, *m.shape[1:]], m.dtype, batch_axis=None)
-            for m, own in zip(means, seeds.split_seed(seed, len(means)), strict=True)
+            for m, own in zip(means, each, strict=True)
         ]
 
-    constant = tf.get_static_value(seed)
-    if constant is None:
-        noises: Any = noise(seed)
-    else:
-        with tf.init_scope():
-            noises = [each.numpy() for each in noise(tf.constant(constant))]
     drawn = [
         m[:, tf.newaxis] + tf.sqrt(v)[:, tf.newaxis] * each
-        for m, v, each in zip(means, variances, noises, strict=True)
+        for m, v, each in zip(means, variances, folded(noise, seed), strict=True)
     ]
     return tf.nest.pack_sequence_as(mean, drawn)
+
+
+def folded(function: Callable[[tf.Tensor], Any], seed: tf.Tensor) -> Any:
+    """Returns a nest of tensors of a seed: constants if the seed is one."""
+    constant = tf.get_static_value(seed)
+    if constant is None:
+        return function(seed)
+    with tf.init_scope():
+        return tf.nest.map_structure(
+            lambda x: x.numpy(), function(tf.constant(constant))
+        )
 
 
 def clip_to_spec(

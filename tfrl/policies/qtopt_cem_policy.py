@@ -112,12 +112,11 @@ class CEMPolicy(tf_policy.TFPolicy):
                 f"q_network {q_network.name!r}: expected one without a state, got a "
                 "recurrent one; use a network that sees several frames at once."
             )
-        for label, number in (
-            ("num_elites", num_elites),
-            ("num_samples", num_samples),
-            ("num_iterations", num_iterations),
-        ):
-            number_checks.check_integer(label, number, 1, remedy="32, 4, 3 are usual")
+        number_checks.check_sizes(
+            num_samples=num_samples,
+            num_elites=num_elites,
+            num_iterations=num_iterations,
+        )
         super().__init__(
             time_step_spec,
             action_spec,
@@ -193,77 +192,59 @@ class CEMPolicy(tf_policy.TFPolicy):
             )
             values, _ = self._score(observation, actions, step_type, policy_state)
             best, index = tf.math.top_k(values, self._num_elites)
-            mean, var = sampler.refit_distribution_to(
-                index,
-                tf.nest.map_structure(lambda a: tf.cast(a, tf.float32), actions),
-            )
+            floats = tf.nest.map_structure(lambda a: tf.cast(a, tf.float32), actions)
             elites = tf.nest.map_structure(
                 lambda a: tf.gather(a, index, batch_dims=1), actions
             )
-            return mean, var, elites, best
+            return *sampler.refit_distribution_to(index, floats), elites, best
 
         outer = [batch_size, self._num_elites]
         elites = tf.nest.map_structure(
             lambda spec: tf.zeros([*outer, *spec.shape], spec.dtype), self._action_spec
         )
         state = (*self._initial_params(batch_size), elites, tf.zeros(outer))
-        *_, elites, best = self._repeat(
-            iterate, state, tf.cast(seeds.as_seed(seed), tf.int64)
-        )
-        return elites, best, policy_state
-
-    def _repeat(
-        self, iterate: Callable[..., tuple[Any, ...]], state: Any, seed: tf.Tensor
-    ) -> tuple[Any, ...]:
-        """Returns the state after all iterations, each with a seed of its own.
-
-        With a constant seed there is no loop in the graph, so that the noise of each
-        iteration is a constant, too.
-        """
         each = sampling.folded(
-            lambda x: tf.random.split(x, self._num_iterations, seeds.ALGORITHM), seed
+            lambda x: tf.random.split(x, self._num_iterations, seeds.ALGORITHM),
+            tf.cast(seeds.as_seed(seed), tf.int64),
         )
-        if not tf.is_tensor(each):
+        if tf.is_tensor(each):
+            _, state = tf.while_loop(
+                lambda i, _: i < self._num_iterations,
+                lambda i, state: (i + 1, iterate(each[i], *state)),
+                (tf.constant(0), state),
+                maximum_iterations=self._num_iterations,
+            )
+        else:  # No loop in the graph: the noise of each iteration is a constant.
             for own in each:
                 state = iterate(own, *state)
-            return state
-        _, state = tf.while_loop(
-            lambda i, _: i < self._num_iterations,
-            lambda i, state: (i + 1, iterate(each[i], *state)),
-            (tf.constant(0), state),
-            maximum_iterations=self._num_iterations,
-        )
-        return state
+        return *state[2:], policy_state
 
     def _initial_params(self, batch_size: int | tf.Tensor) -> tuple[Any, Any]:
         """Returns the first mean and variance, nests of `[B, A]`."""
-
-        def middle(spec: Any) -> Any:
-            return (spec.minimum + spec.maximum) / 2.0
-
-        def square(spec: Any) -> Any:
-            return np.square((spec.maximum - spec.minimum) / 2.0)
 
         def batch(spec: Any, value: Any) -> tf.Tensor:
             value = tf.constant(np.asarray(value, np.float32))
             return tf.broadcast_to(value, [batch_size, *spec.shape])
 
-        def of(given: Any, default: Any) -> Any:
+        def of(given: Any, default: Callable[[Any], Any]) -> Any:
             if given is None:
                 given = tf.nest.map_structure(default, self._action_spec)
             return nest_utils.map_structure_up_to(
                 self._action_spec, batch, self._action_spec, given
             )
 
-        return of(self._init_mean, middle), of(self._init_var, square)
+        return (
+            of(self._init_mean, lambda spec: (spec.minimum + spec.maximum) / 2.0),
+            of(self._init_var, lambda spec: ((spec.maximum - spec.minimum) / 2.0) ** 2),
+        )
 
     def compute_target_q(
         self,
-        observation: types.NestedTensor,
-        action: types.NestedTensor,
-        step_type: tf.Tensor | None = None,
-        policy_state: types.NestedTensor = (),
-    ) -> tuple[tf.Tensor, types.NestedTensor]:
+        observation: Any,
+        action: Any,
+        step_type: Any = None,
+        policy_state: Any = (),
+    ) -> tuple[tf.Tensor, Any]:
         """Returns the values of actions, `[B]`, and the policy state.
 
         Args:
@@ -272,26 +253,24 @@ class CEMPolicy(tf_policy.TFPolicy):
           step_type: The step types `[B]`, or None.
           policy_state: The policy state, which is `()`.
         """
-        values: tf.Tensor
-        values, state = self._q_network(
+        return self._q_network(
             (observation, action),
             step_type=step_type,
             network_state=policy_state,
             training=self._training,
         )
-        return values, state
 
     def _score(
         self,
-        observation: types.NestedTensor,
-        sample_actions: types.NestedTensor,
+        observation: Any,
+        sample_actions: Any,
         step_type: Any = None,
-        policy_state: types.NestedTensor = (),
-    ) -> tuple[tf.Tensor, types.NestedTensor]:
+        policy_state: Any = (),
+    ) -> tuple[tf.Tensor, Any]:
         """Returns the values of samples, `[B, N]`, and the policy state."""
         step_type = None if isinstance(step_type, tuple) else step_type
+        number = self._num_samples
         if self._preprocess_state_action:
-            number = self._num_samples
             sample_actions = tf.nest.map_structure(
                 lambda a: tf.reshape(a, [-1, *a.shape[2:]]), sample_actions
             )
@@ -302,78 +281,54 @@ class CEMPolicy(tf_policy.TFPolicy):
         values, state = self.compute_target_q(
             observation, sample_actions, step_type, policy_state
         )
-        return tf.reshape(values, [-1, self._num_samples]), state
+        return tf.reshape(values, [-1, number]), state
 
     def _act_by(
-        self, time_step: ts.TimeStep, policy_state: types.NestedTensor, seed: Any
+        self, time_step: ts.TimeStep, policy_state: Any, seed: Any
     ) -> policy_step.PolicyStep:
         """Returns the best action that a search with this seed finds."""
         is_single = time_step.step_type.shape.rank == 0
         step = time_step
         if is_single:
             step = tf.nest.map_structure(lambda x: x[tf.newaxis], time_step)
-        elites, values, state = self.actor_func(
+        elites, values, _ = self.actor_func(
             step.observation, step.step_type, policy_state, seed=seed
         )
-        action = tf.nest.map_structure(lambda a: a[:, 0], elites)
-        value = values[:, 0]
+        action, value = tf.nest.map_structure(lambda x: x[:, 0], (elites, values))
         if self._actor_policy is not None:
-            action, value = self._or_of_actor(step, action, value, seed)
+            other = self._actor_policy.action(step, seed=seed).action
+            rival, _ = self.compute_target_q(step.observation, other, step.step_type)
+            action = nest_utils.where(value > rival, action, other)
+            value = tf.maximum(value, rival)
+        outer = [] if is_single else tf.shape(value)
         if is_single:
             action, value = tf.nest.map_structure(lambda x: x[0], (action, value))
-        return policy_step.PolicyStep(action, state, self._info(value))
-
-    def _or_of_actor(
-        self, step: ts.TimeStep, action: Any, value: tf.Tensor, seed: Any
-    ) -> tuple[Any, tf.Tensor]:
-        """Returns the actions with the greater values: the given or the actor's."""
-        assert self._actor_policy is not None
-        other = self._actor_policy.action(step, seed=seed).action
-        other_value, _ = self.compute_target_q(step.observation, other, step.step_type)
-        return (
-            nest_utils.where(value > other_value, action, other),
-            tf.maximum(value, other_value),
-        )
-
-    def _info(self, value: tf.Tensor) -> Any:
-        """Returns the info: zeros, and the value as "target_q"."""
-        outer = tf.shape(value)
         info = tf.nest.map_structure(
             lambda spec: tf.zeros(tf.concat([outer, spec.shape], 0), spec.dtype),
             self._info_spec,
         )
         if isinstance(info, dict) and "target_q" in info:
-            return {**info, "target_q": value}
-        return info
+            info = {**info, "target_q": value}
+        return policy_step.PolicyStep(action, policy_state, info)
 
     def _action(
-        self,
-        time_step: ts.TimeStep,
-        policy_state: types.NestedTensor,
-        seed: tf.Tensor,
+        self, time_step: ts.TimeStep, policy_state: Any, seed: tf.Tensor
     ) -> policy_step.PolicyStep:
-        step = self._act_by(time_step, policy_state, seed)
-        if not self._emit_log_probability:
-            return step
-        certain = tf.zeros_like(time_step.step_type, tf.float32)
-        info = policy_step.set_log_probability(
-            step.info, tf.nest.map_structure(lambda _: certain, self._action_spec)
-        )
-        return step._replace(info=info)
+        return self._act_by(time_step, policy_state, seed)
 
     def _greedy_action(
-        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+        self, time_step: ts.TimeStep, policy_state: Any
     ) -> policy_step.PolicyStep:
         return self._act_by(time_step, policy_state, _GREEDY)
 
     def _distribution(
-        self, time_step: ts.TimeStep, policy_state: types.NestedTensor
+        self, time_step: ts.TimeStep, policy_state: Any
     ) -> policy_step.PolicyStep:
         from tfrl.policies.acting import deterministic
 
         step = self._act_by(time_step, policy_state, _GREEDY)
         return step._replace(
             action=tf.nest.map_structure(
-                lambda a: deterministic.DeterministicWithLogProb(loc=a), step.action
+                deterministic.DeterministicWithLogProb, step.action
             )
         )

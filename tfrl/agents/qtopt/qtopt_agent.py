@@ -22,19 +22,18 @@ import tensorflow as tf
 
 from tfrl import losses
 from tfrl.agents import (
+    actor_critic,
+    actor_critic_networks,
     checks,
     critics,
     data_converter,
     normalization,
+    observation_embedding,
     options,
     target_networks,
-    td_losses,
-    tf_agent,
     transitions,
     updates,
 )
-from tfrl.losses import masking
-from tfrl.losses.shapes import check_same_shape
 from tfrl.networks import network as network_lib
 from tfrl.policies import epsilon_greedy_policy, greedy_policy, qtopt_cem_policy
 from tfrl.policies.samplers import qtopt_cem_actions_sampler as sampling
@@ -44,8 +43,7 @@ from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
-from tfrl.utils.optimization import optimizers, schedules
-from tfrl.utils.random_numbers import seeds
+from tfrl.utils.optimization import schedules
 from tfrl.utils.tensor_normalizer import TensorNormalizer
 
 
@@ -61,7 +59,7 @@ class QtOptLossInfo(NamedTuple):
     td_error: tf.Tensor
 
 
-class QtOptAgent(tf_agent.TFAgent):
+class QtOptAgent(actor_critic.ActorCriticAgent):
     """A QT-Opt agent, which acts by the cross-entropy method on its target network."""
 
     _info = QtOptLossInfo
@@ -168,38 +166,34 @@ class QtOptAgent(tf_agent.TFAgent):
         options.warn_of_growing_values(type(self), td)
         checks.check_target_update(1.0, delayed_target_update_period)
         time_step_spec = checks.as_time_step_spec(time_step_spec, "QT-Opt")
-        action_spec = tensor_spec.from_spec(action_spec)
         delayed = [target_q_network_delayed, target_q_network_delayed_2]
         if not enable_td3 and delayed != [None, None]:
             raise ValueError(
                 "target_q_network_delayed, target_q_network_delayed_2: expected None "
                 "with enable_td3=False, which has no delayed networks; leave them out."
             )
-        input_spec = (time_step_spec.observation, action_spec)
-        wrapped = normalization.normalized_critics(
-            observation_normalizer, input_spec, q_network, target_q_network, *delayed
+        embedding = observation_embedding.ObservationEmbedding(
+            None, time_step_spec.observation, observation_normalizer
         )
-        self._q_network = network_lib.as_network(wrapped[0], input_spec)
-        self._q_network.create_variables(input_spec)
-        critics.check_gives_numbers(self._q_network)
-        checks.check_not_recurrent([self._q_network], "QT-Opt")
+        specs = (embedding.spec, tensor_spec.from_spec(action_spec))
+        given = [q_network, target_q_network, *(delayed if enable_td3 else [])]
+        trained, *given = normalization.normalized_critics(
+            embedding.normalizer, specs, *given
+        )
         names = ("TargetQNetwork", "TargetQNetworkDelayed", "TargetQNetworkDelayed2")
-        targets = [
-            target_networks.with_target(self._q_network, target, label, input_spec)[1]
-            for target, label in zip(
-                wrapped[1:], names[: 3 if enable_td3 else 1], strict=False
-            )
-        ]
-        self._target_q_network = targets[0]
+        pairs = []
+        for target, label in zip(given, names, strict=False):
+            trained, target = target_networks.with_target(trained, target, label, specs)
+            pairs.append((trained, target))
+        checks.check_not_recurrent([trained], "QT-Opt")
+        targets = [target for _, target in pairs]
+        self._q_network, self._target_q_network = trained, targets[0]
         self._target_q_network_delayed = targets[1] if enable_td3 else None
         self._target_q_network_delayed_2 = targets[2] if enable_td3 else None
+        self._delayed_target_update_period = delayed_target_update_period
 
-        self._in_graph_bellman_update = in_graph_bellman_update
-        if info_spec is None:
-            info_spec = {"target_q": tf.TensorSpec([], tf.float32)}
-        self._epsilon_greedy = schedules.follow(
-            "epsilon_greedy", epsilon_greedy, train_step_counter
-        )
+        info: Any = {"target_q": tf.TensorSpec([], tf.float32)}
+        info = info if info_spec is None else info_spec
         self._search = qtopt_cem_policy.CEMPolicy(
             time_step_spec,
             action_spec,
@@ -207,12 +201,15 @@ class QtOptAgent(tf_agent.TFAgent):
             actions_sampler,
             init_mean_cem,
             init_var_cem,
-            info_spec=() if in_graph_bellman_update else info_spec,
+            info_spec=() if in_graph_bellman_update else info,
             num_samples=num_samples_cem,
             num_elites=num_elites_cem,
             num_iterations=num_iter_cem,
             emit_log_probability=emit_log_probability,
             seed=seed,
+        )
+        self._epsilon_greedy = schedules.follow(
+            "epsilon_greedy", epsilon_greedy, train_step_counter
         )
         super().__init__(
             time_step_spec,
@@ -221,56 +218,27 @@ class QtOptAgent(tf_agent.TFAgent):
             epsilon_greedy_policy.EpsilonGreedyPolicy(
                 self._search, self._epsilon_greedy, seed=seed
             ),
-            train_sequence_length=td.n_step_update + 1
-            if in_graph_bellman_update
-            else 1,
-            **agent.of_base(),
+            actor_critic_networks.Networks(embedding, None, None, pairs),
+            td,
+            agent,
         )
-        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
-        self._set_untracked("_auxiliary_loss_fns", tuple(auxiliary_loss_fns or ()))
-        self._gamma = td.gamma
-        self._reward_scale_factor = td.reward_scale_factor
-        self._as_data = self._make_reader(td)
-        number = seeds.draw_number() if seed is None else seed
-        self._seed = tf.Variable(number, dtype=tf.int64, trainable=False, name="seed")
-        self._parts = [
-            updates.Part(
-                "td",
-                self._td_loss,
-                [self._q_network],
-                optimizer,
-                clip=optimizers.each_to_norm(td.gradient_clipping),
-            )
-        ]
-        self._target_pairs = [(self._q_network, target) for target in targets]
-        # From the last to the first, so that each network gets the weights that its
-        # source had before this update.
-        behind = list(itertools.pairwise(targets))[::-1]
-        self._update_target = _InTurn(
-            [
-                updates.make_updater(behind, 1.0, delayed_target_update_period),
-                updates.make_updater(
-                    self._target_pairs[:1],
-                    td.target_update_tau,
-                    td.target_update_period,
+        self._critic_networks = [self._q_network]
+        self._in_graph_bellman_update = in_graph_bellman_update
+        if not in_graph_bellman_update:
+            self._train_sequence_length = 1
+            self._as_data.convert = data_converter.AsHalfTransition(
+                data_converter.DataContext(
+                    self.time_step_spec,
+                    self.action_spec,
+                    self.collect_policy.info_spec,
+                    use_half_transition=True,
                 ),
-            ]
-        )
-
-    def _make_reader(self, td: options.TdOptions) -> transitions.Reader:
-        """Returns the function that turns experience into `Transitions`."""
-        read = transitions.Reader(self.data_context, td, recurrent=False)
-        if not self._in_graph_bellman_update:
-            context = data_converter.DataContext(
-                self.time_step_spec,
-                self.action_spec,
-                self.collect_policy.info_spec,
-                use_half_transition=True,
+                squeeze_time_dim=True,
             )
-            read.convert = data_converter.AsHalfTransition(
-                context, squeeze_time_dim=True
-            )
-        return read
+        self._set_untracked("_auxiliary_loss_fns", tuple(auxiliary_loss_fns or ()))
+        self._parts = [
+            self._part("td", self._td_loss, self._critic_networks, optimizer)
+        ]
 
     @property
     def policy_q_network(self) -> network_lib.Network:
@@ -282,28 +250,25 @@ class QtOptAgent(tf_agent.TFAgent):
         """Whether targets are the minimum of the delayed networks' values."""
         return self._target_q_network_delayed is not None
 
+    def _get_target_updater(self, tau: Any = 1.0, period: Any = 1) -> _InTurn:
+        targets = [target for _, target in self._target_pairs]
+        # From the last to the first, so that each network gets the weights that its
+        # source had before this update.
+        behind = list(itertools.pairwise(targets))[::-1]
+        number = self._delayed_target_update_period
+        return _InTurn(
+            [
+                updates.make_updater(behind, 1.0, number),
+                updates.make_updater(self._target_pairs[:1], tau, period),
+            ]
+        )
+
     def _td_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `L(y - Q(s, a))`, and its details."""
         data: transitions.Transitions = batch.data
         targets = data.targets(self._next_values(data, batch.seed))
-        predictions = critics.values(
-            self._q_network, data.time_step, data.action, batch.training
-        )
-        # Read now, because the losses may include penalties on the activations.
-        regularization = self._q_network.losses
-        td_loss = td_losses.per_transition(
-            self._td_errors_loss_fn, targets, predictions, data.valid
-        )
-        check_same_shape(transitions=data.valid, loss_of_errors=td_loss)
-        td_loss = data.per_example(td_loss)
-        aggregated = losses.aggregate_losses(
-            td_loss, batch.weights, regularization_loss=regularization
-        )
-        td_error = masking.masked(targets - predictions, data.valid)
-        return (
-            aggregated.total_loss + self._auxiliary_loss(batch),
-            {"td_loss": td_loss, "td_error": td_error},
-        )
+        loss, details = critics.regress(self, batch, targets)
+        return loss + self._auxiliary_loss(batch), details
 
     def _next_values(
         self, data: transitions.Transitions, seed: tf.Tensor | None
@@ -313,7 +278,7 @@ class QtOptAgent(tf_agent.TFAgent):
             return data.info["target_q"]
         reached = data.next_time_step
         action = self._search.action(reached, seed=seed).action
-        networks = [self._target_q_network]
+        networks: list[Any] = [self._target_q_network]
         if self.enable_td3:
             networks = [
                 self._target_q_network_delayed,
@@ -326,11 +291,8 @@ class QtOptAgent(tf_agent.TFAgent):
     def _auxiliary_loss(self, batch: updates.Batch) -> tf.Tensor:
         """Returns the sum of the auxiliary losses, a scalar."""
         data, total = batch.data, tf.constant(0.0)
-        transition = trajectory.Transition(
-            data.time_step,
-            policy_step.PolicyStep(data.action, (), data.info),
-            data.next_time_step,
-        )
+        step = policy_step.PolicyStep(data.action, (), data.info)
+        transition = trajectory.Transition(data.time_step, step, data.next_time_step)
         for loss_fn in self._auxiliary_loss_fns:
             each, penalty = loss_fn(network=self._q_network, transition=transition)
             total += losses.aggregate_losses(
@@ -341,23 +303,6 @@ class QtOptAgent(tf_agent.TFAgent):
     def _log_values(self) -> dict[str, tf.Tensor]:
         epsilon = schedules.current_value(self._epsilon_greedy)
         return {"epsilon": tf.cast(epsilon, tf.float32)}
-
-    def _measure(self, batch: updates.Batch) -> dict[str, tf.Tensor]:
-        """Returns `q_value`, `td_error` and `explained_variance`, as `DqnAgent`."""
-        data = batch.data
-        td_error = self._td_loss(batch)[1]["td_error"]
-        q_values = critics.values(self._q_network, data.time_step, data.action)
-        return {
-            "q_value": losses.masked_mean(q_values, data.valid),
-            "td_error": losses.masked_mean(tf.abs(td_error), data.valid),
-            "explained_variance": losses.explained_variance(
-                q_values, q_values + td_error, data.valid
-            ),
-        }
-
-    def _state_values(self, time_step: ts.TimeStep) -> tf.Tensor | None:
-        action = self.policy.action(time_step, seed=(0, 0)).action
-        return critics.values(self._q_network, time_step, action)
 
 
 class _InTurn(tf.Module):

@@ -1,4 +1,4 @@
-"""`ActionsSampler`, and the draws that the samplers have in common.
+"""`ActionsSampler`, and the functions that change or reject its samples.
 
 In all shapes `B` is the batch size, `N` the number of samples, `M` the number of elites
 and `A` the size of an action.
@@ -14,36 +14,80 @@ import tensorflow as tf
 
 from tfrl.specs import tensor_spec
 from tfrl.typing import types
+from tfrl.utils import number_checks
 from tfrl.utils.random_numbers import seeds
 
-# Takes samples `[B, N, A]` and observations `[B, ...]`, and returns changed samples.
-Clipper = Callable[[Any, Any], Any]
-# Takes the same, and returns bools `[B, N]`, False for samples to draw again.
-Rejecter = Callable[[Any, Any], tf.Tensor]
+
+class SampleClipper(abc.ABC):
+    """Moves sampled actions to where constraints allow them."""
+
+    @abc.abstractmethod
+    def __call__(self, actions: Any, state: Any) -> Any:
+        """Returns the nest of clipped actions, `[B, N, A]`.
+
+        Args:
+          actions: A nest of samples, `[B, N, A]`.
+          state: The observations, `[B, ...]`.
+        """
 
 
-class ActionsSampler(abc.ABC):
-    """Draws actions from a distribution, and refits it to the best of them."""
+class SampleRejecter(abc.ABC):
+    """Says which sampled actions constraints allow."""
+
+    @abc.abstractmethod
+    def __call__(self, actions: Any, state: Any) -> tf.Tensor:
+        """Returns bools, `[B, N]`; False for samples that are drawn again.
+
+        Args:
+          actions: A nest of samples, `[B, N, A]`.
+          state: The observations, `[B, ...]`.
+        """
+
+
+class ActionsSampler:
+    """Draws actions from a distribution, and refits it to the best of them.
+
+    A subclass implements `_draw`, or the two public methods.
+    """
 
     def __init__(
         self,
         action_spec: types.NestedTensorSpec,
         sample_clippers: Sequence[Any] | None = None,
         sample_rejecters: Any = None,
+        max_rejection_iterations: int = 10,
+        ranks: Sequence[int] = (0, 1),
     ) -> None:
-        """Stores the spec and the functions.
+        """Checks the spec.
 
         Args:
           action_spec: A nest of bounded specs.
-          sample_clippers: Functions of samples and observations that return changed
-            samples; see `SampleClipper`.
-          sample_rejecters: See `SampleRejecter`.
+          sample_clippers: Functions such as a `SampleClipper`, called in turn.
+          sample_rejecters: A function such as a `SampleRejecter`. Places for which all
+            samples were rejected are filled with zeros.
+          max_rejection_iterations: How often samples are drawn if they can be rejected.
+          ranks: The ranks of actions that are allowed.
+
+        Raises:
+          ValueError: An action has another rank, or the number is not positive.
         """
         self._action_spec = tensor_spec.from_spec(action_spec)
-        self._sample_clippers = sample_clippers
+        self._sample_clippers = sample_clippers or ()
         self._sample_rejecters = sample_rejecters
+        number_checks.check_integer(
+            "max_rejection_iterations",
+            max_rejection_iterations,
+            1,
+            remedy="10 is usual",
+        )
+        self._max_rejection_iterations = max_rejection_iterations
+        flat = tf.nest.flatten(self._action_spec)
+        if any(spec.shape.rank not in ranks for spec in flat):
+            raise ValueError(
+                "Only 1d action is supported by this sampler, got action_spec "
+                f"{action_spec}; split an action of another rank into vectors."
+            )
 
-    @abc.abstractmethod
     def refit_distribution_to(
         self, target_sample_indices: tf.Tensor, samples: types.NestedTensor
     ) -> tuple[types.NestedTensor, types.NestedTensor]:
@@ -53,8 +97,16 @@ class ActionsSampler(abc.ABC):
           target_sample_indices: The places of the best samples, `[B, M]`.
           samples: A nest of float32 samples, `[B, N, A]`.
         """
+        flat = [
+            tf.nn.moments(tf.gather(x, target_sample_indices, batch_dims=1), axes=1)
+            for x in tf.nest.flatten(samples)
+        ]
+        mean, var = zip(*flat, strict=True)
+        return (
+            tf.nest.pack_sequence_as(samples, mean),
+            tf.nest.pack_sequence_as(samples, var),
+        )
 
-    @abc.abstractmethod
     def sample_batch_and_clip(
         self,
         num_samples: int,
@@ -76,70 +128,87 @@ class ActionsSampler(abc.ABC):
           state: The observations, `[B, ...]`.
           seed: An integer tensor `[2]`; None follows `tf.random.set_seed`.
         """
+        if seed is None:
+            seed = tf.random.uniform([2], maxval=tf.int64.max, dtype=tf.int64)
+
+        def draw(own: tf.Tensor) -> Any:
+            return self._draw(_gaussian(num_samples, mean, var, own), state)
+
+        if self._sample_rejecters is None:
+            return draw(seeds.as_seed(seed))
+        return self._accepted(num_samples, draw, state, seeds.as_seed(seed))
+
+    def _accepted(
+        self, num_samples: int, draw: Callable[..., Any], state: Any, seed: tf.Tensor
+    ) -> Any:
+        """Draws again and again; returns the first samples of each row to be accepted.
+
+        The places of too few are filled with zeros.
+        """
+        number, rejecter = self._max_rejection_iterations, self._sample_rejecters
+        each = tf.random.split(seed, number, seeds.ALGORITHM)
+
+        def body(i: tf.Tensor, kept: Any, is_kept: tf.Tensor) -> Any:
+            drawn = draw(each[i])
+            both = tf.concat([is_kept, tf.cast(rejecter(drawn, state), tf.bool)], 1)
+            # A stable sort of the accepted to the front keeps the order of the draws.
+            order = tf.argsort(tf.cast(~both, tf.int32), axis=1, stable=True)
+            first = order[:, :num_samples]
+            is_kept = tf.gather(both, first, batch_dims=1)
+
+            def among(old: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+                x = tf.gather(tf.concat([old, new], 1), first, batch_dims=1)
+                return tf.where(is_kept[..., tf.newaxis], x, tf.zeros_like(x))
+
+            return i + 1, tf.nest.map_structure(among, kept, drawn), is_kept
+
+        kept = tf.nest.map_structure(tf.zeros_like, draw(each[0]))
+        is_kept = tf.zeros_like(rejecter(kept, state), tf.bool)
+        start = (tf.constant(0), kept, is_kept)
+        return tf.while_loop(lambda i, *_: i < number, body, start)[1]
+
+    def _draw(self, samples: Any, state: Any) -> Any:
+        """Returns actions in the spec's dtypes, from normal samples `[B, N, A]`."""
+        raise NotImplementedError(type(self))
+
+    def _clip(self, samples: Any, state: Any) -> Any:
+        """Returns samples that the functions have clipped."""
+        for clipper in self._sample_clippers:
+            samples = clipper(samples, state)
+        return samples
+
+    def _bounded(self, samples: Any) -> Any:
+        """Returns samples inside the bounds, in their own dtypes."""
+
+        def clip(x: tf.Tensor, spec: Any) -> tf.Tensor:
+            low, high = (tf.cast(y, x.dtype) for y in (spec.minimum, spec.maximum))
+            return tf.clip_by_value(x, low, high)
+
+        return tf.nest.map_structure(clip, samples, self._action_spec)
+
+    def _cast(self, samples: Any) -> Any:
+        """Returns samples in the spec's dtypes; integers are truncated."""
+        return tf.nest.map_structure(
+            lambda x, spec: tf.cast(x, spec.dtype), samples, self._action_spec
+        )
 
     def is_pure_tensorflow(self) -> bool:
-        """Whether the sampler may be traced; see `TFPolicy._is_pure_tensorflow`."""
-        return False
+        """Whether the sampler may be traced: if it runs no function of the user."""
+        is_ours = type(self).__module__.startswith("tfrl.")
+        return is_ours and not (self._sample_clippers or self._sample_rejecters)
 
 
-class SampleClipper(abc.ABC):
-    """Moves sampled actions to where constraints allow them."""
-
-    @abc.abstractmethod
-    def __call__(
-        self, actions: types.NestedTensor, state: types.NestedTensor
-    ) -> types.NestedTensor:
-        """Returns the clipped actions.
-
-        Args:
-          actions: A nest of samples, `[B, N, A]`.
-          state: The observations, `[B, ...]`.
-        """
+def folded(function: Callable[[tf.Tensor], Any], seed: tf.Tensor) -> Any:
+    """Returns a nest of tensors of a seed: constants if the seed is one."""
+    constant = tf.get_static_value(seed)
+    if constant is None:
+        return function(seed)
+    with tf.init_scope():
+        made = function(tf.constant(constant))
+        return tf.nest.map_structure(lambda x: x.numpy(), made)
 
 
-class SampleRejecter(abc.ABC):
-    """Says which sampled actions constraints allow."""
-
-    @abc.abstractmethod
-    def __call__(
-        self, actions: types.NestedTensor, state: types.NestedTensor
-    ) -> tf.Tensor:
-        """Returns bools, `[B, N]`; False for samples that are drawn again.
-
-        Args:
-          actions: A nest of samples, `[B, N, A]`.
-          state: The observations, `[B, ...]`.
-        """
-
-
-def check_vectors(action_spec: types.NestedTensorSpec, ranks: Sequence[int]) -> None:
-    """Raises a ValueError unless all actions have one of the ranks.
-
-    Args:
-      action_spec: A nest of specs.
-      ranks: The ranks that are allowed.
-    """
-    for spec in tf.nest.flatten(action_spec):
-        if spec.shape.rank not in ranks:
-            raise ValueError(
-                "Only 1d action is supported by this sampler, got action_spec "
-                f"{action_spec}; split an action of another rank into vectors."
-            )
-
-
-def as_seed(seed: tf.Tensor | None) -> tf.Tensor:
-    """Returns the seed; for None one that follows `tf.random.set_seed`."""
-    if seed is not None:
-        return seeds.as_seed(seed)
-    return tf.random.uniform([2], maxval=tf.int64.max, dtype=tf.int64)
-
-
-def gaussian(
-    num_samples: int,
-    mean: types.NestedTensor,
-    var: types.NestedTensor,
-    seed: tf.Tensor,
-) -> types.NestedTensor:
+def _gaussian(num_samples: int, mean: Any, var: Any, seed: tf.Tensor) -> Any:
     """Returns normal samples, a nest of `[B, N, A]`, with one noise for all rows.
 
     The noise of a constant seed is a constant, so that exported policies need no
@@ -160,100 +229,3 @@ def gaussian(
         for m, v, each in zip(means, variances, folded(noise, seed), strict=True)
     ]
     return tf.nest.pack_sequence_as(mean, drawn)
-
-
-def folded(function: Callable[[tf.Tensor], Any], seed: tf.Tensor) -> Any:
-    """Returns a nest of tensors of a seed: constants if the seed is one."""
-    constant = tf.get_static_value(seed)
-    if constant is None:
-        return function(seed)
-    with tf.init_scope():
-        return tf.nest.map_structure(
-            lambda x: x.numpy(), function(tf.constant(constant))
-        )
-
-
-def clip_to_spec(
-    samples: types.NestedTensor, action_spec: types.NestedTensorSpec
-) -> types.NestedTensor:
-    """Returns samples clipped to the bounds, in their own dtypes."""
-    return tf.nest.map_structure(
-        lambda x, spec: tf.clip_by_value(
-            x, tf.cast(spec.minimum, x.dtype), tf.cast(spec.maximum, x.dtype)
-        ),
-        samples,
-        action_spec,
-    )
-
-
-def cast_to_spec(
-    samples: types.NestedTensor, action_spec: types.NestedTensorSpec
-) -> types.NestedTensor:
-    """Returns samples in the dtypes of the specs; integers are truncated."""
-    return tf.nest.map_structure(
-        lambda x, spec: tf.cast(x, spec.dtype), samples, action_spec
-    )
-
-
-def accepted(
-    draw: Callable[[tf.Tensor], types.NestedTensor],
-    accepts: Callable[[types.NestedTensor], tf.Tensor],
-    otherwise: types.NestedTensor,
-    num_draws: int,
-    seed: tf.Tensor,
-) -> types.NestedTensor:
-    """Draws samples again and again, and returns the first `N` accepted of each row.
-
-    Args:
-      draw: Returns a nest of samples `[B, N, ...]` for a seed.
-      accepts: Returns bools `[B, N]` for samples.
-      otherwise: The nest of samples that fill the places, `[B, N, ...]`, if too few
-        were accepted.
-      num_draws: How often to draw.
-      seed: An integer tensor `[2]`.
-    """
-    each = tf.random.split(seed, num=num_draws, alg=seeds.ALGORITHM)
-
-    def body(i: tf.Tensor, kept: Any, is_kept: tf.Tensor) -> Any:
-        drawn = draw(each[i])
-        both = tf.concat([is_kept, tf.cast(accepts(drawn), tf.bool)], axis=1)
-        # A stable sort of the accepted to the front keeps the order of the draws.
-        order = tf.argsort(tf.cast(~both, tf.int32), axis=1, stable=True)
-        first = order[:, : is_kept.shape[1]]
-        kept = tf.nest.map_structure(
-            lambda old, new: tf.gather(
-                tf.concat([old, new], axis=1), first, batch_dims=1
-            ),
-            kept,
-            drawn,
-        )
-        return i + 1, kept, tf.gather(both, first, batch_dims=1)
-
-    is_kept = tf.zeros(tf.shape(tf.nest.flatten(otherwise)[0])[:2], tf.bool)
-    is_kept = tf.ensure_shape(is_kept, tf.nest.flatten(otherwise)[0].shape[:2])
-    _, kept, is_kept = tf.while_loop(
-        lambda i, *_: i < num_draws, body, (tf.constant(0), otherwise, is_kept)
-    )
-    return tf.nest.map_structure(
-        lambda x, rest: tf.where(is_kept[..., tf.newaxis], x, rest), kept, otherwise
-    )
-
-
-def moments(
-    indices: tf.Tensor, samples: types.NestedTensor
-) -> tuple[types.NestedTensor, types.NestedTensor]:
-    """Returns the mean and the variance of chosen samples, nests of `[B, A]`.
-
-    Args:
-      indices: Places of samples, `[B, M]`.
-      samples: A nest of samples, `[B, N, A]`.
-    """
-    chosen = tf.nest.map_structure(
-        lambda x: tf.gather(tf.cast(x, tf.float32), indices, batch_dims=1), samples
-    )
-    mean = tf.nest.map_structure(lambda x: tf.reduce_mean(x, axis=1), chosen)
-    return mean, tf.nest.map_structure(
-        lambda x, m: tf.reduce_mean(tf.square(x - m[:, tf.newaxis]), axis=1),
-        chosen,
-        mean,
-    )

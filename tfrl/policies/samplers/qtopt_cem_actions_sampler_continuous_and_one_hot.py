@@ -101,8 +101,8 @@ class GaussianActionsSampler(qtopt_cem_actions_sampler.ActionsSampler):
         return [range(*each) for each in zip([0, *ends], ends, strict=False)]
 
     def refit_distribution_to(
-        self, target_sample_indices: tf.Tensor, samples: types.NestedTensor
-    ) -> tuple[types.NestedTensor, types.NestedTensor]:
+        self, target_sample_indices: tf.Tensor, samples: Any
+    ) -> tuple[Any, Any]:
         """Returns the mean and the variance of the best samples, dicts of `[B, A]`.
 
         Those of a field are of the best samples of its own kind; zero if there are
@@ -125,12 +125,12 @@ class GaussianActionsSampler(qtopt_cem_actions_sampler.ActionsSampler):
     def sample_batch_and_clip(
         self,
         num_samples: int,
-        mean: types.NestedTensor,
-        var: types.NestedTensor,
-        state: types.NestedTensor = None,
+        mean: Any,
+        var: Any,
+        state: Any = None,
         *,
         seed: tf.Tensor | None = None,
-    ) -> types.NestedTensor:
+    ) -> Any:
         """Returns a dict of actions `[B, N, A]`; see `ActionsSampler`.
 
         Raises:
@@ -145,11 +145,11 @@ class GaussianActionsSampler(qtopt_cem_actions_sampler.ActionsSampler):
             number, discrete = len(places), self._fields[i] == [self._kind]
             own = [0.0 if discrete else float(k in self._fields[i]) for k in mean]
             masks = dict(zip(mean, own, strict=True))
-            masked = [
+            own_mean, own_var = (
                 {k: x * masks[k] for k, x in nest.items()} for nest in (mean, var)
-            ]
-            drawn = self._samplers[i].sample_batch_and_clip(
-                number, *masked, state, seed=each[i]
+            )
+            drawn: Any = self._samplers[i].sample_batch_and_clip(
+                number, own_mean, own_var, state, seed=each[i]
             )
             kinds = kind + (
                 tf.range(number) if discrete else tf.zeros(number, tf.int32)

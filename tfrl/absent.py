@@ -1,9 +1,9 @@
 """Explains failed imports of names that only TF-Agents or Acme has.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
-both for `import tfrl.policies.qtopt_cem_policy` and for
-`from tfrl.policies import CEMPolicy`. Packages with missing names get their attributes
-from `attach_stub`, whose AttributeErrors say the same.
+both for `import tfrl.policies.py_tf_policy` and for `from tfrl.policies import
+py_tf_policy`. Packages with missing names get their attributes from `attach_stub`,
+whose AttributeErrors say the same.
 """
 
 from __future__ import annotations
@@ -25,20 +25,11 @@ _NO_BANDIT_AGENT = (
 _BANDIT_PROBLEMS = (
     "use tfrl.bandits.environments.problems, or write the rounds of your own"
 )
-_NO_QT_OPT = (
-    "it is not here yet; train an actor for continuous actions, such as "
-    "tfrl.agents.Td3Agent's"
-)
 
 # The agents that have examples in TF-Agents.
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
-    "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
-    "tfrl.policies.CEMPolicy": _NO_QT_OPT,
-    "tfrl.policies.samplers": _NO_QT_OPT,
-    "tfrl.agents.qtopt": _NO_QT_OPT,
-    "tfrl.agents.QtOptAgent": _NO_QT_OPT,
     "tfrl.replay_buffers.rlds_to_reverb": (
         "it is not here yet; write the steps with an adder of tfrl.acme.adders"
     ),

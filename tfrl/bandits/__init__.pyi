@@ -3,5 +3,6 @@ from . import drivers as drivers
 from . import environments as environments
 from . import metrics as metrics
 from . import networks as networks
+from . import off_policy as off_policy
 from . import policies as policies
 from . import specs as specs

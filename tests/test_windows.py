@@ -3,8 +3,8 @@
 `mypy --platform win32`, a part of the lint command, finds the names in the whole
 package. Here a process of Linux or macOS imports each module and runs the branches for
 Windows: the modules of tfrl see `os`, `signal`, `socket`, `select`, `mmap` and
-`faulthandler` as they are on Windows, `sys.platform` is "win32", and `msvcrt.locking` is
-played by `flock`. What Windows itself does is not tested.
+`faulthandler` as they are on Windows, `sys.platform` is "win32", and `msvcrt.locking`
+is played by `flock`. What Windows itself does is not tested.
 """
 
 import subprocess

@@ -42,6 +42,7 @@ class BanditAgent(tf_agent.TFAgent):
     the chosen arm), action, info and reward is all that `train` needs.
     """
 
+    learns_from_rounds = True
     # Whether a policy's observation has features of the arms; a subclass sets it.
     _accepts_per_arm_features = False
 

@@ -41,12 +41,8 @@ _OF_TF_AGENTS = {
         for name in (
             "agents.dropout_thompson_sampling_agent",
             "agents.examples",
-            "agents.exp3_mixture_agent",
             "agents.greedy_multi_objective_neural_agent",
-            "agents.mixture_agent",
-            "agents.neural_linucb_agent",
             "agents.ranking_agent",
-            "agents.static_mixture_agent",
             "agents.utils",
             "multi_objective",
             "policies.constraints",
@@ -54,8 +50,6 @@ _OF_TF_AGENTS = {
             "policies.lin_ucb_policy",
             "policies.linear_thompson_sampling_policy",
             "policies.loss_utils",
-            "policies.mixture_policy",
-            "policies.neural_linucb_policy",
             "policies.ranking_policy",
         )
     },

@@ -1,14 +1,18 @@
 from . import bandit_agent as bandit_agent
 from . import bernoulli_thompson_sampling_agent as bernoulli_thompson_sampling_agent
 from . import exp3_agent as exp3_agent
+from . import exp3_mixture_agent as exp3_mixture_agent
 from . import greedy_reward_prediction_agent as greedy_reward_prediction_agent
 from . import lin_ucb_agent as lin_ucb_agent
 from . import linear_bandit_agent as linear_bandit_agent
 from . import linear_thompson_sampling_agent as linear_thompson_sampling_agent
+from . import mixture_agent as mixture_agent
 from . import neural_boltzmann_agent as neural_boltzmann_agent
 from . import neural_epsilon_greedy_agent as neural_epsilon_greedy_agent
 from . import neural_falcon_agent as neural_falcon_agent
+from . import neural_linucb_agent as neural_linucb_agent
 from . import reward_losses as reward_losses
+from . import static_mixture_agent as static_mixture_agent
 from .bandit_agent import BanditAgent as BanditAgent
 from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
@@ -31,3 +35,13 @@ from .neural_epsilon_greedy_agent import (
     NeuralEpsilonGreedyAgent as NeuralEpsilonGreedyAgent,
 )
 from .neural_falcon_agent import NeuralFalconAgent as NeuralFalconAgent
+from .neural_linucb_agent import NeuralLinUCBAgent as NeuralLinUCBAgent
+from .neural_linucb_agent import (
+    NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
+)
+from .exp3_mixture_agent import Exp3MixtureAgent as Exp3MixtureAgent
+from .exp3_mixture_agent import (
+    Exp3MixtureVariableCollection as Exp3MixtureVariableCollection,
+)
+from .mixture_agent import MixtureAgent as MixtureAgent
+from .static_mixture_agent import StaticMixtureAgent as StaticMixtureAgent

@@ -60,6 +60,10 @@ class BanditAgent(tf_agent.TFAgent):
             return experience
         return _without_arms(experience)
 
+    def _chosen_features(self, policy_info: Any) -> Any:
+        """Returns the features of the chosen arms, `[B, T, P]`."""
+        return policy_info.chosen_arm_features
+
     def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of experience.
 
@@ -79,7 +83,7 @@ class BanditAgent(tf_agent.TFAgent):
             key = bandit_spec_utils.PER_ARM_FEATURE_KEY
             observation[key] = tf.nest.map_structure(
                 lambda x: x[:, :, tf.newaxis],
-                experience.policy_info.chosen_arm_features,
+                self._chosen_features(experience.policy_info),
             )
             observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
             action = tf.zeros_like(action)
@@ -100,6 +104,12 @@ class BanditAgent(tf_agent.TFAgent):
     def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of all replicas; see `_rows`."""
         return replicas.gathered(self._rows(experience, weights))
+
+
+def mean_over_rows(values: tf.Tensor, rows: Rows) -> tf.Tensor:
+    """Returns the sum of weighted values `[n]` over the number of rows that count."""
+    number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
+    return tf.math.divide_no_nan(tf.reduce_sum(rows.weights * values), number)
 
 
 def _without_arms(data: Any) -> Any:

@@ -179,8 +179,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         if self._laplacian is not None:
             penalty = reward_losses.laplacian_penalty(predicted, self._laplacian)
             error += self._smoothing * penalty
-        number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
-        loss = tf.math.divide_no_nan(tf.reduce_sum(rows.weights * error), number)
+        loss = bandit_agent.mean_over_rows(error, rows)
         self._write_summaries(loss, {})
         return tf_agent.LossInfo(loss, extra=())
 

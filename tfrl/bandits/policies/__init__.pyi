@@ -8,6 +8,8 @@ from . import largest as largest
 from . import linalg as linalg
 from . import linear_bandit_policy as linear_bandit_policy
 from . import linear_models as linear_models
+from . import mixture_policy as mixture_policy
+from . import neural_linucb_policy as neural_linucb_policy
 from . import reward_prediction_base_policy as reward_prediction_base_policy
 from .bandit_policy import BanditPolicy as BanditPolicy
 from .bernoulli_thompson_sampling_policy import (
@@ -28,6 +30,8 @@ from .greedy_reward_prediction_policy import (
 )
 from .linear_bandit_policy import ExplorationStrategy as ExplorationStrategy
 from .linear_bandit_policy import LinearBanditPolicy as LinearBanditPolicy
+from .neural_linucb_policy import NeuralLinUCBPolicy as NeuralLinUCBPolicy
 from .reward_prediction_base_policy import (
     RewardPredictionBasePolicy as RewardPredictionBasePolicy,
 )
+from .mixture_policy import MixturePolicy as MixturePolicy

@@ -11,11 +11,12 @@ import tensorflow as tf
 from tfrl.distributions import sampling
 from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
-from tfrl.policies.utils import InfoFields
+from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
+from tfrl.utils.random_numbers import seeds
 
 _REWARD_FIELDS = (
     InfoFields.PREDICTED_REWARDS_MEAN,
@@ -265,6 +266,42 @@ def greedy_log_probabilities(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor
         greedy(scores, allowed), scores.shape[1], on_value=True, off_value=False
     )
     return policy_utils.mask_values(tf.zeros(tf.shape(scores)), is_best)
+
+
+def sometimes_uniform(
+    choice: Choice, allowed: tf.Tensor, epsilon: tf.Tensor, seed: tf.Tensor
+) -> Choice:
+    """Replaces choices by uniform allowed arms with probability epsilon.
+
+    Args:
+      choice: The choices.
+      allowed: The allowed arms, bool `[B, A]`.
+      epsilon: Float32.
+      seed: A stateless seed.
+    """
+    for_coin, for_arm = seeds.split_seed(seed, 2)
+    coin = seeds.uniform(for_coin, tf.shape(choice.action))
+    is_uniform = (coin < epsilon) & (choice.action >= 0)
+    arm = policy_utils.random_valid_index(allowed, for_arm)
+    return choice._replace(
+        action=tf.where(is_uniform, arm, choice.action),
+        policy_type=tf.where(is_uniform, BanditPolicyType.UNIFORM, choice.policy_type),
+    )
+
+
+def sometimes_uniform_log_probabilities(
+    log_probabilities: tf.Tensor, allowed: tf.Tensor, epsilon: tf.Tensor
+) -> tf.Tensor:
+    """Returns the log probabilities `[B, A]` of what `sometimes_uniform` chooses.
+
+    Args:
+      log_probabilities: Those of the choices before, `[B, A]`.
+      allowed: The allowed arms, bool `[B, A]`.
+      epsilon: Float32.
+    """
+    one = tf.cast(allowed, tf.float32)
+    share = tf.math.divide_no_nan(one, tf.reduce_sum(one, axis=1, keepdims=True))
+    return log_of(epsilon * share + (1 - epsilon) * tf.exp(log_probabilities))
 
 
 def log_of(probability: tf.Tensor) -> tf.Tensor:

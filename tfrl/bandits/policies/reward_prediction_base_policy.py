@@ -60,7 +60,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         spec = policy_utils.network_observation_spec(
             time_step_spec.observation, splitter
         )
-        output = _mean_of(reward_network.create_variables(_network_input(spec)))
+        output = _mean_of(reward_network.create_variables(network_input(spec)))
         num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         expected = [None if accepts_per_arm_features else num_actions]
         if not output.shape.is_compatible_with(expected):
@@ -89,7 +89,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         return self._reward_network.variables
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        output, _ = self._reward_network(_network_input(observation))
+        output, _ = self._reward_network(network_input(observation))
         return bandit_policy.Prediction(_mean_of(output))
 
     def _choose(
@@ -102,7 +102,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         )
 
 
-def _network_input(observation: Any) -> Any:
+def network_input(observation: Any) -> Any:
     """Returns an observation, or its specs, without the number of arms."""
     if not isinstance(observation, dict):
         return observation

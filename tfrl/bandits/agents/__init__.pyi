@@ -18,6 +18,10 @@ from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
 )
 from .exp3_agent import Exp3Agent as Exp3Agent
+from .exp3_mixture_agent import Exp3MixtureAgent as Exp3MixtureAgent
+from .exp3_mixture_agent import (
+    Exp3MixtureVariableCollection as Exp3MixtureVariableCollection,
+)
 from .greedy_reward_prediction_agent import (
     GreedyRewardPredictionAgent as GreedyRewardPredictionAgent,
 )
@@ -30,6 +34,7 @@ from .linear_bandit_agent import (
 from .linear_thompson_sampling_agent import (
     LinearThompsonSamplingAgent as LinearThompsonSamplingAgent,
 )
+from .mixture_agent import MixtureAgent as MixtureAgent
 from .neural_boltzmann_agent import NeuralBoltzmannAgent as NeuralBoltzmannAgent
 from .neural_epsilon_greedy_agent import (
     NeuralEpsilonGreedyAgent as NeuralEpsilonGreedyAgent,
@@ -39,9 +44,4 @@ from .neural_linucb_agent import NeuralLinUCBAgent as NeuralLinUCBAgent
 from .neural_linucb_agent import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
 )
-from .exp3_mixture_agent import Exp3MixtureAgent as Exp3MixtureAgent
-from .exp3_mixture_agent import (
-    Exp3MixtureVariableCollection as Exp3MixtureVariableCollection,
-)
-from .mixture_agent import MixtureAgent as MixtureAgent
 from .static_mixture_agent import StaticMixtureAgent as StaticMixtureAgent

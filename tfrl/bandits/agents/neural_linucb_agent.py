@@ -26,7 +26,7 @@ from tfrl.utils.optimization import optimizers
 
 
 class NeuralLinUCBAgent(bandit_agent.BanditAgent):
-    """Trains a network with a linear reward layer, then LinUCB on the network's outputs.
+    """Trains a network with a linear reward layer, then LinUCB on its outputs.
 
     In the first `encoding_network_num_train_steps` calls of `train`, the network and a
     layer without bias learn rewards by regression. From then on the network stays as it

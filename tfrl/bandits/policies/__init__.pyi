@@ -30,8 +30,8 @@ from .greedy_reward_prediction_policy import (
 )
 from .linear_bandit_policy import ExplorationStrategy as ExplorationStrategy
 from .linear_bandit_policy import LinearBanditPolicy as LinearBanditPolicy
+from .mixture_policy import MixturePolicy as MixturePolicy
 from .neural_linucb_policy import NeuralLinUCBPolicy as NeuralLinUCBPolicy
 from .reward_prediction_base_policy import (
     RewardPredictionBasePolicy as RewardPredictionBasePolicy,
 )
-from .mixture_policy import MixturePolicy as MixturePolicy

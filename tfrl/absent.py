@@ -30,12 +30,7 @@ _BANDIT_PROBLEMS = (
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
-    "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
-    ),
-    "tfrl.experimental.examples": (
-        "it is not here yet; tfrl.distribute runs actors and a learner"
-    ),
+    "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
     **{
         f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
         for name in (

@@ -52,7 +52,7 @@ CHOICE = np.array([0, 1, 2] * 4, np.int32)
 
 
 def _alone(agent, k):
-    frames = _rounds(CHOICE, CHOICE == k)
+    frames = _rounds(CHOICE, k == CHOICE)
     agent.train(frames._replace(policy_info=PolicyInfo()))
 
 
@@ -101,7 +101,7 @@ def test_exp3_sums_are_unbiased_and_forget():
     shares = agent.policy._mixture_distribution
     agent.train(_rounds(CHOICE))
     _, _, reward = data.rows(12, 2, 3)
-    missing = [(1 - reward[CHOICE == k]).sum() * 3 for k in range(3)]
+    missing = [(1 - reward[k == CHOICE]).sum() * 3 for k in range(3)]
     sums = 0.9 * (1 - np.array(missing))
     temperature = np.sqrt(12.0)
     expected = np.exp(sums / temperature) / np.exp(sums / temperature).sum()

@@ -34,17 +34,11 @@ _OF_TF_AGENTS = {
     **{
         f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
         for name in (
-            "agents.dropout_thompson_sampling_agent",
             "agents.examples",
-            "agents.greedy_multi_objective_neural_agent",
             "agents.ranking_agent",
             "agents.utils",
-            "multi_objective",
-            "policies.constraints",
-            "policies.greedy_multi_objective_neural_policy",
             "policies.lin_ucb_policy",
             "policies.linear_thompson_sampling_policy",
-            "policies.loss_utils",
             "policies.ranking_policy",
         )
     },

@@ -1,7 +1,10 @@
 from . import bandit_agent as bandit_agent
 from . import bernoulli_thompson_sampling_agent as bernoulli_thompson_sampling_agent
+from . import bootstrapped_agent as bootstrapped_agent
+from . import dropout_thompson_sampling_agent as dropout_thompson_sampling_agent
 from . import exp3_agent as exp3_agent
 from . import exp3_mixture_agent as exp3_mixture_agent
+from . import greedy_multi_objective_neural_agent as greedy_multi_objective_neural_agent
 from . import greedy_reward_prediction_agent as greedy_reward_prediction_agent
 from . import lin_ucb_agent as lin_ucb_agent
 from . import linear_bandit_agent as linear_bandit_agent
@@ -17,10 +20,17 @@ from .bandit_agent import BanditAgent as BanditAgent
 from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
 )
+from .bootstrapped_agent import BootstrappedAgent as BootstrappedAgent
+from .dropout_thompson_sampling_agent import (
+    DropoutThompsonSamplingAgent as DropoutThompsonSamplingAgent,
+)
 from .exp3_agent import Exp3Agent as Exp3Agent
 from .exp3_mixture_agent import Exp3MixtureAgent as Exp3MixtureAgent
 from .exp3_mixture_agent import (
     Exp3MixtureVariableCollection as Exp3MixtureVariableCollection,
+)
+from .greedy_multi_objective_neural_agent import (
+    GreedyMultiObjectiveNeuralAgent as GreedyMultiObjectiveNeuralAgent,
 )
 from .greedy_reward_prediction_agent import (
     GreedyRewardPredictionAgent as GreedyRewardPredictionAgent,

@@ -11,7 +11,8 @@ from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, linear_bandit_agent
-from tfrl.bandits.policies import neural_linucb_policy, reward_prediction_base_policy
+from tfrl.bandits.networks import network_outputs
+from tfrl.bandits.policies import neural_linucb_policy
 from tfrl.bandits.policies.neural_linucb_policy import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
 )
@@ -26,7 +27,7 @@ from tfrl.utils.optimization import optimizers
 
 
 class NeuralLinUCBAgent(bandit_agent.BanditAgent):
-    """Trains a network with a linear reward layer, then LinUCB on its outputs.
+    """Trains a network with a reward layer, then LinUCB on the network's outputs.
 
     In the first `encoding_network_num_train_steps` calls of `train`, the network and a
     layer without bias learn rewards by regression. From then on the network stays as it
@@ -109,7 +110,7 @@ class NeuralLinUCBAgent(bandit_agent.BanditAgent):
         spec = policy_utils.network_observation_spec(
             time_step_spec.observation, splitter
         )
-        spec = reward_prediction_base_policy.network_input(spec)
+        spec = network_outputs.network_input(spec)
         output = encoder.create_variables(spec)
         if output.shape[-1] != encoding_dim:
             raise ValueError(

@@ -20,6 +20,7 @@ from tfrl.utils.random_numbers import seeds
 
 _REWARD_FIELDS = (
     InfoFields.PREDICTED_REWARDS_MEAN,
+    InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN,
     InfoFields.PREDICTED_REWARDS_OPTIMISTIC,
     InfoFields.PREDICTED_REWARDS_SAMPLED,
 )
@@ -31,10 +32,12 @@ class Prediction(NamedTuple):
     Attributes:
       mean: The expected rewards.
       deviation: The standard deviations of a model's uncertainty; None without one.
+      parts: What each of several networks predicts, `[B, K, A]`; None for one network.
     """
 
     mean: tf.Tensor
     deviation: tf.Tensor | None = None
+    parts: tf.Tensor | None = None
 
 
 class Choice(NamedTuple):
@@ -72,6 +75,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         accepts_per_arm_features: bool = False,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         scores_field: str = "",
+        num_objectives: int | None = None,
         dtype: tf.DType = tf.float32,
         name: str | None = None,
         seed: int | None = None,
@@ -89,6 +93,8 @@ class BanditPolicy(tf_policy.TFPolicy):
             the info then has the features of the chosen one.
           observation_and_action_constraint_splitter: See `TFPolicy`.
           scores_field: The field of the scores of a `Choice`, if the policy has them.
+          num_objectives: The number of objectives, if the predicted rewards in the info
+            are those of several ones, `[B, objectives, A]`; None for `[B, A]`.
           dtype: The dtype of the predictions in the info.
           name: The module's name.
           seed: See `TFPolicy`.
@@ -99,12 +105,17 @@ class BanditPolicy(tf_policy.TFPolicy):
         self._num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         self._accepts_per_arm_features = accepts_per_arm_features
         self._scores_field = scores_field
+        self._has_objectives = num_objectives is not None
         own = (InfoFields.PREDICTED_REWARDS_MEAN, scores_field)
         fields: dict[str, Any] = {
             field: tf.TensorSpec([self._num_actions], dtype)
             for field in _REWARD_FIELDS
             if field in emit_policy_info and field in own
         }
+        if self._has_objectives and InfoFields.PREDICTED_REWARDS_MEAN in fields:
+            fields[InfoFields.PREDICTED_REWARDS_MEAN] = tf.TensorSpec(
+                [num_objectives, self._num_actions], dtype
+            )
         if InfoFields.BANDIT_POLICY_TYPE in emit_policy_info:
             fields[InfoFields.BANDIT_POLICY_TYPE] = (
                 policy_utils.create_bandit_policy_type_tensor_spec([1])
@@ -143,6 +154,24 @@ class BanditPolicy(tf_policy.TFPolicy):
     @abc.abstractmethod
     def _predict(self, observation: Any) -> Prediction:
         """Returns the predicted rewards for observations without masks."""
+
+    def _predict_by(self, observation: Any, seed: tf.Tensor) -> Prediction:
+        """Returns the predicted rewards of `action`, which may draw a model."""
+        del seed
+        return self._predict(observation)
+
+    def _feasible(
+        self, observation: Any, allowed: tf.Tensor, seed: tf.Tensor | None
+    ) -> tf.Tensor:
+        """Returns which of the allowed arms constraints allow, too, bool `[B, A]`.
+
+        Args:
+          observation: The observations, without masks.
+          allowed: The allowed arms, bool `[B, A]`.
+          seed: A stateless seed for random constraints, or None.
+        """
+        del observation, seed
+        return allowed
 
     @abc.abstractmethod
     def _choose(
@@ -185,11 +214,14 @@ class BanditPolicy(tf_policy.TFPolicy):
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
         observation, allowed = self._split(time_step.observation)
-        predicted = self._predict(observation)
+        allowed = self._feasible(observation, allowed, seed)
+        predicted = self._predict_by(observation, seed)
         choice = self._choose(predicted, allowed, seed)
         index = tf.maximum(choice.action, 0)
         found = {
-            InfoFields.PREDICTED_REWARDS_MEAN: predicted.mean,
+            InfoFields.PREDICTED_REWARDS_MEAN: predicted.parts
+            if self._has_objectives
+            else predicted.mean,
             InfoFields.BANDIT_POLICY_TYPE: choice.policy_type[:, tf.newaxis],
             self._scores_field: choice.scores,
         }
@@ -220,6 +252,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         import tensorflow_probability as tfp
 
         observation, allowed = self._split(time_step.observation)
+        allowed = self._feasible(observation, allowed, None)
         logits = self._log_probabilities(self._predict(observation), allowed)
         distribution = tfp.distributions.Categorical(
             logits=tf.cast(logits, tf.float32), dtype=self._action_spec.dtype

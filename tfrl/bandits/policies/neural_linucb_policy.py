@@ -7,11 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import (
-    bandit_policy,
-    linear_models,
-    reward_prediction_base_policy,
-)
+from tfrl.bandits.networks import network_outputs
+from tfrl.bandits.policies import bandit_policy, linear_models
 from tfrl.networks import network
 from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.specs import tensor_spec
@@ -123,7 +120,7 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
         ]
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        observation = reward_prediction_base_policy.network_input(observation)
+        observation = network_outputs.network_input(observation)
         encoded, _ = self._encoding_network(observation)
         first, _ = self._reward_layer(encoded)
         if self._accepts_per_arm_features:

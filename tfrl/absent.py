@@ -49,11 +49,9 @@ _OF_TF_AGENTS = {
         f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
         for name in (
             "agents.examples",
-            "agents.ranking_agent",
             "agents.utils",
             "policies.lin_ucb_policy",
             "policies.linear_thompson_sampling_policy",
-            "policies.ranking_policy",
         )
     },
     "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",

@@ -2,8 +2,10 @@ from . import bandit_py_environment as bandit_py_environment
 from . import bandit_tf_environment as bandit_tf_environment
 from . import loading as loading
 from . import problems as problems
+from . import ranking_tf_environment as ranking_tf_environment
 from . import rounds as rounds
 from .bandit_py_environment import BanditPyEnvironment as BanditPyEnvironment
 from .bandit_tf_environment import BanditTFEnvironment as BanditTFEnvironment
 from .loading import load as load
 from .loading import names as names
+from .ranking_tf_environment import RankingTFEnvironment as RankingTFEnvironment

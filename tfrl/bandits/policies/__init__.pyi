@@ -17,6 +17,7 @@ from . import linear_models as linear_models
 from . import loss_utils as loss_utils
 from . import mixture_policy as mixture_policy
 from . import neural_linucb_policy as neural_linucb_policy
+from . import ranking_policy as ranking_policy
 from . import reward_prediction_base_policy as reward_prediction_base_policy
 from .bandit_policy import BanditPolicy as BanditPolicy
 from .bernoulli_thompson_sampling_policy import (
@@ -44,6 +45,12 @@ from .linear_bandit_policy import ExplorationStrategy as ExplorationStrategy
 from .linear_bandit_policy import LinearBanditPolicy as LinearBanditPolicy
 from .mixture_policy import MixturePolicy as MixturePolicy
 from .neural_linucb_policy import NeuralLinUCBPolicy as NeuralLinUCBPolicy
+from .ranking_policy import DescendingScoreRankingPolicy as DescendingScoreRankingPolicy
+from .ranking_policy import NoPenaltyRankingPolicy as NoPenaltyRankingPolicy
+from .ranking_policy import (
+    PenalizeCosineDistanceRankingPolicy as PenalizeCosineDistanceRankingPolicy,
+)
+from .ranking_policy import RankingPolicy as RankingPolicy
 from .reward_prediction_base_policy import (
     RewardPredictionBasePolicy as RewardPredictionBasePolicy,
 )

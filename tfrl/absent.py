@@ -19,9 +19,6 @@ from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
-_NO_BANDIT_AGENT = (
-    "it is not here yet; use an agent of tfrl.bandits.agents, such as LinearUCBAgent"
-)
 _BANDIT_PROBLEMS = (
     "use tfrl.bandits.environments.problems, or write the rounds of your own"
 )
@@ -45,15 +42,9 @@ _OF_TF_AGENTS = {
     "tfrl.experimental.examples": (
         "it is not here yet; tfrl.distribute runs actors and a learner"
     ),
-    **{
-        f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
-        for name in (
-            "agents.examples",
-            "agents.utils",
-            "policies.lin_ucb_policy",
-            "policies.linear_thompson_sampling_policy",
-        )
-    },
+    "tfrl.bandits.agents.examples": (
+        "run `tfrl train lin_ucb`, or read the page of bandits in the documentation"
+    ),
     "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS

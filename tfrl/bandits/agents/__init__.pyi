@@ -17,6 +17,7 @@ from . import neural_linucb_agent as neural_linucb_agent
 from . import ranking_agent as ranking_agent
 from . import reward_losses as reward_losses
 from . import static_mixture_agent as static_mixture_agent
+from . import utils as utils
 from .bandit_agent import BanditAgent as BanditAgent
 from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,

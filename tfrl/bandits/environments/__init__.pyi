@@ -15,13 +15,13 @@ from . import random_bandit_environment as random_bandit_environment
 from . import ranking_tf_environment as ranking_tf_environment
 from . import rounds as rounds
 from . import (
-    stationary_stochastic_per_arm_py_environment as stationary_stochastic_per_arm_py_environment,
+    stationary_stochastic_per_arm_py_environment as stationary_stochastic_per_arm_py_environment,  # noqa: E501
 )
 from . import (
     stationary_stochastic_py_environment as stationary_stochastic_py_environment,
 )
 from . import (
-    stationary_stochastic_structured_py_environment as stationary_stochastic_structured_py_environment,
+    stationary_stochastic_structured_py_environment as stationary_stochastic_structured_py_environment,  # noqa: E501
 )
 from . import wheel_py_environment as wheel_py_environment
 from .bandit_py_environment import BanditPyEnvironment as BanditPyEnvironment
@@ -48,6 +48,6 @@ from .stationary_stochastic_py_environment import (
     StationaryStochasticPyEnvironment as StationaryStochasticPyEnvironment,
 )
 from .stationary_stochastic_structured_py_environment import (
-    StationaryStochasticStructuredPyEnvironment as StationaryStochasticStructuredPyEnvironment,
+    StationaryStochasticStructuredPyEnvironment as StationaryStochasticStructuredPyEnvironment,  # noqa: E501
 )
 from .wheel_py_environment import WheelPyEnvironment as WheelPyEnvironment

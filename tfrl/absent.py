@@ -19,9 +19,6 @@ from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
-_NO_BANDIT_AGENT = (
-    "it is not here yet; use an agent of tfrl.bandits.agents, such as LinearUCBAgent"
-)
 _BANDIT_PROBLEMS = (
     "use tfrl.bandits.environments.problems, or write the rounds of your own"
 )
@@ -30,6 +27,7 @@ _BANDIT_PROBLEMS = (
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
+<<<<<<< HEAD
     "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
     **{
         f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
@@ -42,27 +40,33 @@ _OF_TF_AGENTS = {
             "policies.ranking_policy",
         )
     },
+=======
+    "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
+    "tfrl.policies.CEMPolicy": _NO_QT_OPT,
+    "tfrl.policies.samplers": _NO_QT_OPT,
+    "tfrl.agents.qtopt": _NO_QT_OPT,
+    "tfrl.agents.QtOptAgent": _NO_QT_OPT,
+    "tfrl.replay_buffers.rlds_to_reverb": (
+        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
+    ),
+    "tfrl.experimental.examples": (
+        "it is not here yet; tfrl.distribute runs actors and a learner"
+    ),
+    "tfrl.bandits.agents.examples": (
+        "run `tfrl train lin_ucb`, or read the page of bandits in the documentation"
+    ),
+>>>>>>> bandits2
     "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS
         for name in (
-            "bernoulli_action_mask_tf_environment",
-            "bernoulli_py_environment",
             "classification_environment",
-            "dataset_utilities",
             "drifting_linear_environment",
             "environment_utilities",
-            "movielens_per_arm_py_environment",
-            "movielens_py_environment",
             "non_stationary_stochastic_environment",
             "piecewise_bernoulli_py_environment",
             "piecewise_stochastic_environment",
-            "random_bandit_environment",
             "ranking_environment",
-            "stationary_stochastic_per_arm_py_environment",
-            "stationary_stochastic_py_environment",
-            "stationary_stochastic_structured_py_environment",
-            "wheel_py_environment",
         )
     },
     "tfrl.utils.lazy_loader": "use the package lazy_loader",

@@ -1,0 +1,21 @@
+"""`problems.bernoulli` in Python, at TF-Agents' path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfrl.bandits.environments import batched_py_environment, problems
+
+
+class BernoulliPyEnvironment(batched_py_environment.ProblemPyEnvironment):
+    """Rewards are 0 or 1; there is no context, and the observation is 1."""
+
+    def __init__(
+        self,
+        means: Sequence[float],
+        batch_size: int | None = 1,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the problem; see `problems.bernoulli` and `ProblemPyEnvironment`."""
+        super().__init__(problems.bernoulli(means), batch_size, seed)

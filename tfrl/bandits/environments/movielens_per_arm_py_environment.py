@@ -1,0 +1,39 @@
+"""`movielens.movielens_per_arm` of a file, in Python, at TF-Agents' path."""
+
+from __future__ import annotations
+
+from tfrl.bandits.environments import (
+    batched_py_environment,
+    dataset_utilities,
+    movielens,
+)
+
+
+class MovieLensPerArmPyEnvironment(batched_py_environment.ProblemPyEnvironment):
+    """Recommends movies of the user's file of ratings."""
+
+    def __init__(
+        self,
+        data_dir: str,
+        rank_k: int,
+        batch_size: int = 1,
+        num_actions: int = 50,
+        csv_delimiter: str = ",",
+        name: str | None = "movielens_per_arm",
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Reads the file.
+
+        Args:
+          data_dir: The file of ratings; see `load_movielens_data`.
+          rank_k: See `movielens.movielens_per_arm`.
+          batch_size: See `ProblemPyEnvironment`.
+          num_actions: See `movielens.movielens_per_arm`.
+          csv_delimiter: See `load_movielens_data`.
+          name: The environment's name.
+          seed: See `ProblemPyEnvironment`.
+        """
+        ratings = dataset_utilities.load_movielens_data(data_dir, csv_delimiter)
+        dynamics = movielens.movielens_per_arm(ratings, rank_k, num_actions)
+        super().__init__(dynamics, batch_size, seed, name)

@@ -27,35 +27,10 @@ _BANDIT_PROBLEMS = (
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
-<<<<<<< HEAD
     "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
-    **{
-        f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
-        for name in (
-            "agents.examples",
-            "agents.ranking_agent",
-            "agents.utils",
-            "policies.lin_ucb_policy",
-            "policies.linear_thompson_sampling_policy",
-            "policies.ranking_policy",
-        )
-    },
-=======
-    "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
-    "tfrl.policies.CEMPolicy": _NO_QT_OPT,
-    "tfrl.policies.samplers": _NO_QT_OPT,
-    "tfrl.agents.qtopt": _NO_QT_OPT,
-    "tfrl.agents.QtOptAgent": _NO_QT_OPT,
-    "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
-    ),
-    "tfrl.experimental.examples": (
-        "it is not here yet; tfrl.distribute runs actors and a learner"
-    ),
     "tfrl.bandits.agents.examples": (
         "run `tfrl train lin_ucb`, or read the page of bandits in the documentation"
     ),
->>>>>>> bandits2
     "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS

@@ -21,9 +21,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks import commits, peers, processes, processors
+from benchmarks import commits, peers, processes
 from benchmarks.score_entries import ROOT
 from tfrl.reports import plots
+from tfrl.system import processors
 
 GAME = "PongNoFrameskip-v4"
 FRAMES = 4  # Of an action.

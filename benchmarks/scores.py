@@ -15,7 +15,8 @@ trained again only if its settings have changed, or if its row says in the colum
 `again` why. At the end docs/scores.md and its pictures are made from both files;
 --table does only that. --background trains one run at a time, at the lowest priority,
 and stands still while something is timed (see `benchmarks.timing`). --verify trains
-runs that have a row once more, and compares.
+runs that have a row once more, and compares. Runs with --portable can be repeated bit
+for bit on every x86 processor with AVX2, and their rows say so among the versions.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
-import hashlib
 import itertools
 import os
 import pathlib
@@ -37,7 +37,7 @@ from importlib import metadata
 
 import numpy as np
 
-from benchmarks import commits, processors, score_curves, score_table, timing
+from benchmarks import commits, score_curves, score_table, timing
 from benchmarks.score_entries import (
     ENTRIES,
     HALF_TRAINED,
@@ -50,7 +50,7 @@ from benchmarks.score_entries import (
 from tfrl.algorithms import registry
 from tfrl.environments import suites
 from tfrl.experiments import children
-from tfrl.system import interrupts, jobs, quiet
+from tfrl.system import interrupts, jobs, portable, processors, quiet
 from tfrl.train.runs import run_files
 
 CSV = ROOT / "benchmarks" / "scores.csv"
@@ -82,6 +82,7 @@ _PACKAGES_OF = {
     "dm_control": ("dm-control", "mujoco"),
     "MiniGrid": ("minigrid",),
 }
+_PORTABLE = "portable"
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "TF_NUM_INTRAOP_THREADS": "1",
@@ -240,6 +241,7 @@ def score(
 
     from tfrl import environments
     from tfrl import eval as evaluation
+    from tfrl.policies.saving import weights
 
     settings = run.entry.settings()
     name = settings["env"]
@@ -272,7 +274,7 @@ def score(
         "processor": processors.description(),
         "processor_seconds": f"{parts.seconds(last_seconds):.0f}",
         "versions": versions(score_table.family_of(run.entry)),
-        "checksum": checksum(final_policy),
+        "checksum": weights.checksum(weights.read(final_policy)),
         "again": "",
         "resumed": parts.text(),
     }
@@ -282,25 +284,15 @@ def score(
 def versions(family: str) -> str:
     """Returns the versions of Python and of the packages that numbers depend on.
 
+    The last word says whether the process is portable.
+
     Args:
       family: The kind of environment, as in `score_entries.FAMILIES`.
     """
     names = (*_PACKAGES, *_PACKAGES_OF.get(family, ()))
     found = (f"{name} {metadata.version(name)}" for name in names)
-    return " ".join([f"python {platform.python_version()}", *found])
-
-
-def checksum(policy: pathlib.Path) -> str:
-    """Returns a checksum of the values of a saved policy's variables."""
-    import tensorflow as tf  # Not at the top: --table does not wait for it.
-
-    reader = tf.train.load_checkpoint(str(policy / "variables" / "variables"))
-    shapes = reader.get_variable_to_shape_map()
-    digest = hashlib.sha256()
-    for name in sorted(shapes):
-        if name != "_CHECKPOINTABLE_OBJECT_GRAPH":
-            digest.update(np.ascontiguousarray(reader.get_tensor(name)).tobytes())
-    return digest.hexdigest()[:16]
+    kind = [_PORTABLE] * portable.is_on()
+    return " ".join([f"python {platform.python_version()}", *found, *kind])
 
 
 def make_recording(is_stopped: Callable[[], bool]) -> None:
@@ -408,13 +400,14 @@ def verdict(
 ) -> tuple[bool, str]:
     """Compares a run that was trained once more with its row.
 
-    On the same kind of processor and the same versions, the returns and the final
-    weights must be equal. Elsewhere, also where a row does not say where it ran, a run
-    may be another draw: unless its return is the same, it must lie within three
-    standard deviations (at least 1 % of the mean) of the mean of the row's runs. One
-    run has no deviation, so another draw cannot be compared with it, and the row counts
-    as not verified. So does a row whose run, or the new one, was resumed without a part
-    of its state, such as the environment's, because no other run repeats it.
+    On the same kind of processor and the same versions, and on all processors if both
+    runs are portable, the returns and the final weights must be equal. Elsewhere, also
+    where a row does not say where it ran, a run may be another draw: unless its return
+    is the same, it must lie within three standard deviations (at least 1 % of the mean)
+    of the mean of the row's runs. One run has no deviation, so another draw cannot be
+    compared with it, and the row counts as not verified. So does a row whose run, or
+    the new one, was resumed without a part of its state, such as the environment's,
+    because no other run repeats it.
 
     Args:
       row: The row of the table.
@@ -428,7 +421,7 @@ def verdict(
     if text := _not_repeatable("the row's run", row) or _not_repeatable("the run", new):
         return False, text
     both = f"{row['return']} in the table, {new['return']} now"
-    where = ("processor", "versions")
+    where = ["versions"] + ["processor"] * (not _is_portable(row))
     if all(row[field] == new[field] for field in where):
         is_same = all(row[field] == new[field] for field in ("return", "checksum"))
         words = "the same" if is_same else "not the same"
@@ -441,7 +434,9 @@ def verdict(
         return is_same, text
     elsewhere = f"{name}: {both}, on another processor or with other versions"
     if row["return"] == new["return"]:
-        return True, f"{elsewhere}; the returns are the same."
+        are_same = row["checksum"] == new["checksum"]
+        words = "and the final weights " * are_same
+        return True, f"{elsewhere}; the returns {words}are the same."
     if len(rows) == 1:
         return False, f"{elsewhere}; the row's one run has no deviation to compare by."
     returns = [float(other["return"]) for other in rows]
@@ -455,6 +450,10 @@ def verdict(
 
 def _name_of(row: Mapping[str, str]) -> str:
     return f"{row['agent']} on {row['environment']}, seed {row['seed']}"
+
+
+def _is_portable(row: Mapping[str, str]) -> bool:
+    return row["versions"].split()[-1:] == [_PORTABLE]
 
 
 def _not_repeatable(which: str, row: Mapping[str, str]) -> str:
@@ -484,7 +483,8 @@ def verify(
       processes: The number of runs at a time.
 
     Raises:
-      ValueError: No run of that name has a row.
+      ValueError: No run of that name has a row, or one is portable and this process is
+        not.
     """
     name, _, seed = name.partition("/")
     with_finals = {key for key, curve in curves.items() if curve.finals.size}
@@ -502,6 +502,10 @@ def verify(
     if not old:
         raise ValueError(
             f"got {name}/{seed}, expected an entry, or ENTRY/SEED, with rows"
+        )
+    if any(map(_is_portable, old.values())) and not portable.is_on():
+        raise ValueError(
+            f"got {name}, a portable run, and this process is not; give --portable"
         )
     results = []
     for run, row in list(old.items()):
@@ -545,7 +549,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--table", action="store_true", help="train nothing, only make the page"
     )
+    parser.add_argument(
+        "--portable", action="store_true", help="the same bits on all x86 processors"
+    )
     options = parser.parse_args(arguments)
+    if options.portable and not portable.is_on():
+        portable.start_again()
     rows, curves = read_rows(), score_curves.read()
     if options.background:
         os.nice(19)

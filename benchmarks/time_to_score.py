@@ -35,8 +35,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks import commits, peers, processes, processors
+from benchmarks import commits, peers, processes
 from benchmarks.score_problems import PROBLEMS, Problem
+from tfrl.system import processors
 
 CSV = processes.ROOT / "benchmarks" / "time_to_score.csv"
 PAGE = processes.ROOT / "docs" / "speed.md"

@@ -128,18 +128,6 @@ def test_a_row_names_the_versions_that_its_numbers_depend_on():
     assert set(scores._PACKAGES_OF) <= set(score_entries.FAMILIES)
 
 
-def test_a_checksum_is_of_the_values_of_the_variables(tmp_path):
-    def saved(name, value):
-        module = tf.Module()
-        module.variable = tf.Variable(value)
-        tf.saved_model.save(module, str(tmp_path / name))
-        return scores.checksum(tmp_path / name)
-
-    first = saved("first", [1.0, 2.0])
-    assert saved("second", [1.0, 2.0]) == first
-    assert saved("third", [1.0, np.nextafter(np.float32(2), np.float32(3))]) != first
-
-
 @pytest.mark.parametrize(
     ("now", "is_good"),
     [
@@ -147,6 +135,7 @@ def test_a_checksum_is_of_the_values_of_the_variables(tmp_path):
         ({"return": "-151.0"}, False),
         ({"checksum": "another"}, False),
         ({"processor": "Another", "return": "-155.0", "checksum": "another"}, True),
+        ({"processor": "Another", "checksum": "another"}, True),
         ({"versions": "python 3.13.0", "return": "-185.0"}, False),
     ],
 )
@@ -433,6 +422,28 @@ def test_a_shell_reads_the_page_s_commands_as_they_are_meant():
     assert len(commands) > 50
     for command in commands:
         assert shlex.join(shlex.split(command)) == command
+
+
+@pytest.mark.parametrize(
+    ("now", "is_good"), [({}, True), ({"checksum": "another"}, False)]
+)
+def test_a_portable_run_is_the_same_on_another_processor(now, is_good):
+    row = {**row_of(scores.Run(SAC, 0), -150), "versions": "python 3.11.7 portable"}
+    new = {**row, "processor": "Another", **now}
+    found, text = scores.verdict(row, new, [row])
+    assert found is is_good
+    assert "the final weights and the return are" in text
+
+
+def test_rows_name_portable_runs_and_only_portable_processes_verify_them(monkeypatch):
+    monkeypatch.setenv("TFRL_PORTABLE", "1")
+    versions = scores.versions("Classic control")
+    assert versions.endswith(" portable")
+    run = scores.Run(SAC, 0)
+    row = {**row_of(run, -150), "versions": versions}
+    monkeypatch.setenv("TFRL_PORTABLE", "0")
+    with pytest.raises(ValueError, match=r"portable .* give --portable"):
+        scores.verify(SAC.name, [row], {}, 1)
 
 
 @pytest.mark.parametrize("entry", scores.ENTRIES, ids=lambda entry: entry.name)

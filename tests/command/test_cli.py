@@ -37,6 +37,7 @@ RUN_FLAGS = (
         "evaluate_untrained",
         "film",
         "report",
+        "portable",
         "quiet",
         "trust",
     ),
@@ -137,11 +138,17 @@ def test_help_and_a_typing_error_take_little_time(words):
 
 @pytest.mark.parametrize(
     ("layers", "given", "expected"),
-    [((), {}, "0"), (((8, 3, 1),), {}, "1"), (((8, 3, 1),), {"USERS": "0"}, "0")],
+    [
+        ((), "", "0"),
+        (((8, 3, 1),), "", "1"),
+        (((8, 3, 1),), "by the user", "0"),
+        (((8, 3, 1),), "portable", "0"),
+    ],
 )
 def test_convolutions_take_onednns_kernels(monkeypatch, layers, given, expected):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    monkeypatch.setattr(single.threads, "HAS_USERS_KERNELS", bool(given))
+    monkeypatch.setattr(single.threads, "HAS_USERS_KERNELS", given == "by the user")
+    monkeypatch.setenv("TFRL_PORTABLE", "1" if given == "portable" else "0")
     monkeypatch.setattr(single.quiet, "quieten_tensorflow", lambda: None)
     single.prepare_kernels(registry.find("ddqn")(conv_layer_params=layers))
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == expected

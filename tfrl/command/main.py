@@ -4,6 +4,7 @@
     tfrl tune sac --env=Pendulum-v1        searches settings with Optuna
     tfrl play LOGDIR                       plays the best policy of a run, and films it
     tfrl evaluate LOGDIR                   measures the best policy of a run
+    tfrl verify LOGDIR                     trains a run again, and compares the weights
     tfrl report LOGDIR                     writes a report on a run
     tfrl record LOGDIR                     records episodes, to train offline from
     tfrl export LOGDIR --format=onnx       writes the policy for other programs
@@ -36,6 +37,7 @@ COMMANDS = {
     "tune": "tfrl.command.tune",
     "play": "tfrl.command.play",
     "evaluate": "tfrl.command.evaluate",
+    "verify": "tfrl.command.verify",
     "report": "tfrl.command.report",
     "record": "tfrl.command.record",
     "export": "tfrl.command.export",

@@ -13,7 +13,7 @@ from absl import flags
 
 from tfrl.algorithms import settings
 from tfrl.command import errors, flag_help, interrupts
-from tfrl.system import log
+from tfrl.system import log, portable
 
 _HELP = {"--help", "-help", "-h", "-?", "--helpshort", "-helpshort"}
 
@@ -47,6 +47,8 @@ def start(
     warnings.showwarning = errors.show_warning
     is_quiet = "quiet" in given and bool(given["quiet"].value)
     try:
+        if "portable" in given and given["portable"].value and not portable.is_on():
+            portable.start_again()
         with settings.remedied_by("set --{}"), log.silenced(is_silent=is_quiet):
             main(*[rest] * takes_words)
     except Exception as error:

@@ -24,6 +24,7 @@ _VARIABLES = (
     XLA_FLAGS,
     "TF_XLA_FLAGS",
     "TF_ENABLE_ONEDNN_OPTS",
+    "ONEDNN_MAX_CPU_ISA",
     "TF_NUM_INTRAOP_THREADS",
 )
 # The lines of /proc/cpuinfo that say what a processor is, on all architectures.

@@ -11,7 +11,7 @@ from absl import logging as absl_logging
 
 from tfrl import loggers as loggers_lib
 from tfrl import train as train_lib
-from tfrl.system import log, quiet, threads
+from tfrl.system import log, portable, quiet, threads
 from tfrl.train.runs import finished_runs, stopped_runs
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def check_environment(algorithm: Algorithm) -> None:
 
 def prepare_kernels(algorithm: Algorithm) -> None:
     """Sets up TensorFlow for an algorithm, before it is imported."""
-    if algorithm.conv_layer_params and not threads.HAS_USERS_KERNELS:
+    is_free = not (threads.HAS_USERS_KERNELS or portable.is_on())
+    if algorithm.conv_layer_params and is_free:
         # oneDNN's kernels nearly halve the time of an update with convolutions.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
     quiet.quieten_tensorflow()

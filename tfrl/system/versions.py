@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import pathlib
 import platform
 import shutil
 import subprocess
+
+from tfrl.system import portable, processors
 
 _PACKAGES = (
     "tfrl",
@@ -23,7 +24,9 @@ _PACKAGES = (
 def found() -> dict[str, str]:
     """Returns versions by name: packages, Python, system, processor, the commit.
 
-    The commit belongs to the folder in which the program runs, if it is a checkout.
+    The entry `portable` is "yes" in a portable process, see `portable`, and lacks in
+    others. The commit belongs to the folder in which the program runs, if it is a
+    checkout.
     """
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:
@@ -32,19 +35,11 @@ def found() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     versions["system"] = platform.platform()
-    versions["processor"] = f"{platform.machine()} {_model()}".strip()
+    versions["processor"] = f"{platform.machine()} {processors.description()}".strip()
+    if portable.is_on():
+        versions["portable"] = "yes"
     commit = _commit()
     return versions | ({"commit": commit} if commit else {})
-
-
-def _model(cpuinfo: str = "/proc/cpuinfo") -> str:
-    """Returns the processor's model; "" where there is no such file of Linux."""
-    try:
-        lines = pathlib.Path(cpuinfo).read_text().splitlines()
-    except OSError:
-        return ""
-    models = [line.partition(":")[2] for line in lines if line.startswith("model name")]
-    return models[0].strip() if models else ""
 
 
 def _commit() -> str:

@@ -88,3 +88,22 @@ def test_an_index_that_promises_more_than_the_file_holds_is_not_believed(tmp_pat
     message = r"\(the index says that model.* has 4,294,967,296 bytes, and the data"
     with pytest.raises(ValueError, match=message):
         weights.load(_policy(0), path.parent)
+
+
+def test_a_checksum_is_of_the_bits_of_the_variables(tmp_path):
+    def saved(name, value):
+        module = tf.Module()
+        module.variable = tf.Variable(value)
+        tf.saved_model.save(module, str(tmp_path / name))
+        values = weights.read(tmp_path / name)
+        assert list(values) == ["variable"]
+        return weights.checksum(values)
+
+    first = saved("first", [1.0, 2.0])
+    assert saved("second", [1.0, 2.0]) == first
+    assert saved("third", [1.0, np.nextafter(np.float32(2), np.float32(3))]) != first
+
+
+def test_a_folder_without_weights_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"^path: the weights .* cannot be read"):
+        weights.read(tmp_path)

@@ -8,10 +8,12 @@ recipe takes instead.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrl.policies import tf_policy
@@ -19,6 +21,7 @@ from tfrl.savers import checkpoint_files
 from tfrl.utils import variables
 
 _CHILD = "model_variables"  # Where `PolicySaver` lists the policy's variables.
+_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # TensorFlow's description of the objects.
 
 
 def load(policy: tf_policy.TFPolicy, path: str | os.PathLike) -> None:
@@ -68,6 +71,39 @@ def borrowed(policy: tf_policy.TFPolicy, path: str | os.PathLike) -> Iterator[No
     finally:
         for variable, value in zip(own, values, strict=True):
             variable.assign(value)
+
+
+def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Returns the variables of a saved policy by their names, in alphabetical order.
+
+    Args:
+      path: The folder of the saved policy.
+
+    Raises:
+      ValueError: The variables cannot be read.
+    """
+    try:
+        reader = checkpoint_files.read_whole(_prefix(path))
+        names = sorted(reader.get_variable_to_shape_map())
+        return {
+            name.removesuffix(checkpoint_files.VARIABLE_VALUE): reader.get_tensor(name)
+            for name in names
+            if name != _GRAPH
+        }
+    except checkpoint_files.READING_ERRORS as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(
+            f"path: the weights of the policy in {os.fspath(path)!r} cannot be read "
+            f"({reason}); restore the folder from a copy."
+        ) from error
+
+
+def checksum(values: Mapping[str, np.ndarray]) -> str:
+    """Returns a checksum of the bits of some variables, in their order."""
+    digest = hashlib.sha256()
+    for value in values.values():
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _prefix(path: str | os.PathLike) -> str:

@@ -1,6 +1,6 @@
 import pathlib
 
-from benchmarks import processors
+from tfrl.system import processors
 
 
 def test_a_description_has_the_name_and_the_widest_vectors(monkeypatch):

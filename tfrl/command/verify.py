@@ -1,0 +1,41 @@
+"""Trains a run again by its settings and its seed, and compares the final weights.
+
+    tfrl verify logs/dqn_CartPole-v1_0
+
+The same seed gives the same bits with the same versions on the same kind of processor.
+A run of `tfrl train --portable` gives them on every x86 processor with AVX2; it is
+verified in a portable process, too. The status is 1 if the weights differ.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from tfrl.algorithms import run_folders
+from tfrl.command import parsing, program
+from tfrl.experiments import verification
+
+
+def main(words: Sequence[str]) -> None:
+    """Verifies the run whose folder some words name."""
+    given = parsing.new()
+    parsing.add(given, "trust", False, "Import the module that config.json names.")
+
+    def run(folders: Sequence[str]) -> None:
+        if len(folders) != 1:
+            raise ValueError(
+                f"folder: got {' '.join(folders) or 'none'}, expected that of one run, "
+                "such as logs/dqn_CartPole-v1_0."
+            )
+        folder = pathlib.Path(folders[0])
+        if not given["trust"].value:
+            config = run_folders.read(folder)
+            run_folders.check_trusted(folder, config, "give --trust")
+        found = verification.verify(folder)
+        print(found.text)
+        if not found.is_same:
+            sys.exit(1)
+
+    program.start(given, words, run, __doc__, takes_words=True)

@@ -117,7 +117,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
     ) -> bandit_policy.Choice:
-        mean, deviation = predicted
+        mean, deviation, _ = predicted
         if self._strategy == ExplorationStrategy.optimistic:
             scores = mean + deviation
             policy_type = BanditPolicyType.GREEDY
@@ -133,7 +133,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
     def _log_probabilities(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
     ) -> tf.Tensor:
-        mean, deviation = predicted
+        mean, deviation, _ = predicted
         if self._strategy == ExplorationStrategy.optimistic:
             return bandit_policy.greedy_log_probabilities(mean + deviation, allowed)
         return largest.of_normal(mean, deviation, allowed)

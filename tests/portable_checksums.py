@@ -2,14 +2,14 @@
 
 VERSIONS = {"tensorflow": "2.21.0", "keras": "3.15.1", "gymnasium": "1.4.0"}
 CHECKSUMS = {
-    "dqn/plain": "",
-    "dqn/compiled": "",
-    "ppo/plain": "",
-    "ppo/compiled": "",
-    "sac/plain": "",
-    "sac/compiled": "",
-    "c51/plain": "",
-    "c51/compiled": "",
-    "impala/plain": "",
-    "impala/compiled": "",
+    "dqn/plain": "ffdf9a5cb129",
+    "dqn/compiled": "c14b657f315a",
+    "ppo/plain": "63d4dda641bf",
+    "ppo/compiled": "3ef32bec48d3",
+    "sac/plain": "af1a220b4296",
+    "sac/compiled": "eb2ab0cdc6a6",
+    "c51/plain": "92edde3a8d40",
+    "c51/compiled": "7cf7e654c30d",
+    "impala/plain": "943bad43743e",
+    "impala/compiled": "fe72fffbef0e",
 }

@@ -321,6 +321,7 @@ FAMILIES: dict[str, tuple[Entry, ...]] = {
         Entry("TD3", "td3", "td3", 32),
         Entry("DDPG", "ddpg", "td3", 32),
         Entry("D4PG", "d4pg", "d4pg", 5),
+        Entry("QT-Opt", "qt_opt", "qt_opt", 3),
         Entry("DMPO", "dmpo", "dmpo", 5),
         Entry("MPO", "mpo", "mpo", 32),
         Entry("SAC", "sac", "sac_mountain_car", 5),

@@ -20,13 +20,15 @@ import api_pages  # noqa: E402
 import docstrings  # noqa: E402
 import site_pages  # noqa: E402
 
+import tfrl  # noqa: E402
+
 # How the docstrings begin that Python gives to named tuples and their fields.
 _OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")
 _PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
 
 project = _PROJECT["name"]
 author = "The tfrl authors"
-version = release = _PROJECT["version"]
+version = release = tfrl.__version__
 
 extensions = [
     "mathml",

@@ -3,6 +3,7 @@
 And the process whose forks run examples and scripts, which modules share.
 """
 
+import contextlib
 import gc
 import os
 import random
@@ -61,6 +62,19 @@ def pytest_collection():
 @pytest.fixture(autouse=True)
 def _on_the_cpu(request):
     """Places what a test marked `cpu` does on the CPU, also where there is a GPU."""
+    with _cpu_if_marked(request):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _module_on_the_cpu(request):
+    """Places on the CPU what the fixtures of a module make that is marked `cpu`."""
+    with _cpu_if_marked(request):
+        yield
+
+
+@contextlib.contextmanager
+def _cpu_if_marked(request):
     if request.node.get_closest_marker("cpu") is None:
         yield
         return
@@ -102,6 +116,9 @@ class _Draws:
             module = sys.modules["tensorflow.python.framework.random_seed"]
             cls._get_seed = module.get_seed
             module.get_seed = cls._watched
+            # What tests compare does not ask for a GPU's products with errors of 3e-4.
+            config = sys.modules["tensorflow"].config.experimental
+            config.enable_tensor_float_32_execution(False)
         if cls._drawn or cls._get_seed(1) != (0, 1):
             sys.modules["tensorflow"].random.set_seed(0)
             cls._drawn = False

@@ -83,6 +83,31 @@ def test_the_workflow_runs_the_pages_commands(page, name):
     assert "\n".join(f"          {step}" for step in steps) in workflow
 
 
+def test_the_hooks_before_a_commit_are_the_lint_command():
+    text = (REPOSITORY / "BUILD.md").read_text()
+    (command,) = re.findall(r"<!-- lint command -->\n```\n(.*)\n```", text)
+    hooks = (REPOSITORY / ".pre-commit-config.yaml").read_text()
+    _, _, *steps = command.split(" && ")
+    assert re.findall(r"entry: ([^,}]*)", hooks) == steps
+
+
+def test_every_workflow_has_a_limit_and_the_least_permissions():
+    workflows = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+    names = [path.stem for path in workflows]
+    assert names == ["docs", "nightly", "release", "tests"]
+    for path in workflows:
+        text = path.read_text()
+        assert "\npermissions:\n  contents: read\n" in text
+        assert text.count("runs-on:") == text.count("timeout-minutes:")
+        assert "has\n# not run yet" in text or "has not run yet" in text
+
+
+def test_the_lock_names_public_packages_alone():
+    text = (REPOSITORY / "uv.lock").read_text()
+    hosts = set(re.findall(r"https?://([^/\"]+)", text))
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+
+
 def test_the_page_on_the_examples_names_every_script():
     text = (REPOSITORY / "docs" / "examples.md").read_text()
     scripts = [
@@ -120,8 +145,9 @@ def test_no_string_of_the_package_cites_a_file_that_is_not_installed():
 def test_every_place_names_the_same_version():
     version = tfrl.__version__
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert project["version"] == version
-    assert f"version = {{{version}}}," in (REPOSITORY / "README.md").read_text()
+    assert project["dynamic"] == ["version"]
+    citation = (REPOSITORY / "CITATION.cff").read_text()
+    assert f"\nversion: {version}\n" in citation
     changes = (REPOSITORY / "docs" / "changes.md").read_text()
     assert re.findall(r"^## (\d\S*),", changes, re.MULTILINE)[0] == version
 

@@ -49,6 +49,7 @@ from .algorithms.offline import ReBRAC as ReBRAC
 from .algorithms.ppo import A2C as A2C
 from .algorithms.ppo import PPO as PPO
 from .algorithms.pqn import PQN as PQN
+from .algorithms.qt_opt import QtOpt as QtOpt
 from .algorithms.reinforce import REINFORCE as REINFORCE
 from .algorithms.sac import REDQ as REDQ
 from .algorithms.sac import SAC as SAC

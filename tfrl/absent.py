@@ -1,9 +1,9 @@
 """Explains failed imports of names that only TF-Agents or Acme has.
 
 A finder at the end of `sys.meta_path` raises an ImportError that explains the absence,
-both for `import tfrl.policies.qtopt_cem_policy` and for
-`from tfrl.policies import CEMPolicy`. Packages with missing names get their attributes
-from `attach_stub`, whose AttributeErrors say the same.
+both for `import tfrl.policies.py_tf_policy` and for `from tfrl.policies import
+py_tf_policy`. Packages with missing names get their attributes from `attach_stub`,
+whose AttributeErrors say the same.
 """
 
 from __future__ import annotations
@@ -25,46 +25,20 @@ _NO_BANDIT_AGENT = (
 _BANDIT_PROBLEMS = (
     "use tfrl.bandits.environments.problems, or write the rounds of your own"
 )
-_NO_QT_OPT = (
-    "it is not here yet; train an actor for continuous actions, such as "
-    "tfrl.agents.Td3Agent's"
-)
 
 # The agents that have examples in TF-Agents.
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
-    "tfrl.policies.qtopt_cem_policy": _NO_QT_OPT,
-    "tfrl.policies.CEMPolicy": _NO_QT_OPT,
-    "tfrl.policies.samplers": _NO_QT_OPT,
-    "tfrl.agents.qtopt": _NO_QT_OPT,
-    "tfrl.agents.QtOptAgent": _NO_QT_OPT,
-    "tfrl.replay_buffers.rlds_to_reverb": (
-        "it is not here yet; write the steps with an adder of tfrl.acme.adders"
-    ),
-    "tfrl.experimental.examples": (
-        "it is not here yet; tfrl.distribute runs actors and a learner"
-    ),
+    "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
     **{
         f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
         for name in (
-            "agents.dropout_thompson_sampling_agent",
             "agents.examples",
-            "agents.exp3_mixture_agent",
-            "agents.greedy_multi_objective_neural_agent",
-            "agents.mixture_agent",
-            "agents.neural_linucb_agent",
             "agents.ranking_agent",
-            "agents.static_mixture_agent",
             "agents.utils",
-            "multi_objective",
-            "policies.constraints",
-            "policies.greedy_multi_objective_neural_policy",
             "policies.lin_ucb_policy",
             "policies.linear_thompson_sampling_policy",
-            "policies.loss_utils",
-            "policies.mixture_policy",
-            "policies.neural_linucb_policy",
             "policies.ranking_policy",
         )
     },

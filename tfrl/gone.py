@@ -34,6 +34,16 @@ _ROWS = (
         "common.element_wise_squared_loss, common.element_wise_huber_loss",
     ),
     (
+        "agents.qtopt.qtopt_agent",
+        "compute_td_targets",
+        "tfrl.agents.dqn.dqn_agent.compute_td_targets",
+    ),
+    (
+        "policies.qtopt_cem_policy",
+        "convert_nest_lists_to_np_array",
+        "tf.nest.map_structure_up_to with numpy.asarray",
+    ),
+    (
         "utils.eager_utils",
         (
             "np_function dataset_iterator get_next Future "

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfrl import agents, networks, policies
 from tfrl.networks.layers import bodies, preprocessing
+from tfrl.policies.samplers import qtopt_cem_actions_sampler_continuous as continuous
 from tfrl.specs import tensor_spec
 
 CHOICE = tensor_spec.BoundedTensorSpec([], tf.int32, 0, 2, name="choice")
@@ -442,6 +443,18 @@ KINDS = {
         3,
         FORCE,
         _MPO,
+    ),
+    "QtOptAgent": Kind(
+        agents.QtOptAgent,
+        lambda p: [p.critic()],
+        1,
+        FORCE,
+        lambda p: {
+            "actions_sampler": continuous.GaussianActionsSampler(p.specs[1]),
+            "num_samples_cem": 8,
+            "target_update_tau": 0.5,
+            "delayed_target_update_period": 1,
+        },
     ),
     "BehavioralCloningAgent": Kind(
         agents.BehavioralCloningAgent,

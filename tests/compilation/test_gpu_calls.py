@@ -23,6 +23,8 @@ from tfrl.compilation import (
 )
 from tfrl.train.loops import placement
 
+pytestmark = pytest.mark.cpu  # It stands for the GPU.
+
 STREAM = 7
 
 
@@ -131,17 +133,20 @@ def test_an_error_of_the_driver_is_an_exception():
 @pytest.mark.parametrize(
     ("value", "device", "are_on"),
     [
-        ("1", "/device:GPU:0", True),
-        ("1", "/device:CPU:1", False),
+        (None, "/device:GPU:0", True),
+        (None, "/device:CPU:1", False),
         ("0", "/device:GPU:0", False),
         ("trial", "/job:localhost/replica:0/task:0/device:GPU:0", True),
     ],
 )
-def test_they_are_on_for_a_gpu_if_the_variable_says_so(
+def test_they_are_on_for_a_gpu_unless_the_variable_says_no(
     monkeypatch, value, device, are_on
 ):
     monkeypatch.setattr(gpu_calls, "_trial_passes", lambda: True)
-    monkeypatch.setenv(gpu_calls.VARIABLE, value)
+    if value is None:
+        monkeypatch.delenv(gpu_calls.VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(gpu_calls.VARIABLE, value)
     assert gpu_calls.are_on(device) == are_on
 
 
@@ -151,7 +156,6 @@ def test_a_compiled_loop_is_one_program_if_the_trial_passes(
     monkeypatch, passes, jit_compile
 ):
     monkeypatch.setattr(gpu_calls, "_trial_passes", lambda: passes)
-    monkeypatch.setenv(gpu_calls.VARIABLE, "1")
     monkeypatch.setattr(placement, "device_of", lambda _: "/device:GPU:0")
     placed = placement.placement_of([], True, jit_compile=jit_compile)
     assert placed.is_split == (not (passes and jit_compile))
@@ -164,29 +168,40 @@ def no_warning():
         yield
 
 
-@pytest.mark.parametrize("passes", [False, True])
-def test_the_trial_runs_once_for_processes_of_a_kind(tmp_path, monkeypatch, passes):
-    trials = []
-
-    def tries():
-        trials.append(passes)
-        return passes
-
-    monkeypatch.setattr(gpu_calls, "_tries", tries)
+def test_a_trial_that_passed_is_not_made_again(tmp_path, monkeypatch):
+    answers = ["no memory", None]  # In the first process, in the second.
+    monkeypatch.setattr(gpu_calls, "_try", lambda: answers.pop(0))
     monkeypatch.setenv(program_store.VARIABLE, str(tmp_path))
-    failed = pytest.warns(RuntimeWarning, match="loops consist of two programs")
-    for told in (contextlib.nullcontext() if passes else failed, no_warning()):
+    failed = pytest.warns(RuntimeWarning, match="consist of two programs .*: no memory")
+    for told, passes in ((failed, False), (no_warning(), True), (no_warning(), True)):
         gpu_calls._trial_passes.cache_clear()  # As in another process.
         with told:
             assert gpu_calls._trial_passes() == passes
     gpu_calls._trial_passes.cache_clear()
-    assert trials == [passes]
+    assert not answers
+
+
+@pytest.mark.parametrize(
+    ("program", "obstacle"),
+    [
+        ("print('noise'); print('passed')", None),
+        ("print('weights: got 1')", "weights: got 1"),
+        ("raise ValueError('of memory')", "it ended with 1, ValueError: of memory"),
+        ("import os; os.abort()", "it ended with -6, "),
+        ("import time; time.sleep(200)", "it did not end in 1 s"),
+    ],
+)
+def test_it_is_told_why_a_trial_failed(monkeypatch, program, obstacle):
+    monkeypatch.setattr(gpu_calls, "_TRIAL", program)
+    if "sleep" in program:
+        monkeypatch.setattr(gpu_calls, "_TRIAL_SECONDS", 1.0)
+    assert gpu_calls._try() == obstacle
 
 
 @pytest.mark.slow  # It imports TensorFlow once more.
 def test_the_trial_fails_without_a_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert not gpu_calls._tries()
+    assert "expected GPU:0" in gpu_calls._try()
 
 
 def test_arrays_of_a_call_are_the_sites_own(memory):

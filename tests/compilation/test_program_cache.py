@@ -69,6 +69,9 @@ def addresses():
     ranges = np.array([
         [int(x, 16) for x in line.split()[0].split("-")] for line in lines
     ], np.uint64)
+    # Some builds of Python lie below, at the same place in each process, and there are
+    # numbers of this size in any program.
+    ranges = ranges[ranges[:, 0] >= 2**32]
     found = []
     for path in ROOT.glob("*/*.pb"):
         unescaped = lambda found: bytes([int(found[1], 8)])

@@ -164,17 +164,3 @@ def test_constructors_take_the_arguments_of_tf_agents_by_position():
             found.append((f"{path}.{name}", arguments, ordered))
     assert not found
     assert number >= 173
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from tfrl.agents.qtopt import qtopt_agent",
-        "import tfrl.agents.qtopt.qtopt_agent",
-        "from tfrl.policies.samplers import qtopt_cem_actions_sampler",
-        "import tfrl.policies.samplers.qtopt_cem_actions_sampler_hybrid",
-    ],
-)
-def test_modules_of_qt_opt_say_that_they_are_not_here(statement):
-    with pytest.raises(ImportError, match=r"TF-Agents has it, tfrl does not: .* train"):
-        exec(statement, {})

@@ -22,6 +22,9 @@ from tfrl.utils import variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
 from tfrl.utils.tensor_normalizer import StreamingTensorNormalizer
 
+# Plain loops repeat on a GPU with op determinism alone.
+pytestmark = pytest.mark.cpu
+
 BATCH_SIZE, NUM_STEPS, ITERATIONS = 4, 16, 6
 # Some iterations reach it, and others do not.
 TARGET_KL = 4e-3
@@ -151,7 +154,6 @@ def test_calls_of_all_sizes_share_one_trace(kind, request):
     assert loop.trace_count() == 1
 
 
-@pytest.mark.cpu
 @pytest.mark.parametrize("kind", ["plain", "compiled"])
 def test_a_restored_loop_goes_on_bit_for_bit(kind, request, tmp_path):
     loop = request.getfixturevalue(kind)

@@ -70,7 +70,8 @@ class Pool:
         if own:
             environment = tf_py_environment.TFPyEnvironment(environment)
             return self._make_loop(environment, **arguments)
-        key = repr(sorted(arguments.items()))
+        # On a machine with a GPU some tests run on the CPU.
+        key = f"{sorted(arguments.items())!r} on {tf.zeros([]).device}"
         free = self._free.setdefault(key, [])
         if free:
             used = free.pop()

@@ -25,6 +25,7 @@ from . import part_losses as part_losses
 from . import ppo as ppo
 from . import pqn as pqn
 from . import qr_dqn as qr_dqn
+from . import qtopt as qtopt
 from . import r2d2 as r2d2
 from . import random as random
 from . import rebrac as rebrac
@@ -58,6 +59,7 @@ from .ppo import PPOClipAgent as PPOClipAgent
 from .ppo import PPOKLPenaltyAgent as PPOKLPenaltyAgent
 from .pqn import PqnAgent as PqnAgent
 from .qr_dqn import QrDqnAgent as QrDqnAgent
+from .qtopt import QtOptAgent as QtOptAgent
 from .r2d2 import R2d2Agent as R2d2Agent
 from .random import FixedPolicyAgent as FixedPolicyAgent
 from .random import RandomAgent as RandomAgent

@@ -78,7 +78,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
         """
         trained = [critic for critic, _ in networks.critics]
         self._recurrent = any(
-            tf.nest.flatten(n.state_spec) for n in [networks.actor, *trained]
+            tf.nest.flatten(n.state_spec)
+            for n in [networks.actor, *trained]
+            if n is not None
         )
         checks.check_n_step_update(td.n_step_update, self._recurrent)
         for critic in trained:

@@ -19,13 +19,13 @@ class Networks(NamedTuple):
     Attributes:
       embedding: The observation network, whose output is the input of the other
         networks.
-      actor: The actor.
+      actor: The actor, a `Network`; None for an agent without one.
       target_actor: The target network of the actor, or None.
       critics: The critics, each with its target, or None.
     """
 
     embedding: observation_embedding.ObservationEmbedding
-    actor: network_lib.Network
+    actor: Any
     target_actor: network_lib.Network | None
     critics: Sequence[tuple[network_lib.Network, network_lib.Network | None]]
 

@@ -59,6 +59,8 @@ class TFAgent(hooks.RefusesOverrides, tf.Module, tracking.Untracked, abc.ABC):
         "_apply_loss": "take the gradients in _train and give them to self._apply",
     }
 
+    # Whether a step of experience is a whole round, independent of all others.
+    learns_from_rounds = False
     # The named tuple of `LossInfo.extra`, for an agent with several parts.
     _info: Any = None
     # The parts of an update, in order.

@@ -38,6 +38,7 @@ CLASSES = {
     "tqc": ("sac", "TQC"),
     "crossq": ("sac", "CrossQ"),
     "discrete_sac": ("sac", "DiscreteSAC"),
+    "qt_opt": ("qt_opt", "QtOpt"),
     "mpo": ("mpo", "MPO"),
     "dmpo": ("mpo", "DMPO"),
     "iql": ("offline", "IQL"),

@@ -2,6 +2,8 @@ from . import agents as agents
 from . import drivers as drivers
 from . import environments as environments
 from . import metrics as metrics
+from . import multi_objective as multi_objective
 from . import networks as networks
+from . import off_policy as off_policy
 from . import policies as policies
 from . import specs as specs

@@ -5,10 +5,10 @@ at a place in a stream of work that the GPU has not necessarily reached. So the 
 copies the operands to memory of the host, waits for the stream, calls Python, and lets
 the stream copy the results back before what follows.
 
-This has not run on a GPU yet. So it is off, and loops consist of two programs, unless
-the environment variable `TFRL_CALLS_FROM_GPU` is 1. Then a small program in a process
-of its own tries it first, so that no crash reaches a run; the answer is kept beside the
-compiled programs.
+A small program in a process of its own tries it first, so that no crash reaches a run.
+That the trial has passed is kept beside the compiled programs. If it fails, or the
+environment variable `TFRL_CALLS_FROM_GPU` is 0, loops consist of two programs, one for
+the host and one for the GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import tensorflow as tf
 from tfrl.compilation import program_cache, program_kinds, program_store
 
 VARIABLE = "TFRL_CALLS_FROM_GPU"
-_ON, _IN_TRIAL = "1", "trial"  # Its values.
+_OFF, _IN_TRIAL = "0", "trial"  # Its values.
 _TRIAL = """
 import tfrl
 from tfrl.compilation import gpu_calls_trial
@@ -36,6 +36,7 @@ print(gpu_calls_trial.run("GPU:0"))
 """
 _PASSED = "passed"
 _TRIAL_SECONDS = 240.0
+_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 class Memory(Protocol):
@@ -86,7 +87,7 @@ class CudaMemory:
             self._wait = _typed(driver.cuStreamSynchronize, stream)
         except (OSError, AttributeError) as error:
             raise NotImplementedError(
-                f"{VARIABLE}: NVIDIA's driver cannot be used: {error}; leave it out."
+                f"host_call: NVIDIA's driver cannot be used: {error}; set {VARIABLE}=0."
             ) from None
 
     def allocate(self, size: int) -> int:
@@ -196,9 +197,7 @@ def are_on(device: str) -> bool:
       device: The name of a device, such as "/device:GPU:0".
     """
     value = os.environ.get(VARIABLE)
-    if value not in (_ON, _IN_TRIAL):
-        return False
-    if tf.DeviceSpec.from_string(device).device_type != "GPU":
+    if value == _OFF or tf.DeviceSpec.from_string(device).device_type != "GPU":
         return False
     return value == _IN_TRIAL or _trial_passes()
 
@@ -207,35 +206,40 @@ def are_on(device: str) -> bool:
 def _trial_passes() -> bool:
     """Whether the trial passes, now or in an earlier process of this kind."""
     store = _store()
-    kept = store.read(VARIABLE) if store else {}
-    if kept:
-        return next(iter(kept.values())) == _PASSED.encode()
-    passed = _tries()
-    if store:
-        store.write(VARIABLE, "trial", (_PASSED if passed else "failed").encode())
-    if not passed:
-        warnings.warn(
-            f"{VARIABLE}: the trial failed, so loops consist of two programs.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    return passed
+    if store and store.read(VARIABLE):
+        return True
+    obstacle = _try()
+    if obstacle is None:
+        if store:
+            store.write(VARIABLE, "trial", _PASSED.encode())
+        return True
+    warnings.warn(
+        "A program on the GPU could not call Python in a trial, so loops consist of "
+        f"two programs and are slower: {obstacle}. {VARIABLE}=0 leaves the trial out.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
 
 
-def _tries() -> bool:
-    """Runs the trial in a process of its own."""
+def _try() -> str | None:
+    """Runs the trial in a process of its own; returns why it failed, or None."""
     try:
         ended = subprocess.run(
             [sys.executable, "-c", _TRIAL],
-            env={**os.environ, VARIABLE: _IN_TRIAL},
+            # This process may have taken nearly all memory of the GPU.
+            env={**os.environ, VARIABLE: _IN_TRIAL, _GROWTH: "true"},
             capture_output=True,
             text=True,
             timeout=_TRIAL_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return False
-    return ended.returncode == 0 and ended.stdout.strip().endswith(_PASSED)
+        return f"it did not end in {_TRIAL_SECONDS:.0f} s"
+    printed = [*ended.stdout.splitlines(), *ended.stderr.splitlines()[-1:]]
+    if ended.returncode:
+        return f"it ended with {ended.returncode}, {' '.join(printed[-1:])}"
+    return None if _PASSED in printed else " ".join(printed[:1])
 
 
 def _store() -> program_store.ProgramStore | None:

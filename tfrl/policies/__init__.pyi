@@ -17,8 +17,10 @@ from . import py_epsilon_greedy_policy as py_epsilon_greedy_policy
 from . import py_policy as py_policy
 from . import py_tf_eager_policy as py_tf_eager_policy
 from . import q_policy as q_policy
+from . import qtopt_cem_policy as qtopt_cem_policy
 from . import random_py_policy as random_py_policy
 from . import random_tf_policy as random_tf_policy
+from . import samplers as samplers
 from . import scripted_py_policy as scripted_py_policy
 from . import state_dependent_noise_policy as state_dependent_noise_policy
 from . import state_recording_policy as state_recording_policy
@@ -44,6 +46,7 @@ from .py_policy import PyPolicy as PyPolicy
 from .py_tf_eager_policy import PyTFEagerPolicy as PyTFEagerPolicy
 from .py_tf_eager_policy import SavedModelPyTFEagerPolicy as SavedModelPyTFEagerPolicy
 from .q_policy import QPolicy as QPolicy
+from .qtopt_cem_policy import CEMPolicy as CEMPolicy
 from .random_py_policy import RandomPyPolicy as RandomPyPolicy
 from .random_tf_policy import RandomTFPolicy as RandomTFPolicy
 from .scripted_py_policy import ScriptedPyPolicy as ScriptedPyPolicy

@@ -5,6 +5,7 @@ from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
 from . import reverb_replay_buffer as reverb_replay_buffer
 from . import reverb_utils as reverb_utils
+from . import rlds_to_reverb as rlds_to_reverb
 from . import table as table
 from . import tf_prioritized_replay_buffer as tf_prioritized_replay_buffer
 from . import tf_uniform_replay_buffer as tf_uniform_replay_buffer

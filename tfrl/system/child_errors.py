@@ -5,6 +5,9 @@ from __future__ import annotations
 import pickle
 import signal
 import sys
+import traceback
+
+import cloudpickle
 
 
 class ChildError(RuntimeError):
@@ -80,7 +83,7 @@ def raised(
     Args:
       name: The name of the child.
       what: The request that raised the exception.
-      payload: The message of `child_main.send_exception`.
+      payload: What `payload_of` returned in the child.
       then: A sentence about the steps after the remedy.
     """
     text, pickled = pickle.loads(payload)
@@ -91,6 +94,17 @@ def raised(
     if pickled is not None:
         error.original = pickle.loads(pickled)
     return error
+
+
+def payload_of(error: BaseException) -> bytes:
+    """Returns a child's message with the traceback, and the error if it pickles."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickled = cloudpickle.dumps(error)
+        pickle.loads(pickled)  # Many exceptions can be pickled, but not unpickled.
+    except Exception:
+        pickled = None
+    return pickle.dumps((text, pickled))
 
 
 def describe_exit(code: int | None) -> str:

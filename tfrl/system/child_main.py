@@ -14,12 +14,9 @@ import signal
 import socket
 import sys
 import threading
-import traceback
-
-import cloudpickle
 
 from tfrl.system import channel as channels
-from tfrl.system import state_savers
+from tfrl.system import child_errors, state_savers
 
 if sys.platform == "win32":
     raise ImportError("No child of `child_process` is started on Windows.")
@@ -53,19 +50,8 @@ def main(channel_fd: int, lifeline_fd: int, stack_fd: int, parent: int) -> None:
         pass  # The parent has closed the channel.
     except BaseException as error:
         with contextlib.suppress(OSError):
-            send_exception(channel, error)
+            channel.send(channels.RAISED, child_errors.payload_of(error))
         sys.exit(1)
-
-
-def send_exception(channel: channels.Channel, error: BaseException) -> None:
-    """Sends the traceback of an error to the parent, and the error if it pickles."""
-    text = "".join(traceback.format_exception(error))
-    try:
-        pickled = cloudpickle.dumps(error)
-        pickle.loads(pickled)  # Many exceptions can be pickled, but not unpickled.
-    except Exception:
-        pickled = None
-    channel.send(channels.RAISED, pickle.dumps((text, pickled)))
 
 
 def end_with_parent(lifeline_fd: int, parent: int) -> None:

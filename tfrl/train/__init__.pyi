@@ -4,6 +4,7 @@ from . import learner as learner
 from . import loops as loops
 from . import ppo_learner as ppo_learner
 from . import runs as runs
+from . import served_learner as served_learner
 from . import step_per_second_tracker as step_per_second_tracker
 from . import sweeps as sweeps
 from . import triggers as triggers
@@ -33,6 +34,7 @@ from .runs.run_directory import RunDirectory as RunDirectory
 from .runs.run_directory import RunDirectoryError as RunDirectoryError
 from .runs.run_result import RunResult as RunResult
 from .runs.run_view import RunView as RunView
+from .served_learner import save_learner as save_learner
 from .sweeps.sweep_result import SweepCurves as SweepCurves
 from .sweeps.sweep_result import SweepResult as SweepResult
 from .sweeps.sweeping import sweep as sweep

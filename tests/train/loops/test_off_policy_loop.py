@@ -173,6 +173,7 @@ def run_forty(replay="uniform", sampling="dataset"):
     return weights(loop), actions
 
 
+@pytest.mark.cpu  # Plain loops repeat on a GPU with op determinism alone.
 @ONE_WAY
 def test_the_same_seed_gives_the_same_weights_in_calls_of_any_sizes(source):
     whole, _ = run_forty(**source)
@@ -264,6 +265,7 @@ def test_a_restored_loop_without_its_buffer_collects_again(tmp_path):
     assert int(replay_buffer.num_frames()) == 21
 
 
+@pytest.mark.cpu
 @PIPELINES
 def test_every_sample_is_drawn_after_the_steps_of_its_iteration(source):
     """With one frame kept per draw, a stale or early sample would be another frame."""

@@ -42,6 +42,7 @@ class BanditAgent(tf_agent.TFAgent):
     the chosen arm), action, info and reward is all that `train` needs.
     """
 
+    learns_from_rounds = True
     # Whether a policy's observation has features of the arms; a subclass sets it.
     _accepts_per_arm_features = False
 
@@ -58,6 +59,10 @@ class BanditAgent(tf_agent.TFAgent):
         if not self._accepts_per_arm_features:
             return experience
         return _without_arms(experience)
+
+    def _chosen_features(self, policy_info: Any) -> Any:
+        """Returns the features of the chosen arms, `[B, T, P]`."""
+        return policy_info.chosen_arm_features
 
     def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of experience.
@@ -78,7 +83,7 @@ class BanditAgent(tf_agent.TFAgent):
             key = bandit_spec_utils.PER_ARM_FEATURE_KEY
             observation[key] = tf.nest.map_structure(
                 lambda x: x[:, :, tf.newaxis],
-                experience.policy_info.chosen_arm_features,
+                self._chosen_features(experience.policy_info),
             )
             observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
             action = tf.zeros_like(action)
@@ -99,6 +104,12 @@ class BanditAgent(tf_agent.TFAgent):
     def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of all replicas; see `_rows`."""
         return replicas.gathered(self._rows(experience, weights))
+
+
+def mean_over_rows(values: tf.Tensor, rows: Rows) -> tf.Tensor:
+    """Returns the sum of weighted values `[n]` over the number of rows that count."""
+    number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
+    return tf.math.divide_no_nan(tf.reduce_sum(rows.weights * values), number)
 
 
 def _without_arms(data: Any) -> Any:

@@ -10,14 +10,14 @@ from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, reward_losses
-from tfrl.bandits.networks.heteroscedastic_q_network import QBanditNetworkResult
+from tfrl.bandits.policies import constraints as constraint_module
 from tfrl.bandits.policies import (
     greedy_reward_prediction_policy,
     reward_prediction_base_policy,
 )
 from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
-from tfrl.specs import tensor_spec
+from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 from tfrl.utils import common
@@ -41,6 +41,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         optimizer: types.Optimizer | None,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         accepts_per_arm_features: bool = False,
+        constraints: Sequence[constraint_module.BaseConstraint] = (),
         error_loss_fn: types.LossFn = common.element_wise_squared_loss,
         gradient_clipping: float | None = None,
         debug_summaries: bool = False,
@@ -67,6 +68,9 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
             network's input and a mask of the allowed arms.
           accepts_per_arm_features: Whether arms have features. The network then maps
             features of any number of arms to as many rewards.
+          constraints: What arms must fulfil. Rewards are then dictionaries of "reward"
+            `[B]` and "constraint" `[B, constraints]`, whose columns the constraints
+            learn.
           error_loss_fn: The loss of rewards and predictions, for each element.
           gradient_clipping: The largest norm of each variable's gradient; None does
             not clip.
@@ -93,6 +97,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
             reward_network,
             observation_and_action_constraint_splitter,
             accepts_per_arm_features,
+            constraints,
             emit_policy_info,
             emit_log_probability=emit_log_probability,
             seed=seed,
@@ -114,6 +119,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         )
         self._accepts_per_arm_features = accepts_per_arm_features
         self._reward_network = reward_network
+        self._constraints = tuple(constraints)
         self._error_loss_fn = error_loss_fn
         self._laplacian = (
             None
@@ -122,7 +128,9 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         )
         self._smoothing = laplacian_smoothing_weight
         self._set_only_part(
-            [reward_network], optimizer, optimizers.each_to_norm(gradient_clipping)
+            [reward_network, *(n for c in constraints for n in c.trained_networks)],
+            optimizer,
+            optimizers.each_to_norm(gradient_clipping),
         )
 
     @property
@@ -164,27 +172,34 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
     ) -> tf_agent.LossInfo:
         """Returns the mean loss of the rows that are no boundaries."""
         rows = self._rows(experience, weights)
-        output, _ = self._reward_network(rows.observation, training=training)
-        reward = tf.cast(rows.reward, tf.float32)
-        if isinstance(output, QBanditNetworkResult):
-            predicted, log_variance = output
-            error = reward_losses.heteroscedastic_error(
-                reward,
-                _of_arms(predicted, rows.action),
-                _of_arms(log_variance, rows.action),
+        reward = rows.reward
+        if self._constraints:
+            reward = reward[bandit_spec_utils.REWARD_SPEC_KEY]
+        errors = self._errors(rows, tf.cast(reward, tf.float32), training)
+        loss = bandit_agent.mean_over_rows(errors, rows)
+        for i, constraint in enumerate(self._constraints):
+            targets = rows.reward[bandit_spec_utils.CONSTRAINTS_SPEC_KEY]
+            targets = tf.reshape(targets, [tf.shape(rows.action)[0], -1])[:, i]
+            errors = constraint.errors(
+                rows.observation, rows.action, targets, training=training
             )
-        else:
-            predicted = output
-            error = self._error_loss_fn(reward, _of_arms(predicted, rows.action))
-        if self._laplacian is not None:
-            penalty = reward_losses.laplacian_penalty(predicted, self._laplacian)
-            error += self._smoothing * penalty
-        number = tf.reduce_sum(tf.cast(rows.counts, tf.float32))
-        loss = tf.math.divide_no_nan(tf.reduce_sum(rows.weights * error), number)
+            loss += bandit_agent.mean_over_rows(errors, rows)
         self._write_summaries(loss, {})
         return tf_agent.LossInfo(loss, extra=())
 
+    def _errors(
+        self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        """Returns the errors of the predicted rewards, `[n]`; see `reward_losses`."""
+        return reward_losses.row_errors(
+            self._output(rows.observation, training),
+            reward,
+            rows.action,
+            self._error_loss_fn,
+            self._laplacian,
+            self._smoothing,
+        )
 
-def _of_arms(values: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
-    """Returns the values of the chosen arms, `[n]`, of values `[n, A]`."""
-    return tf.gather(values, action, batch_dims=1)
+    def _output(self, observation: Any, training: bool) -> Any:
+        """Returns the output of the network."""
+        return self._reward_network(observation, training=training)[0]

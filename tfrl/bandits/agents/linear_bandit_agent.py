@@ -120,7 +120,7 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         shape = sum(dims) + add_bias, 1 if accepts_per_arm_features else num_actions
         if variable_collection is None:
             variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
-        _check_collection(variable_collection, shape)
+        check_collection(variable_collection, shape, LinearBanditVariableCollection)
         variable_collection.solve(tikhonov_weight)
         is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy
         strategies = linear_bandit_policy.ExplorationStrategy
@@ -222,12 +222,17 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         return x if arms is None else x[:, 0]
 
 
-def _check_collection(collection: Any, shape: tuple[int, int]) -> None:
-    """Raises an error unless a collection has these numbers of features and models."""
-    if not isinstance(collection, LinearBanditVariableCollection):
+def check_collection(collection: Any, shape: tuple[int, int], kind: Any) -> None:
+    """Checks that a collection is of a class, and its numbers of features and models.
+
+    Raises:
+      TypeError: It is of another class.
+      ValueError: It has other numbers.
+    """
+    if not isinstance(collection, kind):
         raise TypeError(
             f"variable_collection: got a {type(collection).__name__}, expected a "
-            "LinearBanditVariableCollection; make one, or leave it out."
+            f"{kind.__name__}; make one, or leave it out."
         )
     num_models, context_dim = collection.theta.shape
     if (context_dim, num_models) != shape:

@@ -2,8 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
+
+from tfrl.bandits.networks import network_outputs
+
+
+def row_errors(
+    output: Any,
+    reward: tf.Tensor,
+    action: tf.Tensor,
+    error_loss_fn: Callable[..., tf.Tensor],
+    laplacian: tf.Tensor | None = None,
+    smoothing: float = 0.0,
+) -> tf.Tensor:
+    """Returns the error of each row's predicted reward, `[n]`.
+
+    Args:
+      output: The predicted rewards of all arms, `[n, A]`, or a `QBanditNetworkResult`.
+      reward: The rewards, float32 `[n]`.
+      action: The chosen arms, int32 `[n]`.
+      error_loss_fn: The loss of rewards and predictions, for each element; not used
+        with a `QBanditNetworkResult`.
+      laplacian: See `laplacian_penalty`, or None.
+      smoothing: The weight of this penalty.
+    """
+    predicted = network_outputs.mean_of(output)
+    chosen = tf.gather(predicted, action, batch_dims=1)
+    if predicted is output:
+        error = error_loss_fn(reward, chosen)
+    else:
+        log_variance = tf.gather(output.log_variance, action, batch_dims=1)
+        error = heteroscedastic_error(reward, chosen, log_variance)
+    if laplacian is None:
+        return error
+    return error + smoothing * laplacian_penalty(predicted, laplacian)
 
 
 def heteroscedastic_error(

@@ -1,4 +1,5 @@
 from . import tf_metrics as tf_metrics
+from .tf_metrics import ConstraintViolationsMetric as ConstraintViolationsMetric
 from .tf_metrics import CumulativeRegretMetric as CumulativeRegretMetric
 from .tf_metrics import DistanceFromGreedyMetric as DistanceFromGreedyMetric
 from .tf_metrics import RegretMetric as RegretMetric

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrl.bandits.policies import constraints
 from tfrl.environments import native
 from tfrl.metrics import tf_metric
 from tfrl.specs import bandit_spec_utils
@@ -101,6 +102,31 @@ class SuboptimalArmsMetric(_MeanMetric):
     def _values(self, trajectory: traj.Trajectory) -> tf.Tensor:
         best = self._baseline_action_fn(trajectory.observation)
         return tf.cast(best, tf.int64) != tf.cast(trajectory.action, tf.int64)
+
+
+class ConstraintViolationsMetric(_MeanMetric):
+    """The share of actions that a constraint forbids."""
+
+    def __init__(
+        self,
+        constraint: constraints.BaseConstraint,
+        name: str | None = "ConstraintViolationsMetric",
+        dtype: tf.DType = tf.float32,
+    ) -> None:
+        """Creates the metric.
+
+        Args:
+          constraint: The constraint; an action counts with one minus the probability
+            that it is feasible.
+          name: The name in summaries.
+          dtype: The dtype of the result.
+        """
+        super().__init__(name or "ConstraintViolationsMetric", dtype)
+        self._constraint = constraint
+
+    def _values(self, trajectory: traj.Trajectory) -> tf.Tensor:
+        feasible = self._constraint(trajectory.observation)
+        return 1 - tf.gather(feasible, trajectory.action, batch_dims=1)
 
 
 class DistanceFromGreedyMetric(_MeanMetric):

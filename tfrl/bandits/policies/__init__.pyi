@@ -1,13 +1,22 @@
 from . import bandit_policy as bandit_policy
 from . import bernoulli_thompson_sampling_policy as bernoulli_thompson_sampling_policy
 from . import boltzmann_reward_prediction_policy as boltzmann_reward_prediction_policy
+from . import bootstrapped_policy as bootstrapped_policy
 from . import categorical_policy as categorical_policy
+from . import constraints as constraints
+from . import dropout_policy as dropout_policy
 from . import falcon_reward_prediction_policy as falcon_reward_prediction_policy
+from . import (
+    greedy_multi_objective_neural_policy as greedy_multi_objective_neural_policy,
+)
 from . import greedy_reward_prediction_policy as greedy_reward_prediction_policy
 from . import largest as largest
 from . import linalg as linalg
 from . import linear_bandit_policy as linear_bandit_policy
 from . import linear_models as linear_models
+from . import loss_utils as loss_utils
+from . import mixture_policy as mixture_policy
+from . import neural_linucb_policy as neural_linucb_policy
 from . import reward_prediction_base_policy as reward_prediction_base_policy
 from .bandit_policy import BanditPolicy as BanditPolicy
 from .bernoulli_thompson_sampling_policy import (
@@ -16,9 +25,14 @@ from .bernoulli_thompson_sampling_policy import (
 from .boltzmann_reward_prediction_policy import (
     BoltzmannRewardPredictionPolicy as BoltzmannRewardPredictionPolicy,
 )
+from .bootstrapped_policy import BootstrappedPolicy as BootstrappedPolicy
 from .categorical_policy import CategoricalPolicy as CategoricalPolicy
+from .dropout_policy import DropoutPolicy as DropoutPolicy
 from .falcon_reward_prediction_policy import (
     FalconRewardPredictionPolicy as FalconRewardPredictionPolicy,
+)
+from .greedy_multi_objective_neural_policy import (
+    GreedyMultiObjectiveNeuralPolicy as GreedyMultiObjectiveNeuralPolicy,
 )
 from .greedy_reward_prediction_policy import (
     EpsilonGreedyRewardPredictionPolicy as EpsilonGreedyRewardPredictionPolicy,
@@ -28,6 +42,8 @@ from .greedy_reward_prediction_policy import (
 )
 from .linear_bandit_policy import ExplorationStrategy as ExplorationStrategy
 from .linear_bandit_policy import LinearBanditPolicy as LinearBanditPolicy
+from .mixture_policy import MixturePolicy as MixturePolicy
+from .neural_linucb_policy import NeuralLinUCBPolicy as NeuralLinUCBPolicy
 from .reward_prediction_base_policy import (
     RewardPredictionBasePolicy as RewardPredictionBasePolicy,
 )

@@ -11,14 +11,16 @@ import tensorflow as tf
 from tfrl.distributions import sampling
 from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
-from tfrl.policies.utils import InfoFields
+from tfrl.policies.utils import BanditPolicyType, InfoFields
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import policy_step
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
+from tfrl.utils.random_numbers import seeds
 
 _REWARD_FIELDS = (
     InfoFields.PREDICTED_REWARDS_MEAN,
+    InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN,
     InfoFields.PREDICTED_REWARDS_OPTIMISTIC,
     InfoFields.PREDICTED_REWARDS_SAMPLED,
 )
@@ -30,10 +32,12 @@ class Prediction(NamedTuple):
     Attributes:
       mean: The expected rewards.
       deviation: The standard deviations of a model's uncertainty; None without one.
+      parts: What each of several networks predicts, `[B, K, A]`; None for one network.
     """
 
     mean: tf.Tensor
     deviation: tf.Tensor | None = None
+    parts: tf.Tensor | None = None
 
 
 class Choice(NamedTuple):
@@ -71,6 +75,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         accepts_per_arm_features: bool = False,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         scores_field: str = "",
+        num_objectives: int | None = None,
         dtype: tf.DType = tf.float32,
         name: str | None = None,
         seed: int | None = None,
@@ -88,6 +93,8 @@ class BanditPolicy(tf_policy.TFPolicy):
             the info then has the features of the chosen one.
           observation_and_action_constraint_splitter: See `TFPolicy`.
           scores_field: The field of the scores of a `Choice`, if the policy has them.
+          num_objectives: The number of objectives, if the predicted rewards in the info
+            are those of several ones, `[B, objectives, A]`; None for `[B, A]`.
           dtype: The dtype of the predictions in the info.
           name: The module's name.
           seed: See `TFPolicy`.
@@ -98,12 +105,17 @@ class BanditPolicy(tf_policy.TFPolicy):
         self._num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         self._accepts_per_arm_features = accepts_per_arm_features
         self._scores_field = scores_field
+        self._has_objectives = num_objectives is not None
         own = (InfoFields.PREDICTED_REWARDS_MEAN, scores_field)
         fields: dict[str, Any] = {
             field: tf.TensorSpec([self._num_actions], dtype)
             for field in _REWARD_FIELDS
             if field in emit_policy_info and field in own
         }
+        if self._has_objectives and InfoFields.PREDICTED_REWARDS_MEAN in fields:
+            fields[InfoFields.PREDICTED_REWARDS_MEAN] = tf.TensorSpec(
+                [num_objectives, self._num_actions], dtype
+            )
         if InfoFields.BANDIT_POLICY_TYPE in emit_policy_info:
             fields[InfoFields.BANDIT_POLICY_TYPE] = (
                 policy_utils.create_bandit_policy_type_tensor_spec([1])
@@ -142,6 +154,24 @@ class BanditPolicy(tf_policy.TFPolicy):
     @abc.abstractmethod
     def _predict(self, observation: Any) -> Prediction:
         """Returns the predicted rewards for observations without masks."""
+
+    def _predict_by(self, observation: Any, seed: tf.Tensor) -> Prediction:
+        """Returns the predicted rewards of `action`, which may draw a model."""
+        del seed
+        return self._predict(observation)
+
+    def _feasible(
+        self, observation: Any, allowed: tf.Tensor, seed: tf.Tensor | None
+    ) -> tf.Tensor:
+        """Returns which of the allowed arms constraints allow, too, bool `[B, A]`.
+
+        Args:
+          observation: The observations, without masks.
+          allowed: The allowed arms, bool `[B, A]`.
+          seed: A stateless seed for random constraints, or None.
+        """
+        del observation, seed
+        return allowed
 
     @abc.abstractmethod
     def _choose(
@@ -184,11 +214,14 @@ class BanditPolicy(tf_policy.TFPolicy):
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
         observation, allowed = self._split(time_step.observation)
-        predicted = self._predict(observation)
+        allowed = self._feasible(observation, allowed, seed)
+        predicted = self._predict_by(observation, seed)
         choice = self._choose(predicted, allowed, seed)
         index = tf.maximum(choice.action, 0)
         found = {
-            InfoFields.PREDICTED_REWARDS_MEAN: predicted.mean,
+            InfoFields.PREDICTED_REWARDS_MEAN: predicted.parts
+            if self._has_objectives
+            else predicted.mean,
             InfoFields.BANDIT_POLICY_TYPE: choice.policy_type[:, tf.newaxis],
             self._scores_field: choice.scores,
         }
@@ -219,6 +252,7 @@ class BanditPolicy(tf_policy.TFPolicy):
         import tensorflow_probability as tfp
 
         observation, allowed = self._split(time_step.observation)
+        allowed = self._feasible(observation, allowed, None)
         logits = self._log_probabilities(self._predict(observation), allowed)
         distribution = tfp.distributions.Categorical(
             logits=tf.cast(logits, tf.float32), dtype=self._action_spec.dtype
@@ -265,6 +299,42 @@ def greedy_log_probabilities(scores: tf.Tensor, allowed: tf.Tensor) -> tf.Tensor
         greedy(scores, allowed), scores.shape[1], on_value=True, off_value=False
     )
     return policy_utils.mask_values(tf.zeros(tf.shape(scores)), is_best)
+
+
+def sometimes_uniform(
+    choice: Choice, allowed: tf.Tensor, epsilon: tf.Tensor, seed: tf.Tensor
+) -> Choice:
+    """Replaces choices by uniform allowed arms with probability epsilon.
+
+    Args:
+      choice: The choices.
+      allowed: The allowed arms, bool `[B, A]`.
+      epsilon: Float32.
+      seed: A stateless seed.
+    """
+    for_coin, for_arm = seeds.split_seed(seed, 2)
+    coin = seeds.uniform(for_coin, tf.shape(choice.action))
+    is_uniform = (coin < epsilon) & (choice.action >= 0)
+    arm = policy_utils.random_valid_index(allowed, for_arm)
+    return choice._replace(
+        action=tf.where(is_uniform, arm, choice.action),
+        policy_type=tf.where(is_uniform, BanditPolicyType.UNIFORM, choice.policy_type),
+    )
+
+
+def sometimes_uniform_log_probabilities(
+    log_probabilities: tf.Tensor, allowed: tf.Tensor, epsilon: tf.Tensor
+) -> tf.Tensor:
+    """Returns the log probabilities `[B, A]` of what `sometimes_uniform` chooses.
+
+    Args:
+      log_probabilities: Those of the choices before, `[B, A]`.
+      allowed: The allowed arms, bool `[B, A]`.
+      epsilon: Float32.
+    """
+    one = tf.cast(allowed, tf.float32)
+    share = tf.math.divide_no_nan(one, tf.reduce_sum(one, axis=1, keepdims=True))
+    return log_of(epsilon * share + (1 - epsilon) * tf.exp(log_probabilities))
 
 
 def log_of(probability: tf.Tensor) -> tf.Tensor:

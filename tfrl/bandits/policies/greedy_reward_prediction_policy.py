@@ -7,9 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.bandits.policies import bandit_policy, reward_prediction_base_policy
-from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType
-from tfrl.utils.random_numbers import seeds
 
 
 class GreedyRewardPredictionPolicy(
@@ -54,24 +52,15 @@ class EpsilonGreedyRewardPredictionPolicy(GreedyRewardPredictionPolicy):
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
     ) -> bandit_policy.Choice:
         choice = super()._choose(predicted, allowed, seed)
-        for_coin, for_arm = seeds.split_seed(seed, 2)
-        coin = seeds.uniform(for_coin, tf.shape(choice.action))
-        is_uniform = (coin < number(self._epsilon)) & (choice.action >= 0)
-        arm = policy_utils.random_valid_index(allowed, for_arm)
-        return bandit_policy.Choice(
-            tf.where(is_uniform, arm, choice.action),
-            tf.where(is_uniform, BanditPolicyType.UNIFORM, choice.policy_type),
-        )
+        epsilon = number(self._epsilon)
+        return bandit_policy.sometimes_uniform(choice, allowed, epsilon, seed)
 
     def _log_probabilities(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
     ) -> tf.Tensor:
+        best = super()._log_probabilities(predicted, allowed)
         epsilon = number(self._epsilon)
-        one = tf.cast(allowed, tf.float32)
-        share = tf.math.divide_no_nan(one, tf.reduce_sum(one, axis=1, keepdims=True))
-        best = tf.exp(super()._log_probabilities(predicted, allowed))
-        probability = epsilon * share + (1 - epsilon) * best
-        return bandit_policy.log_of(probability)
+        return bandit_policy.sometimes_uniform_log_probabilities(best, allowed, epsilon)
 
 
 def number(value: Any) -> tf.Tensor:

@@ -109,15 +109,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
             arms = observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
             observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
         x = linear_models.features(observation, arms, self._add_bias)
-        theta, inverse = models.theta.read_value(), models.inverse.read_value()
-        if arms is None:
-            mean = tf.matmul(x, theta, transpose_b=True)
-            projected = tf.einsum("bi,mij->bmj", x, inverse)
-            variance = tf.einsum("bmj,bj->bm", projected, x)
-        else:
-            mean = tf.linalg.matvec(x, theta[0])
-            variance = tf.reduce_sum(tf.matmul(x, inverse[0]) * x, axis=-1)
-        deviation = tf.sqrt(tf.maximum(variance, 0))
+        mean, deviation = linear_models.predictions(x, models)
         return bandit_policy.Prediction(
             mean, tf.cast(self._alpha, tf.float64) * deviation
         )
@@ -125,7 +117,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
     ) -> bandit_policy.Choice:
-        mean, deviation = predicted
+        mean, deviation, _ = predicted
         if self._strategy == ExplorationStrategy.optimistic:
             scores = mean + deviation
             policy_type = BanditPolicyType.GREEDY
@@ -141,7 +133,7 @@ class LinearBanditPolicy(bandit_policy.BanditPolicy):
     def _log_probabilities(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
     ) -> tf.Tensor:
-        mean, deviation = predicted
+        mean, deviation, _ = predicted
         if self._strategy == ExplorationStrategy.optimistic:
             return bandit_policy.greedy_log_probabilities(mean + deviation, allowed)
         return largest.of_normal(mean, deviation, allowed)

@@ -168,6 +168,27 @@ class LinearBanditVariableCollection(tf.Module):
         self._recent.assign(recent)
 
 
+def predictions(
+    x: tf.Tensor, models: LinearBanditVariableCollection
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the means `x' theta` and the deviations `sqrt(x' P x)`, `[B, A]`.
+
+    Args:
+      x: Features, float64: `[B, d]` for a model for each arm, or `[B, A, d]` for one
+        model for all arms.
+      models: The models.
+    """
+    theta, inverse = models.theta.read_value(), models.inverse.read_value()
+    if x.shape.rank == 2:
+        mean = tf.matmul(x, theta, transpose_b=True)
+        projected = tf.einsum("bi,mij->bmj", x, inverse)
+        variance = tf.einsum("bmj,bj->bm", projected, x)
+    else:
+        mean = tf.linalg.matvec(x, theta[0])
+        variance = tf.reduce_sum(tf.matmul(x, inverse[0]) * x, axis=-1)
+    return mean, tf.sqrt(tf.maximum(variance, 0))
+
+
 def ridge_of(tikhonov_weight: float) -> float:
     """Returns the ridge, which is above 0 if the weight is 0, too."""
     return max(tikhonov_weight, _LEAST_RIDGE)

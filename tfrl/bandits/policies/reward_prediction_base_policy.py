@@ -7,12 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.networks import heteroscedastic_q_network
+from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import bandit_policy
+from tfrl.bandits.policies import constraints as constraint_module
 from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType
-from tfrl.specs import bandit_spec_utils, tensor_spec
+from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
@@ -32,6 +33,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         reward_network: types.Network | types.Layer,
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         accepts_per_arm_features: bool = False,
+        constraints: Sequence[constraint_module.BaseConstraint] = (),
         emit_policy_info: Sequence[str] = (),
         name: str | None = None,
         *,
@@ -47,6 +49,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
             `QBanditNetworkResult` of such tensors.
           observation_and_action_constraint_splitter: See `TFPolicy`.
           accepts_per_arm_features: See `BanditPolicy`.
+          constraints: What arms must fulfil; see `constraints.feasible_arms`.
           emit_policy_info: See `BanditPolicy`.
           name: The module's name.
           emit_log_probability: See `BanditPolicy`.
@@ -60,7 +63,9 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         spec = policy_utils.network_observation_spec(
             time_step_spec.observation, splitter
         )
-        output = _mean_of(reward_network.create_variables(_network_input(spec)))
+        output = network_outputs.mean_of(
+            reward_network.create_variables(network_outputs.network_input(spec))
+        )
         num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
         expected = [None if accepts_per_arm_features else num_actions]
         if not output.shape.is_compatible_with(expected):
@@ -79,6 +84,7 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
             seed=seed,
         )
         self._reward_network = reward_network
+        self._constraints = tuple(constraints)
 
     @property
     def reward_network(self) -> Any:
@@ -86,11 +92,19 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         return self._reward_network
 
     def _variables(self) -> Sequence[Any]:
-        return self._reward_network.variables
+        networks = [each for own in self._constraints for each in own.networks]
+        return [v for each in (self._reward_network, *networks) for v in each.variables]
+
+    def _feasible(
+        self, observation: Any, allowed: tf.Tensor, seed: tf.Tensor | None
+    ) -> tf.Tensor:
+        return constraint_module.feasible_arms(
+            observation, self._constraints, allowed, seed
+        )
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:
-        output, _ = self._reward_network(_network_input(observation))
-        return bandit_policy.Prediction(_mean_of(output))
+        output, _ = self._reward_network(network_outputs.network_input(observation))
+        return bandit_policy.Prediction(network_outputs.mean_of(output))
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
@@ -100,18 +114,3 @@ class RewardPredictionBasePolicy(bandit_policy.BanditPolicy):
         return bandit_policy.Choice(
             action, bandit_policy.of_type(action, self._policy_type)
         )
-
-
-def _network_input(observation: Any) -> Any:
-    """Returns an observation, or its specs, without the number of arms."""
-    if not isinstance(observation, dict):
-        return observation
-    key = bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY
-    return {name: each for name, each in observation.items() if name != key}
-
-
-def _mean_of(output: Any) -> Any:
-    """Returns the predicted rewards in a network's output, or in its specs."""
-    if isinstance(output, heteroscedastic_q_network.QBanditNetworkResult):
-        return output.q_value_logits
-    return output

@@ -15,7 +15,7 @@ import cloudpickle
 from tfrl.environments import py_environment
 from tfrl.environments.workers import process_arrays
 from tfrl.system import channel as channels
-from tfrl.system import child_main
+from tfrl.system import child_errors
 
 # Requests. CALL, ACCESS and APPLY have pickled arguments and a pickled RESULT.
 CALL = 2
@@ -86,7 +86,7 @@ class _Worker:
         try:
             answer = self._carry_out(kind, payload)
         except Exception as error:
-            child_main.send_exception(self._channel, error)
+            self._channel.send(channels.RAISED, child_errors.payload_of(error))
         else:
             self._channel.send(*answer)
         return kind != CLOSE

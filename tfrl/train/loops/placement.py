@@ -1,12 +1,12 @@
 """Chooses the devices on which the parts of a training loop run.
 
-Only the CPU can call Python. So a loop whose environment is in Python and whose agent
-is on an accelerator consists of two programs, both called from one `tf.function`:
+A loop is one program, on the agent's device, if that can call the environment. Plain
+programs on an accelerator cannot call Python, nor can compiled ones where
+`gpu_calls.are_on` says so. There a loop whose environment is in Python consists of two
+programs, both called from one `tf.function`:
 
     on the host:    copy the weights, collect a block of frames with the copies
     on the device:  add the block to the replay buffer, sample, train
-
-Every other loop is one program, on the agent's device.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ AGENTS = {
     "tqc_hindsight": "tqc --env=FetchReach-v4",
     "crossq": "crossq",
     "discrete_sac": "discrete_sac",
+    "qt_opt": "qt_opt",
     "mpo": "mpo",
     "dmpo": "dmpo",
     "iql": "iql",

@@ -1,0 +1,125 @@
+"""Thompson's sampling with an ensemble of networks, each with rows of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.bandits.agents import bandit_agent, greedy_reward_prediction_agent
+from tfrl.bandits.networks import ensemble_network
+from tfrl.bandits.policies import bootstrapped_policy
+from tfrl.policies import utils as policy_utils
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+from tfrl.utils import number_checks
+from tfrl.utils.random_numbers import seeds
+
+# The probabilities that a Poisson number with mean 1 is at most 0, 1, 2 ...
+_POISSON = np.cumsum(np.exp(-1.0) / np.cumprod([1, *range(1, 9)])).astype(np.float32)
+
+
+class BootstrappedAgent(greedy_reward_prediction_agent.GreedyRewardPredictionAgent):
+    """Trains each of K networks with every row a random number of times.
+
+    The numbers are independent, and Poisson distributed with mean 1, as if each network
+    had a sample of the rows with replacement (Oza and Russell, "Online bagging and
+    boosting", 2001). A network drawn for each row chooses its arm (Osband and Van Roy,
+    "Bootstrapped Thompson sampling and deep exploration", 2015, arXiv:1507.00300). See
+    each row once.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        optimizer: types.Optimizer | None,
+        network_layers: Sequence[int],
+        num_heads: int = 10,
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        *,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Makes the networks; see `GreedyRewardPredictionAgent` for other arguments.
+
+        Args:
+          network_layers: The numbers of units of the hidden layers.
+          num_heads: The number of networks, K.
+          observation_and_action_constraint_splitter: See
+            `GreedyRewardPredictionAgent`.
+          seed: Seeds the networks, the numbers of the rows, and the policy.
+        """
+        number_checks.check_sizes(num_heads=num_heads)
+        splitter = observation_and_action_constraint_splitter
+        network = ensemble_network.EnsembleRewardNetwork(
+            policy_utils.network_observation_spec(time_step_spec.observation, splitter),
+            policy_utils.get_num_actions_from_tensor_spec(action_spec),
+            network_layers,
+            num_heads,
+            seed=seed,
+        )
+        network.create_variables()
+        number = seeds.draw_number() if seed is None else seed
+        self._rows_seed = tf.Variable(number, dtype=tf.int64, trainable=False)
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            network,
+            optimizer,
+            splitter,
+            seed=seed,
+            **kwargs,
+        )
+
+    def _make_policy(
+        self,
+        time_step_spec: Any,
+        action_spec: Any,
+        network: Any,
+        splitter: Any,
+        accepts_per_arm_features: bool,
+        constraints: Any,
+        emit_policy_info: Sequence[str],
+        **kwargs: Any,
+    ) -> Any:
+        if accepts_per_arm_features or constraints:
+            raise ValueError(
+                "accepts_per_arm_features, constraints: got some, expected none for a "
+                "BootstrappedAgent; use NeuralEpsilonGreedyAgent."
+            )
+        return bootstrapped_policy.BootstrappedPolicy(
+            time_step_spec,
+            action_spec,
+            network,
+            emit_policy_info=emit_policy_info,
+            observation_and_action_constraint_splitter=splitter,
+            **kwargs,
+        )
+
+    def _variables(self) -> list[tf.Variable]:
+        return [*super()._variables(), self._rows_seed]
+
+    def _errors(
+        self, rows: bandit_agent.Rows, reward: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        predicted = self._output(rows.observation, training)
+        chosen = tf.gather(predicted, rows.action, axis=2, batch_dims=1)
+        errors = self._error_loss_fn(
+            reward[:, tf.newaxis] * tf.ones_like(chosen), chosen
+        )
+        if training:
+            counter = tf.cast(self.train_step_counter, tf.int64)
+            seed = tf.stack([self._rows_seed, counter])
+            errors *= poisson(seed, tf.shape(errors))
+        return tf.reduce_mean(errors, axis=1)
+
+
+def poisson(seed: tf.Tensor, shape: Any) -> tf.Tensor:
+    """Returns Poisson numbers with mean 1, float32, up to 9; a function of the seed."""
+    unit = seeds.uniform(seed, shape)
+    above = unit[..., tf.newaxis] >= tf.constant(_POISSON)
+    return tf.reduce_sum(tf.cast(above, tf.float32), axis=-1)

@@ -1,0 +1,140 @@
+"""Agents that mix several agents, each of which learns from its own rows."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from typing_extensions import override
+
+from tfrl.agents import tf_agent
+from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.policies import mixture_policy
+from tfrl.trajectories import trajectory
+from tfrl.trajectories.time_step import StepType
+from tfrl.utils import variables
+
+
+class MixtureAgent(bandit_agent.BanditAgent):
+    """Draws an agent for each row, and trains each agent on the rows that it chose.
+
+    For an agent the rows of the others are boundaries, so all agents train in one
+    program with the whole batch.
+    """
+
+    def __init__(
+        self,
+        mixture_distribution: Any,
+        agents: Sequence[tf_agent.TFAgent],
+        name: str | None = None,
+        *,
+        emit_log_probability: bool = False,
+        train_step_counter: tf.Variable | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the policy.
+
+        Args:
+          mixture_distribution: A `tfp.distributions.Categorical` over the agents.
+          agents: Agents of bandits with the same specs, also of the policies' infos.
+          emit_log_probability: See `MixturePolicy`.
+
+        Raises:
+          ValueError: The agents differ.
+        """
+        policy = mixture_policy.MixturePolicy(
+            mixture_distribution,
+            [agent.collect_policy for agent in agents],
+            emit_log_probability=emit_log_probability,
+            seed=seed,
+        )
+        mixture_policy.check_equal(agents, ("training_data_spec",))
+        observation = agents[0].training_data_spec.observation
+        super().__init__(
+            agents[0].time_step_spec,
+            agents[0].action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            training_data_spec=policy.trajectory_spec._replace(observation=observation),
+            train_step_counter=train_step_counter,
+            name=name,
+        )
+        self._accepts_per_arm_features = bool(
+            getattr(agents[0], "_accepts_per_arm_features", False)
+        )
+        self._agents = tuple(agents)
+        self._mixture_distribution = mixture_distribution
+
+    @property
+    def agents(self) -> tuple[tf_agent.TFAgent, ...]:
+        """The agents that are mixed."""
+        return self._agents
+
+    @abc.abstractmethod
+    def _update_mixture_distribution(
+        self, reward: tf.Tensor, choice: tf.Tensor, weights: tf.Tensor
+    ) -> None:
+        """Changes the distribution of the agents.
+
+        Args:
+          reward: The rewards of the rows, float32 `[n]`.
+          choice: The number of each row's agent, int32 `[n]`.
+          weights: The weights of the rows, 0 for boundaries, `[n]`.
+        """
+
+    def _initialize(self) -> None:
+        for agent in self._agents:
+            agent.initialize()
+
+    def _variables(self) -> list[tf.Variable]:
+        return variables.as_tf_variables(
+            v for agent in self._agents for v in agent.variables
+        )
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        rows = self._all_rows(experience, weights)
+        losses = [
+            agent.train(own, weights).loss
+            for agent, own in zip(self._agents, self._divided(experience), strict=True)
+        ]
+        self._update_mixture_distribution(
+            tf.cast(rows.reward, tf.float32),
+            rows.policy_info[mixture_policy.MIXTURE_AGENT_ID],
+            rows.weights,
+        )
+        self._count(*losses)
+        return tf_agent.LossInfo(tf.add_n(losses), extra=())
+
+    @override
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns the sum of the agents' losses."""
+        losses = [
+            agent.loss(own, weights, training).loss
+            for agent, own in zip(self._agents, self._divided(experience), strict=True)
+        ]
+        return tf_agent.LossInfo(tf.add_n(losses), extra=())
+
+    def _chosen_features(self, policy_info: Any) -> Any:
+        return policy_info[mixture_policy.SUBPOLICY_INFO].chosen_arm_features
+
+    def _divided(self, experience: Any) -> list[trajectory.Trajectory]:
+        """Returns the experience of each agent."""
+        info = experience.policy_info
+        choice = info[mixture_policy.MIXTURE_AGENT_ID]
+        return [
+            experience._replace(
+                policy_info=info[mixture_policy.SUBPOLICY_INFO],
+                step_type=tf.where(choice == k, experience.step_type, StepType.LAST),
+            )
+            for k in range(len(self._agents))
+        ]

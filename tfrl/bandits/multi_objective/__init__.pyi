@@ -1,0 +1,5 @@
+from . import multi_objective_scalarizer as multi_objective_scalarizer
+from .multi_objective_scalarizer import ChebyshevScalarizer as ChebyshevScalarizer
+from .multi_objective_scalarizer import HyperVolumeScalarizer as HyperVolumeScalarizer
+from .multi_objective_scalarizer import LinearScalarizer as LinearScalarizer
+from .multi_objective_scalarizer import Scalarizer as Scalarizer

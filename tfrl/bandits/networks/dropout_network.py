@@ -1,0 +1,112 @@
+"""`DropoutRewardNetwork`, which drops units also when it is not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfrl.bandits.networks.heteroscedastic_q_network import QBanditNetworkResult
+from tfrl.networks import network
+from tfrl.networks.construction import seeding
+from tfrl.utils.random_numbers import seeds
+
+# The logarithms of the least and the largest variance, as in HeteroscedasticQNetwork.
+_LOG_VARIANCES = -2.302585, 9.210340
+
+
+class DropoutRewardNetwork(network.Network):
+    """Maps an observation to rewards `[B, A]`; each seed draws another network.
+
+    `draw` drops units as a pure function of a seed, and each row has a mask of its own.
+    A call as of other networks drops none.
+    """
+
+    def __init__(
+        self,
+        input_tensor_spec: Any,
+        num_actions: int,
+        layers: Sequence[int],
+        dropout_rate: float | Callable[[], Any],
+        dropout_only_top_layer: bool = True,
+        heteroscedastic: bool = False,
+        name: str | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Makes the layers.
+
+        Args:
+          input_tensor_spec: The spec of an observation, one tensor.
+          num_actions: The number of arms, A.
+          layers: The numbers of units of the hidden layers.
+          dropout_rate: The share of units to drop, or a function that returns it.
+          dropout_only_top_layer: Whether only the last hidden layer drops units.
+          heteroscedastic: Whether the output is a `QBanditNetworkResult`, with
+            variances from 0.1 to 10,000.
+          name: The network's name.
+          seed: Seeds the initialisers; None follows `tf.random.set_seed`.
+
+        Raises:
+          ValueError: There are no layers, or the rate is not in [0, 1).
+        """
+        if not layers:
+            raise ValueError(
+                "layers: got none, expected at least one hidden layer, which drops "
+                "units; add one."
+            )
+        if not callable(dropout_rate) and not 0 <= dropout_rate < 1:
+            raise ValueError(
+                f"dropout_rate: got {dropout_rate}, expected a number in [0, 1), or a "
+                "function that returns one; 0.1 is usual."
+            )
+        super().__init__(input_tensor_spec=input_tensor_spec, name=name)
+        stream = seeding.SeedStream(seed)
+
+        def dense(units: int, activation: str | None = None) -> keras.layers.Dense:
+            initializer = keras.initializers.GlorotUniform(stream())
+            return keras.layers.Dense(units, activation, kernel_initializer=initializer)
+
+        self._hidden = [dense(units, "relu") for units in layers]
+        self._heads = [dense(num_actions) for _ in range(1 + heteroscedastic)]
+        self._rate = dropout_rate
+        self._first = len(layers) - 1 if dropout_only_top_layer else 0
+
+    def call(
+        self,
+        observation: Any,
+        step_type: Any = None,
+        network_state: Any = (),
+        training: bool = False,
+    ) -> tuple[Any, Any]:
+        """Returns the rewards without dropping units, and the state."""
+        del step_type, training
+        return self.draw(observation, None), network_state
+
+    def draw(self, observation: tf.Tensor, seed: tf.Tensor | None) -> Any:
+        """Returns the rewards of a network that a seed draws.
+
+        Args:
+          observation: `[B, ...]`.
+          seed: A stateless seed; None drops no units.
+        """
+        x = tf.cast(observation, tf.float32)
+        x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
+        for i, layer in enumerate(self._hidden):
+            x = layer(x)
+            if seed is not None and i >= self._first:
+                x = self._dropped(x, seed + i)
+        outputs = [head(x) for head in self._heads]
+        if len(outputs) == 1:
+            return outputs[0]
+        low, high = _LOG_VARIANCES
+        return QBanditNetworkResult(
+            outputs[0], low + (high - low) * tf.sigmoid(outputs[1])
+        )
+
+    def _dropped(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        rate = tf.cast(self._rate() if callable(self._rate) else self._rate, tf.float32)
+        kept = seeds.uniform(seed, tf.shape(x)) >= rate
+        return tf.where(kept, x / (1 - rate), 0.0)

@@ -1,0 +1,178 @@
+"""`evaluate` estimates what a policy would earn, from the log of another one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrl.bandits.off_policy import estimators
+from tfrl.bandits.off_policy.logged_data import LoggedData
+from tfrl.bandits.policies import linear_models
+from tfrl.eval import statistics
+from tfrl.policies import tf_policy
+from tfrl.specs import bandit_spec_utils
+from tfrl.trajectories import time_step as ts
+
+_ROWS = 4096  # In one call of a policy.
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """The estimated mean reward of a policy, and a confidence interval of it."""
+
+    value: float
+    interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        return "{:.4f} ({:.4f} to {:.4f})".format(self.value, *self.interval)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Estimates of a policy's mean reward.
+
+    Attributes:
+      logged: The mean reward of the log itself, whose policy is to be beaten.
+      ips: By inverse propensity scores.
+      snips: By self-normalized inverse propensity scores.
+      doubly_robust: By predicted rewards, corrected by inverse propensity scores.
+      effective_sample_size: `(sum w)^2 / sum w^2`: of how many rounds the estimates
+        are. If it is small, the log says little about the policy.
+    """
+
+    logged: Estimate
+    ips: Estimate
+    snips: Estimate
+    doubly_robust: Estimate
+    effective_sample_size: float
+
+    def __str__(self) -> str:
+        named = dataclasses.asdict(self).keys()
+        return "\n".join(f"{name}: {getattr(self, name)}" for name in named)
+
+
+def evaluate(
+    policy: Any,
+    log: LoggedData,
+    rewards: Any = None,
+    confidence: float = 0.95,
+    max_weight: float | None = None,
+) -> Evaluation:
+    """Estimates the mean reward of a policy from a log of another one.
+
+    The log must hold rounds on which the policy was not trained.
+
+    Args:
+      policy: A policy with a distribution, or the probabilities of all arms, `[N, A]`.
+      log: The rounds.
+      rewards: Predicted rewards of all arms `[N, A]`, for the doubly robust estimate,
+        not fitted to these rounds; None fits linear models (see `fitted_rewards`).
+      confidence: The share of such intervals that hold the policy's mean reward.
+      max_weight: The largest weight of a round; larger ones are cut, which gives less
+        variance, and a bias. None cuts none.
+
+    Raises:
+      ValueError: A number of the log is out of its range, or shapes do not fit.
+    """
+    log = log.checked()
+    probabilities = probabilities_of(policy, log.observation)
+    if rewards is None:
+        rewards = fitted_rewards(log, probabilities.shape[1])
+    rewards, rows = np.asarray(rewards, np.float64), np.arange(len(log.action))
+    if len({rewards.shape, probabilities.shape, (len(rows), rewards.shape[-1])}) > 1:
+        raise ValueError(
+            f"policy, rewards: got {probabilities.shape} probabilities and "
+            f"{rewards.shape} rewards for {len(rows)} rounds, expected one of each arm "
+            "in each round."
+        )
+    weight = probabilities[rows, log.action] / log.propensity
+    if max_weight is not None:
+        weight = np.minimum(weight, max_weight)
+    if not np.any(weight):
+        raise ValueError(
+            "policy: got one that takes none of the log's actions, expected some; the "
+            "log says nothing about it."
+        )
+    of_policy = np.sum(probabilities * rewards, axis=1)
+
+    def estimate(each: np.ndarray) -> Estimate:
+        interval = statistics.mean_interval(each, confidence)
+        return Estimate(float(np.mean(each)), interval)
+
+    return Evaluation(
+        logged=estimate(log.reward),
+        ips=estimate(estimators.ips(weight, log.reward)),
+        snips=estimate(estimators.snips(weight, log.reward)),
+        doubly_robust=estimate(
+            estimators.doubly_robust(
+                weight, log.reward, rewards[rows, log.action], of_policy
+            )
+        ),
+        effective_sample_size=float(np.sum(weight) ** 2 / np.sum(weight**2)),
+    )
+
+
+def probabilities_of(policy: Any, observation: Any) -> np.ndarray:
+    """Returns the probabilities with which a policy chooses arms, float64 `[N, A]`.
+
+    Args:
+      policy: A policy with a distribution, or the probabilities.
+      observation: The contexts, a nest of arrays `[N, ...]`.
+    """
+    if not isinstance(policy, tf_policy.TFPolicy):
+        return np.asarray(policy, np.float64)
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def of(some: Any) -> tf.Tensor:
+        batch_size = tf.shape(tf.nest.flatten(some)[0])[0]
+        step = ts.restart(some, batch_size)
+        (arms,) = tf.nest.flatten(policy.distribution(step).action)
+        return arms.probs_parameter()
+
+    observation = tf.nest.map_structure(
+        lambda x, spec: np.asarray(x, spec.dtype.as_numpy_dtype),
+        observation,
+        policy.time_step_spec.observation,
+    )
+    dataset = tf.data.Dataset.from_tensor_slices(observation).batch(_ROWS)
+    return np.concatenate([of(some).numpy() for some in dataset]).astype(np.float64)
+
+
+def fitted_rewards(log: LoggedData, num_actions: int, num_folds: int = 2) -> np.ndarray:
+    """Returns rewards of all arms, float64 `[N, A]`, that linear models predict.
+
+    The models of a round are fitted to other rounds (cross-fitting), so that the
+    doubly robust estimate has no bias by them. Features of arms have one model, other
+    contexts one model for each arm, of all their numbers.
+
+    Args:
+      log: The rounds.
+      num_actions: The number of arms, `A`.
+      num_folds: The number of parts of the log, each of which the others predict.
+    """
+    log, arms = log.checked(), None
+    parts = log.observation
+    key = bandit_spec_utils.PER_ARM_FEATURE_KEY
+    if isinstance(parts, dict) and key in parts:
+        arms, parts = parts[key], parts[bandit_spec_utils.GLOBAL_FEATURE_KEY]
+    size = len(log.action)
+    flat = [np.reshape(x, [size, -1]) for x in tf.nest.flatten(parts)]
+    x = linear_models.features(np.concatenate(flat, axis=1), arms, True).numpy()
+    rows, fold = np.arange(size), np.arange(size) % num_folds
+    predicted = np.zeros([size, num_actions])
+    for k in range(num_folds):
+        models = linear_models.LinearBanditVariableCollection(
+            x.shape[-1], num_actions if arms is None else 1
+        )
+        seen = rows[fold != k]
+        for some in np.array_split(seen, -(-len(seen) // _ROWS)):
+            action = log.action[some]
+            own = x[some] if arms is None else x[some, action]
+            model = tf.constant(action if arms is None else 0 * action, tf.int32)
+            models.add(own, log.reward[some], np.ones(len(some)), model, 1.0)
+        theta = models.theta.numpy().T
+        predicted[fold == k] = np.reshape(x[fold == k] @ theta, [-1, num_actions])
+    return predicted

@@ -1,0 +1,115 @@
+"""Chooses the largest scalarized reward of several predicted objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrl.bandits.multi_objective import multi_objective_scalarizer
+from tfrl.bandits.networks import network_outputs
+from tfrl.bandits.policies import bandit_policy
+from tfrl.networks import network
+from tfrl.policies import utils as policy_utils
+from tfrl.policies.utils import BanditPolicyType, InfoFields
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+from tfrl.typing import types
+
+
+class GreedyMultiObjectiveNeuralPolicy(bandit_policy.BanditPolicy):
+    """Predicts each objective with a network, and scalarizes them."""
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        scalarizer: multi_objective_scalarizer.Scalarizer,
+        objective_networks: Sequence[types.Network | types.Layer],
+        observation_and_action_constraint_splitter: types.Splitter | None = None,
+        accepts_per_arm_features: bool = False,
+        emit_policy_info: Sequence[str] = (),
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Creates the policy; see `BanditPolicy` for other arguments.
+
+        Args:
+          time_step_spec: A `TimeStep` of specs.
+          action_spec: One bounded integer spec of shape `[]`, from 0.
+          scalarizer: Makes one reward of the objectives.
+          objective_networks: A network for each objective, with output `[B, A]` or a
+            `QBanditNetworkResult`.
+          observation_and_action_constraint_splitter: See `TFPolicy`.
+          accepts_per_arm_features: See `BanditPolicy`.
+          emit_policy_info: See `BanditPolicy`. The predicted rewards are those of the
+            objectives, `[B, objectives, A]`; the scalarized ones have a field, too.
+          name: The module's name.
+          **kwargs: Further arguments of `BanditPolicy`.
+
+        Raises:
+          ValueError: There are fewer than two networks.
+        """
+        if len(objective_networks) < 2:
+            raise ValueError(
+                f"objective_networks: got {len(objective_networks)}, expected at least "
+                "two; use GreedyRewardPredictionPolicy for one objective."
+            )
+        self._networks = [network.as_network(each) for each in objective_networks]
+        splitter = observation_and_action_constraint_splitter
+        spec = policy_utils.network_observation_spec(
+            time_step_spec.observation, splitter
+        )
+        for each in self._networks:
+            each.create_variables(network_outputs.network_input(spec))
+        self._scalarizer = scalarizer
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            emit_policy_info=emit_policy_info,
+            accepts_per_arm_features=accepts_per_arm_features,
+            observation_and_action_constraint_splitter=splitter,
+            scores_field=InfoFields.MULTIOBJECTIVE_SCALARIZED_PREDICTED_REWARDS_MEAN,
+            num_objectives=len(self._networks),
+            name=name,
+            **kwargs,
+        )
+
+    @property
+    def scalarizer(self) -> multi_objective_scalarizer.Scalarizer:
+        """What makes one reward of the objectives."""
+        return self._scalarizer
+
+    @property
+    def objective_networks(self) -> list[network.Network]:
+        """The networks of the objectives."""
+        return list(self._networks)
+
+    def _is_pure_tensorflow(self) -> bool:
+        """Returns False, as `set_parameters` of the scalarizer changes the program."""
+        return False
+
+    def _variables(self) -> Sequence[Any]:
+        return [v for each in self._networks for v in each.variables]
+
+    def _predict(self, observation: Any) -> bandit_policy.Prediction:
+        observation = network_outputs.network_input(observation)
+        parts = tf.stack(
+            [network_outputs.mean_of(each(observation)[0]) for each in self._networks],
+            axis=1,
+        )
+        return bandit_policy.Prediction(self._scalarizer.of_arms(parts), parts=parts)
+
+    def _choose(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor
+    ) -> bandit_policy.Choice:
+        del seed
+        action = bandit_policy.greedy(predicted.mean, allowed)
+        kind = bandit_policy.of_type(action, BanditPolicyType.GREEDY)
+        return bandit_policy.Choice(action, kind, predicted.mean)
+
+    def _log_probabilities(
+        self, predicted: bandit_policy.Prediction, allowed: tf.Tensor
+    ) -> tf.Tensor:
+        return bandit_policy.greedy_log_probabilities(predicted.mean, allowed)

@@ -1,4 +1,8 @@
-"""Checksums of the runs of `tests.portable_runs`, by the versions that made them."""
+"""Checksums of the runs of `tests.portable_runs`, by the versions that made them.
+
+Plain runs of C51 and SAC are left out: TensorFlow's softmax and 1 / sqrt(x) differ
+between the processors of Intel and of AMD.
+"""
 
 VERSIONS = {"tensorflow": "2.21.0", "keras": "3.15.1", "gymnasium": "1.4.0"}
 CHECKSUMS = {
@@ -6,9 +10,7 @@ CHECKSUMS = {
     "dqn/compiled": "c14b657f315a",
     "ppo/plain": "63d4dda641bf",
     "ppo/compiled": "3ef32bec48d3",
-    "sac/plain": "af1a220b4296",
     "sac/compiled": "eb2ab0cdc6a6",
-    "c51/plain": "92edde3a8d40",
     "c51/compiled": "7cf7e654c30d",
     "impala/plain": "943bad43743e",
     "impala/compiled": "fe72fffbef0e",

@@ -1,7 +1,7 @@
 """Checksums of the runs of `tests.portable_runs`, by the versions that made them.
 
-Plain runs of C51 and SAC are left out: TensorFlow's softmax and 1 / sqrt(x) differ
-between the processors of Intel and of AMD.
+Plain runs of C51 and SAC are left out: on an emulated Haswell they ended with other
+weights than on an AMD EPYC.
 """
 
 VERSIONS = {"tensorflow": "2.21.0", "keras": "3.15.1", "gymnasium": "1.4.0"}

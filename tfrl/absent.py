@@ -46,23 +46,12 @@ _OF_TF_AGENTS = {
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS
         for name in (
-            "bernoulli_action_mask_tf_environment",
-            "bernoulli_py_environment",
-            "classification_environment",
-            "dataset_utilities",
             "drifting_linear_environment",
             "environment_utilities",
-            "movielens_per_arm_py_environment",
-            "movielens_py_environment",
             "non_stationary_stochastic_environment",
             "piecewise_bernoulli_py_environment",
             "piecewise_stochastic_environment",
-            "random_bandit_environment",
             "ranking_environment",
-            "stationary_stochastic_per_arm_py_environment",
-            "stationary_stochastic_py_environment",
-            "stationary_stochastic_structured_py_environment",
-            "wheel_py_environment",
         )
     },
     "tfrl.utils.lazy_loader": "use the package lazy_loader",

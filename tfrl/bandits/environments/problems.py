@@ -203,21 +203,7 @@ def wheel(
     Raises:
       ValueError: `delta` is not between 0 and 1, or there are not five arms.
     """
-    number_checks.check_number(
-        "delta",
-        delta,
-        0,
-        1,
-        excludes_low=True,
-        excludes_high=True,
-        remedy="give a radius",
-    )
-    for name, values in (("mu_base", mu_base), ("std_base", std_base)):
-        if len(values) != 5:
-            raise ValueError(
-                f"{name}: got {len(values)} numbers, expected 5, one for each arm of "
-                "the wheel; give as many."
-            )
+    check_wheel(delta, mu_base, std_base)
     inside = [np.asarray(values, np.float32) for values in (mu_base, std_base)]
 
     def draw(random: tf.Tensor, _: tf.Tensor) -> rounds.Round:
@@ -234,6 +220,27 @@ def wheel(
         )
 
     return rounds.dynamics(draw, tf.TensorSpec([2], tf.float32), 5, 2)
+
+
+def check_wheel(
+    delta: float, mu_base: Sequence[float], std_base: Sequence[float]
+) -> None:
+    """Raises a ValueError unless these are arguments of a `wheel`."""
+    number_checks.check_number(
+        "delta",
+        delta,
+        0,
+        1,
+        excludes_low=True,
+        excludes_high=True,
+        remedy="give a radius",
+    )
+    for name, values in (("mu_base", mu_base), ("std_base", std_base)):
+        if len(values) != 5:
+            raise ValueError(
+                f"{name}: got {len(values)} numbers, expected 5, one for each arm of "
+                "the wheel; give as many."
+            )
 
 
 def classification(

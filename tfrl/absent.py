@@ -19,9 +19,6 @@ from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
-_NO_BANDIT_AGENT = (
-    "it is not here yet; use an agent of tfrl.bandits.agents, such as LinearUCBAgent"
-)
 _BANDIT_PROBLEMS = (
     "use tfrl.bandits.environments.problems, or write the rounds of your own"
 )
@@ -31,17 +28,9 @@ _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
-    **{
-        f"tfrl.bandits.{name}": _NO_BANDIT_AGENT
-        for name in (
-            "agents.examples",
-            "agents.ranking_agent",
-            "agents.utils",
-            "policies.lin_ucb_policy",
-            "policies.linear_thompson_sampling_policy",
-            "policies.ranking_policy",
-        )
-    },
+    "tfrl.bandits.agents.examples": (
+        "run `tfrl train lin_ucb`, or read the page of bandits in the documentation"
+    ),
     "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS

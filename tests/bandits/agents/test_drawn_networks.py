@@ -66,7 +66,9 @@ def test_a_rate_may_be_a_function():
     agent = _dropout(lambda: rate, emit_policy_info=("predicted_rewards_mean",))
     step = agent.policy.action(_start(50), seed=1)
     assert np.std(step.info.predicted_rewards_mean[:, 0]) < 1e-5
-    agent.train(_frames(*_rounds()))
+    rate.assign(0.5)
+    step = agent.policy.action(_start(50), seed=1)
+    assert np.std(step.info.predicted_rewards_mean[:, 0]) > 0.1
 
 
 def test_dropout_has_no_probabilities():

@@ -14,8 +14,10 @@ from . import neural_boltzmann_agent as neural_boltzmann_agent
 from . import neural_epsilon_greedy_agent as neural_epsilon_greedy_agent
 from . import neural_falcon_agent as neural_falcon_agent
 from . import neural_linucb_agent as neural_linucb_agent
+from . import ranking_agent as ranking_agent
 from . import reward_losses as reward_losses
 from . import static_mixture_agent as static_mixture_agent
+from . import utils as utils
 from .bandit_agent import BanditAgent as BanditAgent
 from .bernoulli_thompson_sampling_agent import (
     BernoulliThompsonSamplingAgent as BernoulliThompsonSamplingAgent,
@@ -54,4 +56,5 @@ from .neural_linucb_agent import NeuralLinUCBAgent as NeuralLinUCBAgent
 from .neural_linucb_agent import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
 )
+from .ranking_agent import RankingAgent as RankingAgent
 from .static_mixture_agent import StaticMixtureAgent as StaticMixtureAgent

@@ -87,19 +87,26 @@ class BanditAgent(tf_agent.TFAgent):
             )
             observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
             action = tf.zeros_like(action)
-        given = tf.cast(1.0 if weights is None else weights, tf.float32)
-        if given.shape.rank == 1:
-            given = given[:, tf.newaxis]
-        counts = ~experience.is_boundary()
+        given, counts = self._weights(experience, weights)
         rows = Rows(
             observation,
             action,
             experience.reward,
-            given * tf.cast(counts, tf.float32),
+            given,
             counts,
             experience.policy_info,
         )
-        return tf.nest.map_structure(_in_time, rows)
+        return tf.nest.map_structure(in_time, rows)
+
+    def _weights(
+        self, experience: trajectory.Trajectory, weights: Any
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the weights of frames, 0 for boundaries, and which are none."""
+        given = tf.cast(1.0 if weights is None else weights, tf.float32)
+        if given.shape.rank == 1:
+            given = given[:, tf.newaxis]
+        counts = ~experience.is_boundary()
+        return given * tf.cast(counts, tf.float32), counts
 
     def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of all replicas; see `_rows`."""
@@ -122,7 +129,7 @@ def _without_arms(data: Any) -> Any:
     return bandit_spec_utils.drop_arm_observation(data)
 
 
-def _in_time(column: tf.Tensor) -> tf.Tensor:
+def in_time(column: tf.Tensor) -> tf.Tensor:
     """Reshapes a column `[B, T, ...]` to `[T B, ...]`, in order of time."""
     moved = common.transpose_batch_time(column)
     return tf.reshape(moved, [-1, *moved.shape[2:]])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrl.agents import tf_agent
 from tfrl.bandits.agents import mixture_agent
+from tfrl.bandits.policies import mixture_policy
 from tfrl.utils import number_checks
 
 
@@ -112,7 +113,7 @@ class Exp3MixtureAgent(mixture_agent.MixtureAgent):
                 f"variable_collection: got one of {shape[0]} agents, expected {number},"
                 " the number of agents; leave it out."
             )
-        self._collection = variable_collection
+        self._variable_collection = variable_collection
         self._forgetting = forgetting
         self._least_temperature = max_inverse_temperature
         self._logits = tf.Variable(tf.zeros([number]), trainable=False, name="logits")
@@ -121,25 +122,32 @@ class Exp3MixtureAgent(mixture_agent.MixtureAgent):
         super().__init__(shares, agents, name=name, **kwargs)
 
     def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), *self._collection.variables, self._logits]
+        return [
+            *super()._variables(),
+            *self._variable_collection.variables,
+            self._logits,
+        ]
 
     def _set_logits(self) -> None:
-        sums = self._collection.reward_aggregates
+        sums = self._variable_collection.reward_aggregates
         temperature = tf.maximum(
-            self._collection.inverse_temperature, self._least_temperature
+            self._variable_collection.inverse_temperature, self._least_temperature
         )
         self._logits.assign(sums / temperature)
 
     def _update_mixture_distribution(
-        self, reward: tf.Tensor, choice: tf.Tensor, weights: tf.Tensor
+        self, experience: Any, weights: tf.Tensor | None = None
     ) -> None:
-        sums, temperature = self._collection.variables
+        rows = self._all_rows(experience, weights)
+        reward = tf.cast(rows.reward, tf.float32)
+        choice = rows.policy_info[mixture_policy.MIXTURE_AGENT_ID]
+        sums, temperature = self._variable_collection.variables
         logs = tf.nn.log_softmax(self._logits)
-        missing = weights * (1 - reward) * tf.exp(-tf.gather(logs, choice))
+        missing = rows.weights * (1 - reward) * tf.exp(-tf.gather(logs, choice))
         own = tf.one_hot(choice, self._logits.shape[0])
         change = 1 - tf.linalg.matvec(own, missing, transpose_a=True)
         sums.assign(self._forgetting * (sums + change))
-        number = tf.reduce_sum(weights)
+        number = tf.reduce_sum(rows.weights)
         temperature.assign(
             tf.maximum(
                 self._least_temperature, tf.sqrt(tf.square(temperature) + number)

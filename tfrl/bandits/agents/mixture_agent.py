@@ -75,14 +75,13 @@ class MixtureAgent(bandit_agent.BanditAgent):
 
     @abc.abstractmethod
     def _update_mixture_distribution(
-        self, reward: tf.Tensor, choice: tf.Tensor, weights: tf.Tensor
+        self, experience: Any, weights: tf.Tensor | None = None
     ) -> None:
         """Changes the distribution of the agents.
 
         Args:
-          reward: The rewards of the rows, float32 `[n]`.
-          choice: The number of each row's agent, int32 `[n]`.
-          weights: The weights of the rows, 0 for boundaries, `[n]`.
+          experience: The experience of `train`.
+          weights: The weights of `train`, if there are some.
         """
 
     def _initialize(self) -> None:
@@ -97,16 +96,13 @@ class MixtureAgent(bandit_agent.BanditAgent):
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
     ) -> tf_agent.LossInfo:
-        rows = self._all_rows(experience, weights)
         losses = [
             agent.train(own, weights).loss
             for agent, own in zip(self._agents, self._divided(experience), strict=True)
         ]
-        self._update_mixture_distribution(
-            tf.cast(rows.reward, tf.float32),
-            rows.policy_info[mixture_policy.MIXTURE_AGENT_ID],
-            rows.weights,
-        )
+        # A subclass need not know weights, as in TF-Agents.
+        given = {} if weights is None else {"weights": weights}
+        self._update_mixture_distribution(experience, **given)
         self._count(*losses)
         return tf_agent.LossInfo(tf.add_n(losses), extra=())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from tfrl.bandits.agents import mixture_agent
@@ -11,6 +13,6 @@ class StaticMixtureAgent(mixture_agent.MixtureAgent):
     """Mixes agents by a distribution that does not change."""
 
     def _update_mixture_distribution(
-        self, reward: tf.Tensor, choice: tf.Tensor, weights: tf.Tensor
+        self, experience: Any, weights: tf.Tensor | None = None
     ) -> None:
         """Changes nothing."""

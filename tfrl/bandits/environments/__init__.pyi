@@ -1,6 +1,6 @@
 from . import bandit_py_environment as bandit_py_environment
 from . import bandit_tf_environment as bandit_tf_environment
-from . import batched_py_bandit as batched_py_bandit
+from . import batched_py_environment as batched_py_environment
 from . import (
     bernoulli_action_mask_tf_environment as bernoulli_action_mask_tf_environment,
 )
@@ -8,10 +8,12 @@ from . import bernoulli_py_environment as bernoulli_py_environment
 from . import classification_environment as classification_environment
 from . import dataset_utilities as dataset_utilities
 from . import loading as loading
+from . import movielens as movielens
 from . import movielens_per_arm_py_environment as movielens_per_arm_py_environment
 from . import movielens_py_environment as movielens_py_environment
 from . import problems as problems
 from . import random_bandit_environment as random_bandit_environment
+from . import ranking_tf_environment as ranking_tf_environment
 from . import rounds as rounds
 from . import (
     stationary_stochastic_per_arm_py_environment as stationary_stochastic_per_arm_py_environment,  # noqa: E501
@@ -25,7 +27,7 @@ from . import (
 from . import wheel_py_environment as wheel_py_environment
 from .bandit_py_environment import BanditPyEnvironment as BanditPyEnvironment
 from .bandit_tf_environment import BanditTFEnvironment as BanditTFEnvironment
-from .batched_py_bandit import BatchedPyBandit as BatchedPyBandit
+from .batched_py_environment import ProblemPyEnvironment as ProblemPyEnvironment
 from .bernoulli_action_mask_tf_environment import (
     BernoulliActionMaskTFEnvironment as BernoulliActionMaskTFEnvironment,
 )
@@ -42,6 +44,7 @@ from .movielens_py_environment import MovieLensPyEnvironment as MovieLensPyEnvir
 from .random_bandit_environment import (
     RandomBanditEnvironment as RandomBanditEnvironment,
 )
+from .ranking_tf_environment import RankingTFEnvironment as RankingTFEnvironment
 from .stationary_stochastic_per_arm_py_environment import (
     StationaryStochasticPerArmPyEnvironment as StationaryStochasticPerArmPyEnvironment,
 )

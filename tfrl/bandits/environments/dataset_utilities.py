@@ -1,11 +1,40 @@
-"""Data sets of files that a user gives, for bandits."""
+"""Reads the user's files of data sets."""
 
 from __future__ import annotations
 
+import csv
+import os
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+
+def load_movielens_data(
+    data_file: str | os.PathLike[str], delimiter: str = ","
+) -> np.ndarray:
+    """Returns the ratings of a MovieLens file, float64 `[users, movies]`; 0 for none.
+
+    Args:
+      data_file: A file whose rows have a user's number and a movie's, from 1 on, the
+        rating, and anything after it; such as `u.data` of MovieLens 100k.
+      delimiter: What is between two entries; a tab in `u.data`.
+
+    Raises:
+      ValueError: The file has no rows.
+    """
+    with open(data_file, newline="") as file:
+        rows = [row[:3] for row in csv.reader(file, delimiter=delimiter) if row]
+    if not rows:
+        raise ValueError(
+            f"data_file: got {os.fspath(data_file)!r} without rows, expected users, "
+            "movies and ratings; give MovieLens' file of ratings."
+        )
+    table = np.asarray(rows, np.float64)
+    users, movies = table[:, :2].astype(np.int64).T - 1
+    ratings = np.zeros([users.max() + 1, movies.max() + 1])
+    ratings[users, movies] = table[:, 2]
+    return ratings
 
 
 def convert_mushroom_csv_to_tf_dataset(
@@ -23,7 +52,7 @@ def convert_mushroom_csv_to_tf_dataset(
     Raises:
       ValueError: The file has another format.
     """
-    rows = _table(file_path, str)
+    rows = np.genfromtxt(file_path, str, delimiter=",", ndmin=2)
     if rows.shape[1] != 23 or set(rows[:, 0]) != {"e", "p"}:
         raise ValueError(
             f"file_path: got {rows.shape[1]} columns, the first with the values "
@@ -76,37 +105,8 @@ def convert_covertype_dataset(
       file_path: A file of UCI's format: integers, the label from 1 to 7 last.
       buffer_size: The size of the buffer that shuffles.
     """
-    rows = _table(file_path, int)
+    rows = np.genfromtxt(file_path, int, delimiter=",", ndmin=2)
     return _shuffled(rows[:, :-1], rows[:, -1] - 1, buffer_size)
-
-
-def load_movielens_data(data_file: str, delimiter: str = ",") -> np.ndarray:
-    """Returns the ratings, float64 `[users, movies]`, 0 for none.
-
-    Args:
-      data_file: A file whose rows are a user's number, a movie's number (both from 1),
-        a rating and a time.
-      delimiter: What separates the columns.
-    """
-    rows = _table(data_file, float, delimiter)
-    user, movie = rows[:, :2].astype(int).T - 1
-    ratings = np.zeros([user.max() + 1, movie.max() + 1])
-    ratings[user, movie] = rows[:, 2]
-    return ratings
-
-
-def truncated_svd(
-    matrix: np.ndarray, rank: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns U `[n, rank]`, S `[rank]` and V `[m, rank]` of a matrix `[n, m]`."""
-    u, s, v = np.linalg.svd(matrix, full_matrices=False)
-    return u[:, :rank], s[:rank], v[:rank].T
-
-
-def _table(path: str, dtype: Any, delimiter: str = ",") -> np.ndarray:
-    """Returns a file's rows and columns."""
-    with tf.io.gfile.GFile(path, "r") as file:
-        return np.genfromtxt(file, dtype=dtype, delimiter=delimiter, ndmin=2)
 
 
 def _one_hot(column: np.ndarray) -> np.ndarray:

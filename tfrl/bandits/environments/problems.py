@@ -203,7 +203,21 @@ def wheel(
     Raises:
       ValueError: `delta` is not between 0 and 1, or there are not five arms.
     """
-    check_wheel(delta, mu_base, std_base)
+    number_checks.check_number(
+        "delta",
+        delta,
+        0,
+        1,
+        excludes_low=True,
+        excludes_high=True,
+        remedy="give a radius",
+    )
+    for name, values in (("mu_base", mu_base), ("std_base", std_base)):
+        if len(values) != 5:
+            raise ValueError(
+                f"{name}: got {len(values)} numbers, expected 5, one for each arm of "
+                "the wheel; give as many."
+            )
     inside = [np.asarray(values, np.float32) for values in (mu_base, std_base)]
 
     def draw(random: tf.Tensor, _: tf.Tensor) -> rounds.Round:
@@ -220,27 +234,6 @@ def wheel(
         )
 
     return rounds.dynamics(draw, tf.TensorSpec([2], tf.float32), 5, 2)
-
-
-def check_wheel(
-    delta: float, mu_base: Sequence[float], std_base: Sequence[float]
-) -> None:
-    """Raises a ValueError unless these are arguments of a `wheel`."""
-    number_checks.check_number(
-        "delta",
-        delta,
-        0,
-        1,
-        excludes_low=True,
-        excludes_high=True,
-        remedy="give a radius",
-    )
-    for name, values in (("mu_base", mu_base), ("std_base", std_base)):
-        if len(values) != 5:
-            raise ValueError(
-                f"{name}: got {len(values)} numbers, expected 5, one for each arm of "
-                "the wheel; give as many."
-            )
 
 
 def classification(
@@ -270,13 +263,26 @@ def classification(
         )
     if rewards is None:
         rewards = np.eye(int(labels.max()) + 1)
-    table = np.asarray(rewards, np.float32)
+    return table(features, np.asarray(rewards)[labels], deviation)
+
+
+def table(
+    features: np.ndarray, means: np.ndarray, deviation: float = 0.0
+) -> native.Dynamics:
+    """Returns a bandit whose contexts are the rows of a table, uniformly.
+
+    Args:
+      features: The contexts, `[N, d]`.
+      means: The expected reward of each arm for each row, `[N, A]`.
+      deviation: The standard deviation of the rewards.
+    """
+    features, means = (np.asarray(each, np.float32) for each in (features, means))
 
     def draw(random: tf.Tensor, _: tf.Tensor) -> rounds.Round:
-        row = tf.cast(random[:, 0] * len(labels), tf.int32)
-        means = tf.gather(table, tf.gather(labels, row))
-        context = tf.gather(features, row)
-        return rounds.Round(context, means, tf.constant(deviation))
+        row = tf.cast(random[:, 0] * len(features), tf.int32)
+        return rounds.Round(
+            tf.gather(features, row), tf.gather(means, row), tf.constant(deviation)
+        )
 
     spec = tf.TensorSpec(features.shape[1:], tf.float32)
-    return rounds.dynamics(draw, spec, table.shape[1], 1)
+    return rounds.dynamics(draw, spec, means.shape[1], 1)

@@ -1,4 +1,4 @@
-"""`RandomBanditEnvironment`, whose observations and rewards are of distributions."""
+"""A bandit whose observations and rewards are drawn, whatever the action is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrl.trajectories import time_step as ts
 
 
 class RandomBanditEnvironment(bandit_tf_environment.BanditTFEnvironment):
-    """Draws observations and rewards; actions have no effect."""
+    """Draws observations and rewards from TFP distributions, with a seed."""
 
     def __init__(
         self,
@@ -22,43 +22,42 @@ class RandomBanditEnvironment(bandit_tf_environment.BanditTFEnvironment):
         *,
         seed: int | None = None,
     ) -> None:
-        """Makes the environment.
+        """Stores the distributions.
 
         Args:
-          observation_distribution: A distribution with batch shape `[B]`;
-            `tfp.distributions.Independent` makes batch dimensions part of the event.
-          reward_distribution: A distribution of float32 numbers with batch shape `[B]`.
-          action_spec: The nest of specs of the actions, without the batch.
+          observation_distribution: Of batch shape `[B]`.
+          reward_distribution: Of batch shape `[B]`, and scalars of float32.
+          action_spec: The spec of the actions.
           seed: See `BanditTFEnvironment`.
 
         Raises:
-          ValueError: A distribution has another shape or dtype.
+          ValueError: A shape or dtype is another.
         """
-        shape = observation_distribution.batch_shape
-        if shape.rank != 1:
+        shapes = [
+            distribution.batch_shape
+            for distribution in (observation_distribution, reward_distribution)
+        ]
+        if shapes[0].rank != 1 or shapes[0] != shapes[1]:
             raise ValueError(
-                f"observation_distribution: got batch shape {shape}, expected [B]; "
-                "tfp.distributions.Independent makes dimensions part of the event."
+                f"observation_distribution, reward_distribution: got batch shapes "
+                f"{shapes[0]} and {shapes[1]}, expected [B] of both: they must have the"
+                " same batch shape."
             )
-        of_reward = reward_distribution.batch_shape, reward_distribution.event_shape
-        if of_reward != (shape, []) or reward_distribution.dtype != tf.float32:
+        kind = reward_distribution.event_shape, reward_distribution.dtype
+        if kind[0].rank != 0 or kind[1] != tf.float32:
             raise ValueError(
-                f"reward_distribution: got batch shape {of_reward[0]}, event shape "
-                f"{of_reward[1]} and {reward_distribution.dtype}, expected {shape}, () "
-                "and float32, a number for each observation; use such a distribution."
+                f"reward_distribution: got event_shape {kind[0]} and dtype {kind[1]}, "
+                "expected () and float32; change it."
             )
-        self._of_observation = observation_distribution
-        self._of_reward = reward_distribution
-        observation_spec = tf.TensorSpec(
+        spec = tf.TensorSpec(
             observation_distribution.event_shape, observation_distribution.dtype
         )
-        super().__init__(
-            ts.time_step_spec(observation_spec), action_spec, shape[0], seed=seed
-        )
+        self._distributions = observation_distribution, reward_distribution
+        super().__init__(ts.time_step_spec(spec), action_spec, shapes[0][0], seed=seed)
 
-    def _apply_action(self, action: Any) -> tf.Tensor:
+    def _observe(self) -> Any:
+        return sampling.sample(self._distributions[0], self._next_seed())
+
+    def _apply_action(self, action: Any) -> Any:
         del action
-        return sampling.sample(self._of_reward, self._next_seed())
-
-    def _observe(self) -> tf.Tensor:
-        return sampling.sample(self._of_observation, self._next_seed())
+        return sampling.sample(self._distributions[1], self._next_seed())

@@ -1,4 +1,4 @@
-"""Bandits of your own functions in Python, with nests of features of the arms."""
+"""Bandits of the user's Python functions, with nests of features of arms."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import tree
 
-from tfrl.bandits.environments import batched_py_bandit
-from tfrl.specs import array_spec, bandit_spec_utils
+from tfrl.bandits.environments import batched_py_environment
+from tfrl.specs import array_spec
+from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
 
 
-class StationaryStochasticStructuredPyEnvironment(batched_py_bandit.BatchedPyBandit):
-    """Features of functions, and rewards of a function of global and arm features.
-
-    The functions draw their own random numbers, so a seed for them is yours to give.
-    """
+class StationaryStochasticStructuredPyEnvironment(
+    batched_py_environment.BatchedPyEnvironment
+):
+    """Features are nests that functions draw, which have seeds of their own."""
 
     def __init__(
         self,
@@ -24,70 +24,62 @@ class StationaryStochasticStructuredPyEnvironment(batched_py_bandit.BatchedPyBan
         arm_context_sampling_fn: Callable[[], Any],
         num_actions: int,
         reward_fn: Callable[[Any, Any], Any],
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         name: str | None = "stationary_stochastic_structured",
+        *,
+        further_spec: dict[str, Any] | None = None,
     ) -> None:
-        """Makes the environment.
+        """Stores the functions.
 
         Args:
-          global_context_sampling_fn: Returns the nest of global features of a member.
-          arm_context_sampling_fn: Returns the nest of features of an arm.
+          global_context_sampling_fn: Draws the features that all arms share.
+          arm_context_sampling_fn: Draws the features of an arm.
           num_actions: The number of arms.
-          reward_fn: Maps global features and those of an arm to its reward.
+          reward_fn: `reward_fn(global, arm)` draws the reward of an arm's features.
           batch_size: The number of members.
           name: The environment's name.
+          further_spec: The specs of what a subclass adds to the observation.
         """
-        self._draw_global = global_context_sampling_fn
-        self._draw_arm = arm_context_sampling_fn
-        self._num_actions = num_actions
+        self._functions = global_context_sampling_fn, arm_context_sampling_fn
+        self._num_arms = num_actions
         self._reward_fn = reward_fn
         of_all, of_arm = (
-            tree.map_structure(lambda x: array_spec.ArraySpec.from_array(_array(x)), x)
-            for x in (global_context_sampling_fn(), arm_context_sampling_fn())
+            tree.map_structure(lambda x: array_spec.ArraySpec.from_array(x), draw())
+            for draw in self._functions
         )
-        spec = {
-            bandit_spec_utils.GLOBAL_FEATURE_KEY: of_all,
-            bandit_spec_utils.PER_ARM_FEATURE_KEY: array_spec.add_outer_dims_nest(
-                of_arm, (num_actions,)
+        of_arms = array_spec.add_outer_dims_nest(of_arm, (num_actions,))
+        spec = {GLOBAL_FEATURE_KEY: of_all, PER_ARM_FEATURE_KEY: of_arms}
+        super().__init__(
+            spec | (further_spec or {}), num_actions, batch_size, name=name
+        )
+
+    def _observe(self) -> Any:
+        of_all, of_arm = self._functions
+        arms = _drawn(of_arm, self._size * self._num_arms)
+        shape = self._size, self._num_arms
+        self._observation = {
+            GLOBAL_FEATURE_KEY: _drawn(of_all, self._size),
+            PER_ARM_FEATURE_KEY: tree.map_structure(
+                lambda x: x.reshape(shape + x.shape[1:]), arms
             ),
         }
-        spec.update(self._number_spec())
-        super().__init__(spec, num_actions, batch_size, name=name)
+        return self._observation
 
-    def _number_spec(self) -> dict[str, Any]:
-        """Returns the spec of the number of arms, if the observation has it."""
-        return {}
-
-    def _draw(self) -> dict[str, Any]:
-        size, arms = self.batch_size, self._num_actions
-        drawn = _stack([self._draw_arm() for _ in range(size * arms)])
-        return {
-            bandit_spec_utils.GLOBAL_FEATURE_KEY: _stack(
-                [self._draw_global() for _ in range(size)]
-            ),
-            bandit_spec_utils.PER_ARM_FEATURE_KEY: tree.map_structure(
-                lambda x: x.reshape(size, arms, *x.shape[1:]), drawn
-            ),
-        }
-
-    def _rewards(self, action: np.ndarray) -> np.ndarray:
-        of_all = self._observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
-        of_arms = self._observation[bandit_spec_utils.PER_ARM_FEATURE_KEY]
+    def _apply_action(self, action: Any) -> Any:
+        self._check_number(action)
+        of_all = self._observation[GLOBAL_FEATURE_KEY]
+        arms = self._observation[PER_ARM_FEATURE_KEY]
         return np.stack(
             [
-                self._reward_fn(_row(of_all, i), _row(of_arms, (i, arm)))
+                self._reward_fn(
+                    tree.map_structure(lambda x, i=i: x[i], of_all),
+                    tree.map_structure(lambda x, i=i, arm=arm: x[i, arm], arms),
+                )
                 for i, arm in enumerate(action)
             ]
         )
 
 
-def _array(features: Any) -> np.ndarray:
-    return np.asarray(features)
-
-
-def _stack(nests: list[Any]) -> Any:
-    return tree.map_structure(lambda *x: np.stack([_array(each) for each in x]), *nests)
-
-
-def _row(nest: Any, index: Any) -> Any:
-    return tree.map_structure(lambda x: x[index], nest)
+def _drawn(draw: Callable[[], Any], number: int) -> Any:
+    """Returns a nest of so many draws, stacked."""
+    return tree.map_structure(lambda *x: np.stack(x), *(draw() for _ in range(number)))

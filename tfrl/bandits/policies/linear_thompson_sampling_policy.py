@@ -1,0 +1,29 @@
+"""Thompson's sampling with linear models, at TF-Agents' path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrl.bandits.policies import linear_bandit_policy, linear_models
+from tfrl.specs import tensor_spec
+from tfrl.trajectories import time_step as ts
+
+
+class LinearThompsonSamplingPolicy(linear_bandit_policy.LinearBanditPolicy):
+    """A `LinearBanditPolicy` with the sampling strategy."""
+
+    def __init__(
+        self,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        variable_collection: linear_models.LinearBanditVariableCollection,
+        time_step_spec: ts.TimeStep,
+        **kwargs: Any,
+    ) -> None:
+        """Creates the policy; see `LinearBanditPolicy`."""
+        super().__init__(
+            action_spec,
+            variable_collection,
+            time_step_spec,
+            linear_bandit_policy.ExplorationStrategy.sampling,
+            **kwargs,
+        )

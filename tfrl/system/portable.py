@@ -2,8 +2,9 @@
 
 Libraries choose their code by the processor, and each choice rounds in its own way: XLA
 by the widest vectors, oneDNN (which also multiplies the matrices of plain TensorFlow)
-and NumPy likewise. TensorFlow adds up in another order with another number of threads.
-In a portable process they all use what these processors have in common. The C library
+and NumPy likewise, and OpenBLAS, which multiplies NumPy's matrices, by the model.
+TensorFlow and OpenBLAS add up in another order with another number of threads. In a
+portable process they all use what these processors have in common. The C library
 chooses, too, but between AVX2 and AVX-512 it makes no difference.
 
 The libraries read the settings when they are imported, from the environment, so child
@@ -19,9 +20,15 @@ from typing import NoReturn
 
 VARIABLE = "TFRL_PORTABLE"
 _XLA_FLAGS = "XLA_FLAGS"
-_XLA_FLAG = "--xla_cpu_max_isa"
+_XLA_WORDS = {
+    "--xla_cpu_max_isa": "AVX2",
+    # Instructions that approximate 1 / sqrt(x), by other tables on Intel's and AMD's.
+    "--xla_backend_extra_options": "xla_cpu_disable_platform_dependent_math",
+}
 _SETTINGS = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",  # The first with AVX2.
+    "OPENBLAS_NUM_THREADS": "1",
     "TF_ENABLE_ONEDNN_OPTS": "0",
     "TF_NUM_INTEROP_THREADS": "1",
     "TF_NUM_INTRAOP_THREADS": "1",
@@ -75,21 +82,23 @@ def start_again() -> NoReturn:
 
 
 def _flags(given: str) -> str:
-    """Returns XLA's flags with the limit.
+    """Returns XLA's flags with the portable process's.
 
     Args:
       given: The flags of the user.
     """
-    limit = f"{_XLA_FLAG}=AVX2"
-    words = given.split()
-    if limit in words:
+    own = [f"{name}={value}" for name, value in _XLA_WORDS.items()]
+    if {*own} <= {*given.split()}:
         return given
-    if _XLA_FLAG in given or (words and not given.strip().startswith("-")):
+    words = [word for word in given.split() if word not in own]
+    names_file = bool(words) and not given.strip().startswith("-")
+    if names_file or any(word.partition("=")[0] in _XLA_WORDS for word in words):
         raise RuntimeError(
-            f"{_XLA_FLAGS}: got {given!r}, expected flags without {_XLA_FLAG}, which "
-            f"{VARIABLE} sets; leave it out, and name no file."
+            f"{_XLA_FLAGS}: got {given!r}, expected flags without "
+            f"{' and '.join(_XLA_WORDS)}, which {VARIABLE} sets; leave them out, and "
+            "name no file."
         )
-    return " ".join([*words, limit])
+    return " ".join([*words, *own])
 
 
 def _wide_vectors(numpy: str) -> str:

@@ -87,7 +87,7 @@ class BanditAgent(tf_agent.TFAgent):
             )
             observation.pop(bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY, None)
             action = tf.zeros_like(action)
-        given, counts = self._weights(experience, weights)
+        given, counts = self._weights_of(experience, weights)
         rows = Rows(
             observation,
             action,
@@ -98,7 +98,7 @@ class BanditAgent(tf_agent.TFAgent):
         )
         return tf.nest.map_structure(in_time, rows)
 
-    def _weights(
+    def _weights_of(
         self, experience: trajectory.Trajectory, weights: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the weights of frames, 0 for boundaries, and which are none."""

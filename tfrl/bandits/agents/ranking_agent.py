@@ -187,7 +187,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         """Returns the weighted mean error of the scores in the slots."""
         convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
         experience = convert(experience)
-        given, _ = self._weights(experience, weights)
+        given, _ = self._weights_of(experience, weights)
         observation, reward, given = tf.nest.map_structure(
             bandit_agent.in_time, (experience.observation, experience.reward, given)
         )

@@ -53,7 +53,12 @@ def test_it_finds_the_best_action_inside_the_bounds():
     np.testing.assert_allclose(policy.action(step()).action, expected, atol=0.05)
     greedy = policies.GreedyPolicy(policy).action(step()).action
     np.testing.assert_allclose(greedy, expected, atol=0.05)
+    info = {"target_q": tf.TensorSpec([], tf.float32)}
+    policy = make(info_spec=info, emit_log_probability=True)
     single = ts.TimeStep(*(np.asarray(x)[0] for x in step()))
+    found = policy.action(single).info
+    np.testing.assert_allclose(found["target_q"], 0, atol=0.01)
+    assert found["log_probability"] == 0
     np.testing.assert_allclose(policy.action(single).action, expected[0], atol=0.05)
 
 

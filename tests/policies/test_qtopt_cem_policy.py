@@ -165,6 +165,20 @@ def test_each_kind_of_action_has_its_own_samples():
     np.testing.assert_array_equal(np.any(samples["move"], -1), places == 3)
 
 
+def test_functions_see_the_kind_of_an_action():
+    seen = []
+
+    def clip(actions, state):
+        seen.append(actions["kind"].numpy())
+        return actions
+
+    sampler = with_kinds.GaussianActionsSampler(
+        KINDS, [[clip], [], [clip]], [["open"], ["kind"], ["move"]]
+    )
+    sampler.sample_batch_and_clip(9, ones(2), {**ones(2), "kind": tf.zeros([2, 4])})
+    np.testing.assert_array_equal(seen[0][:, :, 0], np.ones([2, 3]))
+
+
 def test_a_field_is_refitted_to_the_best_samples_of_its_own_kind():
     samples = {"kind": tf.zeros([1, 9, 4]), "move": tf.zeros([1, 9, 2])}
     samples["open"] = tf.reshape([1.0, 3.0, 8.0, *[0.0] * 6], [1, 9, 1])

@@ -66,9 +66,10 @@ class QtOpt(off_policy.OffPolicy):
     def check_together(self) -> None:
         """Checks that there are as many samples as elites."""
         super().check_together()
-        if self.num_search_elites > self.num_search_samples:
+        most = self.num_search_samples
+        if self.num_search_elites > most:
             raise ValueError(
-                f"num_search_elites: expected at most num_search_samples, {self.num_search_samples}, got "
+                f"num_search_elites: expected at most num_search_samples, {most}, got "
                 f"{self.num_search_elites}; {remedy_for('num_search_elites')}."
             )
 

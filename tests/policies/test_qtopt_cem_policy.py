@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import networks, policies
 from tfrl.policies.samplers import qtopt_cem_actions_sampler_continuous as continuous
 from tfrl.policies.samplers import (
@@ -73,6 +74,7 @@ def test_a_row_s_action_depends_on_its_observation_and_the_seed_alone():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_a_loop_in_the_graph_and_constant_seeds_search_alike():
     policy = make(num_iterations=3)
     act = tf.function(lambda seed: policy.action(step(), seed=seed).action)
@@ -189,7 +191,7 @@ def test_a_field_is_refitted_to_the_best_samples_of_its_own_kind():
     np.testing.assert_array_equal(mean["move"], [[0.0, 0.0]])
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", some_slow([False, True], fast=[False]))
 def test_rejected_samples_are_drawn_again(compiled):
     def in_the_right_half(actions, state):
         return actions[..., 0] > state[:, tf.newaxis]

@@ -2,6 +2,7 @@
 
     python docs/pictures.py            # the drawings of the concepts
     python docs/pictures.py --run      # and the pictures of a run, in half a minute
+    python docs/pictures.py --regret   # and the regret of bandits, in a minute
 
 Every picture has a white ground, so that it also reads on a dark page.
 """
@@ -247,6 +248,68 @@ def _draw_report(logs: pathlib.Path) -> Figure:
     return figure
 
 
+def draw_regret() -> Figure:
+    """The regret of four agents on two problems, over the rounds."""
+    sys.path.insert(0, str(_ROOT))
+    import keras
+
+    from tfrl import networks
+    from tfrl.bandits import agents
+
+    def of_network(kind: Any, **arguments: Any) -> Any:
+        def make(specs: tuple[Any, Any]) -> Any:
+            network = networks.QNetwork(
+                specs[0].observation, specs[1], fc_layer_params=(50, 50), seed=0
+            )
+            return kind(*specs, network, keras.optimizers.Adam(5e-3), **arguments)
+
+        return make
+
+    makers = {
+        "LinUCB": lambda specs: agents.LinearUCBAgent(*specs, alpha=0.1),
+        "linear Thompson": lambda specs: agents.LinearThompsonSamplingAgent(
+            *specs, seed=0
+        ),
+        "epsilon-greedy": of_network(
+            agents.NeuralEpsilonGreedyAgent, epsilon=0.05, seed=0
+        ),
+        "FALCON": of_network(
+            agents.NeuralFalconAgent, exploitation_coefficient=10.0, seed=0
+        ),
+    }
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    problems = ("LinearBandit-v0", "WheelBandit-v0")
+    for axes, name in zip(figure.subplots(1, 2).flat, problems, strict=True):
+        for label, make in makers.items():
+            axes.plot(*_regret_of(name, make), label=label)
+        axes.set_title(name)
+        axes.set_xlabel("rounds")
+        axes.set_ylabel("regret")
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+        axes.grid(alpha=0.25)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _regret_of(name: str, make: Any) -> tuple[list[int], list[float]]:
+    """Returns the rounds and the regret until then of one run."""
+    from tfrl import train
+    from tfrl.bandits import environments, metrics
+
+    bandit = environments.load(name, batch_size=8, seed=0)
+    agent = make((bandit.time_step_spec(), bandit.action_spec()))
+    regret = metrics.CumulativeRegretMetric(bandit)
+    loop = train.OnPolicyLoop(
+        bandit, agent, [regret], collect_steps_per_iteration=2, seed=0, jit_compile=True
+    )
+    rounds, found = [], []
+    for _ in range(40):
+        rounds.append(int(loop.run(25).environment_steps))
+        found.append(float(regret.result()))
+    return rounds, found
+
+
 def _canvas(width: float, height: float) -> tuple[Figure, Any]:
     figure = Figure(figsize=(width * 0.8, height * 0.8), facecolor="white")
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
@@ -316,3 +379,5 @@ if __name__ == "__main__":
     save_drawings(_FOLDER)
     if "--run" in sys.argv[1:]:
         save_run(_FOLDER)
+    if "--regret" in sys.argv[1:]:
+        draw_regret().savefig(_FOLDER / "regret.png", dpi=110)

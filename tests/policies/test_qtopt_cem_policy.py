@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.pairs import some_slow
 from tfrl import networks, policies
 from tfrl.policies.samplers import qtopt_cem_actions_sampler_continuous as continuous
 from tfrl.policies.samplers import (
@@ -53,7 +54,12 @@ def test_it_finds_the_best_action_inside_the_bounds():
     np.testing.assert_allclose(policy.action(step()).action, expected, atol=0.05)
     greedy = policies.GreedyPolicy(policy).action(step()).action
     np.testing.assert_allclose(greedy, expected, atol=0.05)
+    info = {"target_q": tf.TensorSpec([], tf.float32)}
+    policy = make(info_spec=info, emit_log_probability=True)
     single = ts.TimeStep(*(np.asarray(x)[0] for x in step()))
+    found = policy.action(single).info
+    np.testing.assert_allclose(found["target_q"], 0, atol=0.01)
+    assert found["log_probability"] == 0
     np.testing.assert_allclose(policy.action(single).action, expected[0], atol=0.05)
 
 
@@ -68,6 +74,7 @@ def test_a_row_s_action_depends_on_its_observation_and_the_seed_alone():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_a_loop_in_the_graph_and_constant_seeds_search_alike():
     policy = make(num_iterations=3)
     act = tf.function(lambda seed: policy.action(step(), seed=seed).action)
@@ -160,6 +167,20 @@ def test_each_kind_of_action_has_its_own_samples():
     np.testing.assert_array_equal(np.any(samples["move"], -1), places == 3)
 
 
+def test_functions_see_the_kind_of_an_action():
+    seen = []
+
+    def clip(actions, state):
+        seen.append(actions["kind"].numpy())
+        return actions
+
+    sampler = with_kinds.GaussianActionsSampler(
+        KINDS, [[clip], [], [clip]], [["open"], ["kind"], ["move"]]
+    )
+    sampler.sample_batch_and_clip(9, ones(2), {**ones(2), "kind": tf.zeros([2, 4])})
+    np.testing.assert_array_equal(seen[0][:, :, 0], np.ones([2, 3]))
+
+
 def test_a_field_is_refitted_to_the_best_samples_of_its_own_kind():
     samples = {"kind": tf.zeros([1, 9, 4]), "move": tf.zeros([1, 9, 2])}
     samples["open"] = tf.reshape([1.0, 3.0, 8.0, *[0.0] * 6], [1, 9, 1])
@@ -170,7 +191,7 @@ def test_a_field_is_refitted_to_the_best_samples_of_its_own_kind():
     np.testing.assert_array_equal(mean["move"], [[0.0, 0.0]])
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", some_slow([False, True], fast=[False]))
 def test_rejected_samples_are_drawn_again(compiled):
     def in_the_right_half(actions, state):
         return actions[..., 0] > state[:, tf.newaxis]

@@ -59,6 +59,8 @@ SETTINGS = {
     "TqcAgent": Setting({}, TFUniformReplayBuffer),
     # With statistics in layers, and without target networks.
     "CrossQAgent": Setting({}, TFUniformReplayBuffer),
+    # With a loop in every action and in the targets.
+    "QtOptAgent": Setting({"delayed_target_update_period": 2}, TFUniformReplayBuffer),
     "MpoAgent": Setting({}, TFUniformReplayBuffer),
     # With a distribution as the critic's output, and returns over several steps.
     "DmpoAgent": Setting({"n_step_update": 3}, TFPrioritizedReplayBuffer),
@@ -242,7 +244,14 @@ def test_other_environments_compile(name, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [*CONTINUOUS, "D4pgAgent", "DmpoAgent", "CategoricalDqnAgent-rainbow", "IqnAgent"],
+    [
+        *CONTINUOUS,
+        "QtOptAgent",
+        "D4pgAgent",
+        "DmpoAgent",
+        "CategoricalDqnAgent-rainbow",
+        "IqnAgent",
+    ],
 )
 def test_a_sweep_trains_each_run_as_if_it_were_alone(name):
     rates = {7: 1e-2, 8: 3e-3}

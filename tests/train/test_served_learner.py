@@ -124,6 +124,7 @@ def test_a_state_is_restored_in_another_copy(tmp_path):
         np.testing.assert_array_equal(x, second.signatures["state"]()[name])
 
 
+@pytest.mark.slow
 def test_actions_come_with_the_info_that_learning_needs(tmp_path):
     train.save_learner(per_arm(), tmp_path / "model")
     model = tf.saved_model.load(str(tmp_path / "model"))

@@ -55,10 +55,10 @@ class QtOpt(off_policy.OffPolicy):
     exploration_epsilon: float = live(
         "Probability of a random action.", FRACTION, EPSILONS, default=0.1
     )
-    num_samples: int = field(
+    num_search_samples: int = field(
         "Actions in each iteration of the search.", SIZE, default=32
     )
-    num_elites: int = field(
+    num_search_elites: int = field(
         "Best actions to which the search's distribution is fitted.", SIZE, default=4
     )
     num_search_iterations: int = field("Iterations of the search.", SIZE, default=3)
@@ -66,10 +66,11 @@ class QtOpt(off_policy.OffPolicy):
     def check_together(self) -> None:
         """Checks that there are as many samples as elites."""
         super().check_together()
-        if self.num_elites > self.num_samples:
+        most = self.num_search_samples
+        if self.num_search_elites > most:
             raise ValueError(
-                f"num_elites: expected at most num_samples, {self.num_samples}, got "
-                f"{self.num_elites}; {remedy_for('num_elites')}."
+                f"num_search_elites: expected at most num_search_samples, {most}, got "
+                f"{self.num_search_elites}; {remedy_for('num_search_elites')}."
             )
 
     def make_networks(self) -> dict[str, Any]:
@@ -92,8 +93,8 @@ class QtOpt(off_policy.OffPolicy):
             ),
             "td_errors_loss_fn": utils.common.element_wise_squared_loss,
             "epsilon_greedy": self.exploration_epsilon,
-            "num_samples_cem": self.num_samples,
-            "num_elites_cem": self.num_elites,
+            "num_samples_cem": self.num_search_samples,
+            "num_elites_cem": self.num_search_elites,
             "num_iter_cem": self.num_search_iterations,
             "target_update_tau": self.target_update_tau,
             "target_update_period": self.target_update_period,

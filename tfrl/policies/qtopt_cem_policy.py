@@ -103,7 +103,8 @@ class CEMPolicy(tf_policy.TFPolicy):
         del weights
         validation.check_time_step_spec(time_step_spec)
         action_spec = tensor_spec.from_spec(action_spec)
-        q_network = network.as_network(q_network)
+        inputs = tensor_spec.from_spec(time_step_spec.observation), action_spec
+        q_network = network.as_network(q_network, inputs)
         network_utils.check_single_floating_network_output(
             q_network.create_variables(), (), str(q_network)
         )
@@ -300,15 +301,15 @@ class CEMPolicy(tf_policy.TFPolicy):
             rival, _ = self.compute_target_q(step.observation, other, step.step_type)
             action = nest_utils.where(value > rival, action, other)
             value = tf.maximum(value, rival)
-        outer = [] if is_single else tf.shape(value)
-        if is_single:
-            action, value = tf.nest.map_structure(lambda x: x[0], (action, value))
+        outer = tf.shape(value)
         info = tf.nest.map_structure(
             lambda spec: tf.zeros(tf.concat([outer, spec.shape], 0), spec.dtype),
             self._info_spec,
         )
         if isinstance(info, dict) and "target_q" in info:
             info = {**info, "target_q": value}
+        if is_single:
+            action, info = tf.nest.map_structure(lambda x: x[0], (action, info))
         return policy_step.PolicyStep(action, policy_state, info)
 
     def _action(

@@ -187,6 +187,7 @@ def test_recurrent_networks_are_refused():
         make(network)
 
 
+@pytest.mark.slow
 def test_it_solves_a_bandit():
     """The reward is the closeness to half the observation."""
     network = networks.CriticNetwork(

@@ -148,6 +148,7 @@ class GaussianActionsSampler(qtopt_cem_actions_sampler.ActionsSampler):
             own_mean, own_var = (
                 {k: x * masks[k] for k, x in nest.items()} for nest in (mean, var)
             )
+            own_mean[self._kind] += tf.one_hot(kind, spec.shape[0])
             drawn: Any = self._samplers[i].sample_batch_and_clip(
                 number, own_mean, own_var, state, seed=each[i]
             )

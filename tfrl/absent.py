@@ -35,7 +35,6 @@ _OF_TF_AGENTS = {
     **{
         f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS
         for name in (
-            "classification_environment",
             "drifting_linear_environment",
             "environment_utilities",
             "non_stationary_stochastic_environment",

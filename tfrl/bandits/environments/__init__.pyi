@@ -5,6 +5,7 @@ from . import (
     bernoulli_action_mask_tf_environment as bernoulli_action_mask_tf_environment,
 )
 from . import bernoulli_py_environment as bernoulli_py_environment
+from . import classification_environment as classification_environment
 from . import dataset_utilities as dataset_utilities
 from . import loading as loading
 from . import movielens as movielens
@@ -31,6 +32,9 @@ from .bernoulli_action_mask_tf_environment import (
     BernoulliActionMaskTFEnvironment as BernoulliActionMaskTFEnvironment,
 )
 from .bernoulli_py_environment import BernoulliPyEnvironment as BernoulliPyEnvironment
+from .classification_environment import (
+    ClassificationBanditEnvironment as ClassificationBanditEnvironment,
+)
 from .loading import load as load
 from .loading import names as names
 from .movielens_per_arm_py_environment import (

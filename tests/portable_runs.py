@@ -12,13 +12,13 @@ from tests.portable_checksums import CHECKSUMS
 from tfrl.algorithms import registry
 
 _REPLAY = {"initial_collect_steps": 64, "num_iterations": 40}
-_DISCRETE = {"env": "CartPole-v1", **_REPLAY, "fc_layer_params": (50, 30)}
+_DISCRETE = {"environment": "CartPole-v1", **_REPLAY, "fc_layer_params": (50, 30)}
 SETTINGS = {
     "dqn": _DISCRETE,
     "c51": _DISCRETE,
-    "sac": {"env": "Pendulum-v1", **_REPLAY},
-    "ppo": {"env": "CartPole-v1", "num_iterations": 1},
-    "impala": {"env": "CartPole-v1", "num_iterations": 5},
+    "sac": {"environment": "Pendulum-v1", **_REPLAY},
+    "ppo": {"environment": "CartPole-v1", "num_iterations": 1},
+    "impala": {"environment": "CartPole-v1", "num_iterations": 5},
 }
 
 
@@ -27,9 +27,9 @@ def checksum(name):
     import numpy as np  # Not before tfrl, which sets what NumPy reads.
 
     algorithm, mode = name.split("/")
-    config = {"algorithm": algorithm, "seed": 0, **SETTINGS[algorithm]}
-    config["jit_compile"] = mode == "compiled"
-    made = registry.algorithm_of(config)
+    made = registry.find(algorithm)(
+        seed=0, jit_compile=mode == "compiled", **SETTINGS[algorithm]
+    )
     made.learn(progress=False)
     digest = hashlib.sha256()
     for variable in made.agent.variables():

@@ -47,7 +47,7 @@ def test_mushrooms_have_features_and_labels(tmp_path):
 
 def test_a_poisonous_mushroom_poisons_with_the_probability():
     rewards = dataset_utilities.mushroom_reward_distribution(
-        r_noeat=0.0,
+        r_noeat=0,
         r_eat_safe=5.0,
         r_eat_poison_bad=-35.0,
         r_eat_poison_good=5.0,

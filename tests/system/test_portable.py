@@ -56,6 +56,17 @@ def test_a_child_has_the_settings_already_and_may_import_numpy_first(install):
     assert install(flags=flags, modules=["numpy"])["XLA_FLAGS"] == flags
 
 
+def test_a_program_that_starts_again_may_import_numpy_first(install, monkeypatch):
+    started = []
+    monkeypatch.setattr(portable.os, "execv", lambda *words: started.append(words))
+    monkeypatch.setenv(portable.VARIABLE, "0")
+    portable.start_again()
+    assert started[0][0] == started[0][1][0] == sys.executable
+    portable.install()  # As in the new process.
+    assert portable.is_on()
+    assert OWN_FLAGS in os.environ["XLA_FLAGS"]
+
+
 def test_a_library_that_has_chosen_its_code_already_is_an_error(install):
     with pytest.raises(
         RuntimeError, match=r"^TFRL_PORTABLE: got '1', but numpy .*first"

@@ -49,11 +49,7 @@ def install() -> None:
     """
     if not is_on():
         return
-    settings = {
-        **_SETTINGS,
-        "NPY_DISABLE_CPU_FEATURES": _wide_vectors(importlib.metadata.version("numpy")),
-        _XLA_FLAGS: _flags(os.environ.get(_XLA_FLAGS, "")),
-    }
+    settings = _settings()
     if all(os.environ.get(name) == value for name, value in settings.items()):
         return
     early = [name for name in ("numpy", "tensorflow") if name in sys.modules]
@@ -76,9 +72,19 @@ def start_again() -> NoReturn:
             f"portable: a process cannot start again on Windows; set {VARIABLE}=1 in "
             "the environment instead."
         )
-    os.environ[VARIABLE] = "1"
+    # All are set here, since the program may import NumPy before tfrl.
+    os.environ.update({VARIABLE: "1", **_settings()})
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _settings() -> dict[str, str]:
+    """Returns the variables of the environment of a portable process."""
+    return {
+        **_SETTINGS,
+        "NPY_DISABLE_CPU_FEATURES": _wide_vectors(importlib.metadata.version("numpy")),
+        _XLA_FLAGS: _flags(os.environ.get(_XLA_FLAGS, "")),
+    }
 
 
 def _flags(given: str) -> str:

@@ -51,6 +51,22 @@ def test_parameters_equal_numpy_after_1000_rows(size, calls, ridge):
     np.testing.assert_allclose(agent._models.inverse, inverse, atol=1e-6)
 
 
+def test_the_sums_are_those_of_each_arms_rows():
+    x, action, reward = data.rows(20, 4, 3)
+    agent = _agent()
+    _train(agent, x, action, reward, 2)
+    for a in range(3):
+        own = x[action == a]
+        np.testing.assert_allclose(agent.cov_matrix[a], own.T @ own, rtol=1e-5)
+        np.testing.assert_allclose(
+            agent.data_vector[a], own.T @ reward[action == a], rtol=1e-4, atol=1e-5
+        )
+        vectors = agent.eig_matrix[a].numpy()
+        np.testing.assert_allclose(
+            vectors * agent.eig_vals[a] @ vectors.T, own.T @ own, atol=1e-2
+        )
+
+
 def test_features_of_very_different_sizes_keep_their_parameters():
     x, action, reward = data.rows(1000, 6, 2)
     x *= 10.0 ** np.arange(-3, 3, dtype=np.float32)

@@ -166,6 +166,26 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         return tf.cast(self._models.theta, self._dtype)
 
     @property
+    def cov_matrix(self) -> list[tf.Tensor]:
+        """The matrix A of each model, `[d, d]`."""
+        return self._models.cov_matrix_list
+
+    @property
+    def data_vector(self) -> list[tf.Tensor]:
+        """The vector b of each model, `[d]`."""
+        return self._models.data_vector_list
+
+    @property
+    def eig_vals(self) -> list[tf.Tensor]:
+        """The eigenvalues of each A, `[d]`."""
+        return self._models.eig_vals_list
+
+    @property
+    def eig_matrix(self) -> list[tf.Tensor]:
+        """The eigenvectors of each A, `[d, d]`."""
+        return self._models.eig_matrix_list
+
+    @property
     def num_samples(self) -> list[tf.Tensor]:
         """The sums of the weights of the models' rows."""
         return self._models.num_samples_list

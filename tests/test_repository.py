@@ -233,6 +233,7 @@ def test_an_editable_install_is_a_plain_path(tmp_path):
         shutil.copy(REPOSITORY / name, tmp_path)
     (tmp_path / "tfrl").mkdir()
     (tmp_path / "tfrl" / "__init__.py").touch()
+    shutil.copy(REPOSITORY / "tfrl" / "version.py", tmp_path / "tfrl")
     code = "from setuptools import build_meta; print(build_meta.build_editable('.'))"
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True

@@ -1,8 +1,8 @@
-"""Makes a seed give the same bits on every x86 processor that has AVX2 and FMA.
+"""Makes a seed give the same bits on more kinds of x86 processors, with AVX2 and FMA.
 
-Libraries choose their code by the processor, and each choice rounds in its own way: XLA
-by the widest vectors, oneDNN (which also multiplies the matrices of plain TensorFlow)
-and NumPy likewise, and OpenBLAS, which multiplies NumPy's matrices, by the model.
+Libraries choose their code by the processor, and each choice rounds in its own way:
+XLA, oneDNN (which also multiplies the matrices of plain TensorFlow) and NumPy by the
+widest vectors, and OpenBLAS, which multiplies NumPy's matrices, by the model.
 TensorFlow and OpenBLAS add up in another order with another number of threads. In a
 portable process they all use what these processors have in common. The C library
 chooses, too, but between AVX2 and AVX-512 it makes no difference.

@@ -70,3 +70,10 @@ def test_wrong_arguments_are_refused():
         multi_objective.LinearScalarizer(W).set_parameters(weights=W)
     with pytest.raises(ValueError, match=r"multi_objectives: got shape \(4, 2\)"):
         multi_objective.LinearScalarizer(W)(X[:, :2])
+
+
+def test_parameters_of_other_rows_are_refused():
+    scalarizer = multi_objective.LinearScalarizer(W)
+    scalarizer.set_parameters(weights=ROWS[0][:1])
+    with pytest.raises(ValueError, match="got 2 rows, expected 1"):
+        scalarizer(tf.ones([2, len(W)]))

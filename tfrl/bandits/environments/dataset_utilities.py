@@ -88,8 +88,8 @@ def mushroom_reward_distribution(
     poisons = tfp.distributions.Bernoulli(
         probs=[[0.0, prob_poison_bad], [0.0, 0.0]], dtype=tf.float32
     )
-    least = np.float32([[r_noeat, r_eat_poison_good], [r_noeat, r_eat_safe]])
-    change = np.float32([[1, r_eat_poison_bad - r_eat_poison_good], [1, 1]])
+    least = np.array([[r_noeat, r_eat_poison_good], [r_noeat, r_eat_safe]], np.float32)
+    change = np.array([[1, r_eat_poison_bad - r_eat_poison_good], [1, 1]], np.float32)
     move = tfp.bijectors.Shift(least)(tfp.bijectors.Scale(change))
     return tfp.distributions.Independent(move(poisons), 2)
 

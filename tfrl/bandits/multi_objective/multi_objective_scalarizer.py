@@ -30,6 +30,7 @@ class Scalarizer(tf.Module, abc.ABC):
                 "from 2 on; a single objective needs no scalarizer."
             )
         self._num_of_objectives = num_of_objectives
+        self._num_rows: int | None = None  # Of parameters for each row.
 
     def __call__(self, multi_objectives: tf.Tensor) -> tf.Tensor:
         """Returns the rewards `[B]` of objectives `[B, M]`.
@@ -43,6 +44,11 @@ class Scalarizer(tf.Module, abc.ABC):
             raise ValueError(
                 f"multi_objectives: got shape {shape}, expected [B, "
                 f"{self._num_of_objectives}]; give a column for each objective."
+            )
+        if None not in (self._num_rows, shape[0]) and shape[0] != self._num_rows:
+            raise ValueError(
+                f"multi_objectives: got {shape[0]} rows, expected {self._num_rows}, "
+                "the number in set_parameters; call it for these rows."
             )
         return self._scalarize(self._transform(multi_objectives))
 
@@ -74,6 +80,7 @@ class Scalarizer(tf.Module, abc.ABC):
                     f"{self._num_of_objectives}]; give a row for each row of the batch."
                 )
             found.append(tensor)
+            self._num_rows = tensor.shape[0]
         return found
 
 

@@ -15,8 +15,9 @@ trained again only if its settings have changed, or if its row says in the colum
 `again` why. At the end docs/scores.md and its pictures are made from both files;
 --table does only that. --background trains one run at a time, at the lowest priority,
 and stands still while something is timed (see `benchmarks.timing`). --verify trains
-runs that have a row once more, and compares. Runs with --portable can be repeated bit
-for bit on every x86 processor with AVX2, and their rows say so among the versions.
+runs that have a row once more, and compares. Most runs with --portable can be
+repeated bit for bit on x86 processors with AVX2, and their rows say so among the
+versions.
 """
 
 from __future__ import annotations
@@ -550,7 +551,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--table", action="store_true", help="train nothing, only make the page"
     )
     parser.add_argument(
-        "--portable", action="store_true", help="the same bits on all x86 processors"
+        "--portable",
+        action="store_true",
+        help="round alike on other processors",
     )
     options = parser.parse_args(arguments)
     if options.portable and not portable.is_on():

@@ -5,7 +5,7 @@ the package (`from tfrl.agents import DqnAgent`) or from TF-Agents' module paths
 (`from tfrl.agents.dqn import dqn_agent`). Importing `tfrl` itself imports nothing
 heavy: packages load on first use. If `tfrl` is imported before TensorFlow, TensorFlow's
 start-up messages do not appear; `TF_CPP_MIN_LOG_LEVEL=0` shows them. With
-`TFRL_PORTABLE=1` in the environment, a seed gives the same bits on other processors.
+`TFRL_PORTABLE=1` in the environment, more kinds of processors round alike.
 
 >>> import tfrl
 >>> tfrl.agents.DqnAgent.__name__

@@ -1,4 +1,4 @@
-"""A portable process computes on all x86 processors with AVX2 as on the others."""
+"""A portable process rounds alike on x86 processors with AVX2."""
 
 import os
 import platform

@@ -75,7 +75,7 @@ def define_flags(kind: Any) -> flags.FlagValues:
         ("evaluate_untrained", True, "Evaluate before the first iteration, too."),
         ("film", True, "Film the best policy; --nofilm does not."),
         ("report", True, "Write report.html; --noreport does not."),
-        ("portable", False, "Give the same bits on all x86 processors with AVX2."),
+        ("portable", False, "Round alike on x86 processors with AVX2, where possible."),
         ("quiet", False, "Show only warnings and the last lines."),
         ("trust", False, "Import the module that a file of --config names."),
     ):

@@ -3,8 +3,8 @@
     tfrl verify logs/dqn_CartPole-v1_0
 
 The same seed gives the same bits with the same versions on the same kind of processor.
-A run of `tfrl train --portable` gives them on every x86 processor with AVX2; it is
-verified in a portable process, too. The status is 1 if the weights differ.
+Most runs of `tfrl train --portable` give them on other x86 processors with AVX2, too;
+such a run is verified in a portable process. The status is 1 if the weights differ.
 """
 
 from __future__ import annotations

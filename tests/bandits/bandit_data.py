@@ -1,8 +1,10 @@
 """Random rounds of bandits, as experience for agents."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from tfrl import networks
 from tfrl.policies.utils import PerArmPolicyInfo, PolicyInfo
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
@@ -55,3 +57,13 @@ def zeros(specs, shape):
     return tf.nest.map_structure(
         lambda spec: tf.zeros([*shape, *spec.shape], spec.dtype), specs
     )
+
+
+def constant_network(size, *outputs):
+    """A network whose outputs are the same for all observations `[size]`."""
+    layer = keras.layers.Dense(
+        len(outputs),
+        kernel_initializer="zeros",
+        bias_initializer=lambda shape, dtype=None: tf.constant(outputs, tf.float32),
+    )
+    return networks.Sequential([layer], tf.TensorSpec([size], tf.float32))

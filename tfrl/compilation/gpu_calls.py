@@ -236,10 +236,11 @@ def _try() -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"it did not end in {_TRIAL_SECONDS:.0f} s"
-    printed = [*ended.stdout.splitlines(), *ended.stderr.splitlines()[-1:]]
+    said = (ended.stderr if ended.returncode else ended.stdout).strip()
+    last = said.rpartition("\n")[2]
     if ended.returncode:
-        return f"it ended with {ended.returncode}, {' '.join(printed[-1:])}"
-    return None if _PASSED in printed else " ".join(printed[:1])
+        return f"it ended with {ended.returncode}, {last}"
+    return None if last == _PASSED else last
 
 
 def _store() -> program_store.ProgramStore | None:

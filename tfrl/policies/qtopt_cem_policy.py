@@ -200,9 +200,7 @@ class CEMPolicy(tf_policy.TFPolicy):
             return *sampler.refit_distribution_to(index, floats), elites, best
 
         outer = [batch_size, self._num_elites]
-        elites = tf.nest.map_structure(
-            lambda spec: tf.zeros([*outer, *spec.shape], spec.dtype), self._action_spec
-        )
+        elites = tensor_spec.zero_spec_nest(self._action_spec, outer)
         state = (*self._initial_params(batch_size), elites, tf.zeros(outer))
         each = sampling.folded(
             lambda x: tf.random.split(x, self._num_iterations, seeds.ALGORITHM),
@@ -302,10 +300,7 @@ class CEMPolicy(tf_policy.TFPolicy):
             action = nest_utils.where(value > rival, action, other)
             value = tf.maximum(value, rival)
         outer = tf.shape(value)
-        info = tf.nest.map_structure(
-            lambda spec: tf.zeros(tf.concat([outer, spec.shape], 0), spec.dtype),
-            self._info_spec,
-        )
+        info = tensor_spec.zero_spec_nest(self._info_spec, outer)
         if isinstance(info, dict) and "target_q" in info:
             info = {**info, "target_q": value}
         if is_single:

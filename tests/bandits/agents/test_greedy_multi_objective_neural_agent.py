@@ -1,12 +1,14 @@
 """Several objectives: their losses by hand, and the largest scalarized reward."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.bandits import bandit_data as data
-from tfrl import networks, testing
+from tfrl import testing
 from tfrl.bandits import agents, multi_objective
 from tfrl.trajectories import time_step as ts
 from tfrl.utils import common
@@ -15,15 +17,7 @@ SPECS = (
     ts.time_step_spec(tf.TensorSpec([2], tf.float32), tf.TensorSpec([2], tf.float32)),
     data.action_spec(3),
 )
-
-
-def _constant(*rewards):
-    layer = keras.layers.Dense(
-        len(rewards),
-        kernel_initializer="zeros",
-        bias_initializer=lambda shape, dtype=None: tf.constant(rewards, tf.float32),
-    )
-    return networks.Sequential([layer], input_spec=SPECS[0].observation)
+_constant = functools.partial(data.constant_network, 2)
 
 
 def _agent(scalarizer=None, **kwargs):

@@ -1,5 +1,7 @@
 """Agents that predict rewards: losses by hand, counts, masks, and that they learn."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -13,16 +15,7 @@ from tfrl.bandits import networks as bandit_networks
 from tfrl.bandits.agents import reward_losses
 
 SPECS = data.time_step_spec(2), data.action_spec(3)
-
-
-def _constant(*rewards):
-    """A network whose rewards are the same for all observations."""
-    layer = keras.layers.Dense(
-        len(rewards),
-        kernel_initializer="zeros",
-        bias_initializer=lambda shape, dtype=None: tf.constant(rewards, tf.float32),
-    )
-    return networks.Sequential([layer], input_spec=SPECS[0].observation)
+_constant = functools.partial(data.constant_network, 2)
 
 
 def _agent(*rewards, kind=agents.GreedyRewardPredictionAgent, **kwargs):

@@ -1,12 +1,13 @@
 """Constraints: what is feasible, what they learn, and that some arm stays."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.bandits import bandit_data as data
-from tfrl import networks
 from tfrl.bandits import agents, metrics
 from tfrl.bandits.policies import constraints, loss_utils
 from tfrl.specs import tensor_spec
@@ -14,15 +15,7 @@ from tfrl.trajectories import time_step as ts
 
 SPECS = data.time_step_spec(2), data.action_spec(3)
 X = tf.zeros([2, 2])
-
-
-def _constant(*numbers):
-    layer = keras.layers.Dense(
-        len(numbers),
-        kernel_initializer="zeros",
-        bias_initializer=lambda shape, dtype=None: tf.constant(numbers, tf.float32),
-    )
-    return networks.Sequential([layer], input_spec=SPECS[0].observation)
+_constant = functools.partial(data.constant_network, 2)
 
 
 class _Share(constraints.BaseConstraint):

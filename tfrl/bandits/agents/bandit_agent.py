@@ -101,7 +101,7 @@ class BanditAgent(tf_agent.TFAgent):
     def _weights_of(
         self, experience: trajectory.Trajectory, weights: Any
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the weights of frames, 0 for boundaries, and which are none."""
+        """Returns the weights of frames, 0 at boundaries, and which frames count."""
         given = tf.cast(1.0 if weights is None else weights, tf.float32)
         if given.shape.rank == 1:
             given = given[:, tf.newaxis]

@@ -106,10 +106,6 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
             self._networks, optimizer, optimizers.each_to_norm(gradient_clipping)
         )
 
-    def discount_factor(self) -> float:
-        """Returns 1: a round has one reward."""
-        return 1.0
-
     @override
     def _loss(
         self,

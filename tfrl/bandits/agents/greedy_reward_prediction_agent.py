@@ -145,10 +145,6 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         policy = greedy_reward_prediction_policy.GreedyRewardPredictionPolicy
         return policy(*args, **kwargs)
 
-    def discount_factor(self) -> float:
-        """Returns 1: a round has one reward."""
-        return 1.0
-
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), self._num_samples]
 

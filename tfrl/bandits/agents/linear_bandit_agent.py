@@ -33,7 +33,53 @@ class ExplorationPolicy(enum.Enum):
     linear_thompson_sampling_policy = 2
 
 
-class LinearBanditAgent(bandit_agent.BanditAgent):
+class LinearModelsAgent(bandit_agent.BanditAgent):
+    """Base of agents with linear models of arms, which a subclass makes."""
+
+    _models: LinearBanditVariableCollection
+    # The ridge, and how much of its model's sums each row keeps.
+    _ridge: float
+    _forgetting: float
+
+    @property
+    def cov_matrix(self) -> list[tf.Tensor]:
+        """The matrix A of each model, `[d, d]`."""
+        return self._models.cov_matrix_list
+
+    @property
+    def data_vector(self) -> list[tf.Tensor]:
+        """The vector b of each model, `[d]`."""
+        return self._models.data_vector_list
+
+    @property
+    def eig_vals(self) -> list[tf.Tensor]:
+        """The eigenvalues of each A, `[d]`."""
+        return self._models.eig_vals_list
+
+    @property
+    def eig_matrix(self) -> list[tf.Tensor]:
+        """The eigenvectors of each A, `[d, d]`."""
+        return self._models.eig_matrix_list
+
+    @property
+    def num_samples(self) -> list[tf.Tensor]:
+        """The sums of the weights of the models' rows."""
+        return self._models.num_samples_list
+
+    def _add_rows(self, x: tf.Tensor, rows: bandit_agent.Rows, after: Any) -> None:
+        """Adds rows with the features `x` to the models, after a tensor is computed."""
+        with tf.control_dependencies([after]):
+            self._models.add(
+                tf.cast(x, tf.float64),
+                tf.cast(rows.reward, tf.float64),
+                tf.cast(rows.weights, tf.float64),
+                rows.action,
+                self._ridge,
+                self._forgetting,
+            )
+
+
+class LinearBanditAgent(LinearModelsAgent):
     """Adds up the rows of each arm, and predicts rewards by ridge regression.
 
     A row with the features x, the reward r and the weight w changes the sums of its
@@ -155,7 +201,7 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         )
         self._accepts_per_arm_features = accepts_per_arm_features
         self._models = variable_collection
-        self._gamma = gamma
+        self._forgetting = gamma
         self._ridge = tikhonov_weight
         self._add_bias = add_bias
         self._dtype = dtype
@@ -165,35 +211,6 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
         """The parameters of the models, `[M, d]`."""
         return tf.cast(self._models.theta, self._dtype)
 
-    @property
-    def cov_matrix(self) -> list[tf.Tensor]:
-        """The matrix A of each model, `[d, d]`."""
-        return self._models.cov_matrix_list
-
-    @property
-    def data_vector(self) -> list[tf.Tensor]:
-        """The vector b of each model, `[d]`."""
-        return self._models.data_vector_list
-
-    @property
-    def eig_vals(self) -> list[tf.Tensor]:
-        """The eigenvalues of each A, `[d]`."""
-        return self._models.eig_vals_list
-
-    @property
-    def eig_matrix(self) -> list[tf.Tensor]:
-        """The eigenvectors of each A, `[d, d]`."""
-        return self._models.eig_matrix_list
-
-    @property
-    def num_samples(self) -> list[tf.Tensor]:
-        """The sums of the weights of the models' rows."""
-        return self._models.num_samples_list
-
-    def discount_factor(self) -> float:
-        """Returns 1: a round has one reward."""
-        return 1.0
-
     def _variables(self) -> list[tf.Variable]:
         return list(self._models.variables)
 
@@ -202,15 +219,7 @@ class LinearBanditAgent(bandit_agent.BanditAgent):
     ) -> tf_agent.LossInfo:
         loss = self._loss(experience, weights)
         rows = self._all_rows(experience, weights)
-        with tf.control_dependencies([loss.loss]):
-            self._models.add(
-                self._features(rows),
-                tf.cast(rows.reward, tf.float64),
-                tf.cast(rows.weights, tf.float64),
-                rows.action,
-                self._ridge,
-                self._gamma,
-            )
+        self._add_rows(self._features(rows), rows, after=loss.loss)
         self._count()
         self._write_summaries(loss.loss, {})
         return loss

@@ -26,7 +26,7 @@ from tfrl.utils import common, number_checks
 from tfrl.utils.optimization import optimizers
 
 
-class NeuralLinUCBAgent(bandit_agent.BanditAgent):
+class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     """Trains a network with a reward layer, then LinUCB on the network's outputs.
 
     In the first `encoding_network_num_train_steps` calls of `train`, the network and a
@@ -192,25 +192,6 @@ class NeuralLinUCBAgent(bandit_agent.BanditAgent):
         """The factor of the standard deviations."""
         return self._alpha
 
-    @property
-    def cov_matrix(self) -> list[tf.Tensor]:
-        """The matrix A of each model."""
-        return self._models.cov_matrix_list
-
-    @property
-    def data_vector(self) -> list[tf.Tensor]:
-        """The vector b of each model."""
-        return self._models.data_vector_list
-
-    @property
-    def num_samples(self) -> list[tf.Tensor]:
-        """The sums of the weights of the models' rows."""
-        return self._models.num_samples_list
-
-    def discount_factor(self) -> float:
-        """Returns 1: a round has one reward."""
-        return 1.0
-
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), *self._models.variables]
 
@@ -248,15 +229,7 @@ class NeuralLinUCBAgent(bandit_agent.BanditAgent):
         rows = self._all_rows(experience, weights)
         x = tf.cast(self._encoded(rows), tf.float64)
         loss = self._error_of_models(rows, x)
-        with tf.control_dependencies([loss]):
-            self._models.add(
-                x,
-                tf.cast(rows.reward, tf.float64),
-                tf.cast(rows.weights, tf.float64),
-                rows.action,
-                self._ridge,
-                self._forgetting,
-            )
+        self._add_rows(x, rows, after=loss)
         self._count(loss)
         return loss
 

@@ -160,10 +160,6 @@ class RankingAgent(bandit_agent.BanditAgent):
         self._biases_positive_only = positional_bias_positive_only
         self._set_only_part([self._network], optimizer)
 
-    def discount_factor(self) -> float:
-        """Returns 1: a round has one reward."""
-        return 1.0
-
     def _preprocess_sequence(self, experience: Any) -> Any:
         """Takes the features of the items in the slots, and leaves out the others."""
         observation = dict(experience.observation)

@@ -8,13 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfrl.bandits.networks.heteroscedastic_q_network import QBanditNetworkResult
+from tfrl.bandits.networks import heteroscedastic_q_network
 from tfrl.networks import network
 from tfrl.networks.construction import seeding
 from tfrl.utils.random_numbers import seeds
-
-# The logarithms of the least and the largest variance, as in HeteroscedasticQNetwork.
-_LOG_VARIANCES = -2.302585, 9.210340
 
 
 class DropoutRewardNetwork(network.Network):
@@ -101,9 +98,9 @@ class DropoutRewardNetwork(network.Network):
         outputs = [head(x) for head in self._heads]
         if len(outputs) == 1:
             return outputs[0]
-        low, high = _LOG_VARIANCES
-        return QBanditNetworkResult(
-            outputs[0], low + (high - low) * tf.sigmoid(outputs[1])
+        mean, raw = outputs
+        return heteroscedastic_q_network.QBanditNetworkResult(
+            mean, heteroscedastic_q_network.log_variance(raw)
         )
 
     def _dropped(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:

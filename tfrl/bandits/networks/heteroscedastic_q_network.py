@@ -90,7 +90,7 @@ class HeteroscedasticQNetwork(network.Network):
             )
             for _ in QBanditNetworkResult._fields
         ]
-        self._bounds = math.log(min_variance), math.log(max_variance)
+        self._bounds = min_variance, max_variance
 
     def call(
         self,
@@ -107,7 +107,14 @@ class HeteroscedasticQNetwork(network.Network):
             training=training,
         )
         mean, raw = (head(encoded) for head in self._heads)
-        low, high = self._bounds
-        # Smooth bounds: a clipped number would have no gradient.
-        log_variance = low + (high - low) * tf.sigmoid(raw)
-        return QBanditNetworkResult(mean, log_variance), network_state
+        result = QBanditNetworkResult(mean, log_variance(raw, *self._bounds))
+        return result, network_state
+
+
+def log_variance(
+    raw: tf.Tensor, min_variance: float = 0.1, max_variance: float = 10000.0
+) -> tf.Tensor:
+    """Returns logarithms of variances between two, of a layer's output."""
+    low, high = math.log(min_variance), math.log(max_variance)
+    # Smooth bounds: a clipped number would have no gradient.
+    return low + (high - low) * tf.sigmoid(raw)

@@ -62,7 +62,7 @@ class BaseConstraint(tf.Module, abc.ABC):
 
     @property
     def networks(self) -> list[Any]:
-        """The networks of which the probabilities depend."""
+        """The networks on which the probabilities depend."""
         return []
 
     @property
@@ -170,7 +170,7 @@ class NeuralConstraint(BaseConstraint):
 
 
 class AbsoluteConstraint(NeuralConstraint):
-    """An arm is feasible if its predicted number is above a number, say."""
+    """An arm is feasible if its predicted number is above a fixed one."""
 
     def __init__(
         self,
@@ -189,7 +189,8 @@ class AbsoluteConstraint(NeuralConstraint):
           action_spec: See `BaseConstraint`.
           constraint_network: See `NeuralConstraint`.
           error_loss_fn: See `NeuralConstraint`.
-          comparator_fn: Compares predictions with the number, such as `tf.greater`.
+          comparator_fn: Compares predictions with the number; `tf.less` demands that
+            they are below it.
           absolute_value: The number.
           name: The module's name.
         """
@@ -207,7 +208,7 @@ class AbsoluteConstraint(NeuralConstraint):
 
 
 class QuantileConstraint(AbsoluteConstraint):
-    """An arm is feasible if a quantile of its numbers is above a number, say."""
+    """An arm is feasible if a quantile of its numbers is above a fixed one."""
 
     def __init__(
         self,
@@ -242,7 +243,7 @@ class QuantileConstraint(AbsoluteConstraint):
 
 
 class RelativeConstraint(NeuralConstraint):
-    """An arm is feasible if its predicted number is above that of a baseline, say."""
+    """An arm is feasible if its predicted number is above that of a baseline arm."""
 
     def __init__(
         self,
@@ -289,7 +290,7 @@ class RelativeConstraint(NeuralConstraint):
 
 
 class RelativeQuantileConstraint(RelativeConstraint):
-    """An arm is feasible if its quantile is above that of a baseline, say."""
+    """An arm is feasible if its quantile is above that of a baseline arm."""
 
     def __init__(
         self,

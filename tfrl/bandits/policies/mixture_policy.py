@@ -145,11 +145,7 @@ class MixturePolicy(tf_policy.TFPolicy):
         distribution = tfp.distributions.Categorical(
             probs=mixed, dtype=self._action_spec.dtype
         )
-        size = tf.shape(mixed)[:1]
-        info = tf.nest.map_structure(
-            lambda spec: tf.zeros(tf.concat([size, spec.shape], 0), spec.dtype),
-            self._info_spec,
-        )
+        info = tensor_spec.zero_spec_nest(self._info_spec, tf.shape(mixed)[:1])
         return policy_step.PolicyStep(distribution, policy_state, info)
 
 

@@ -134,7 +134,7 @@ MAKERS = {"dropout": _dropout, "bootstrapped": _bootstrapped}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_compiled_they_learn(name):
-    # On the wheel dropout stays with the arm of small rewards, as Riquelme et al. found.
+    # On the wheel dropout explores too little, as Riquelme et al. (2018) found.
     problem = "LinearBandit-v0" if name == "dropout" else "WheelBandit-v0"
     bandit = environments.load(problem, 16, seed=0)
     specs = bandit.time_step_spec(), bandit.action_spec()

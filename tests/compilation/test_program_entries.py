@@ -76,10 +76,14 @@ def test_a_text_is_the_entry_without_its_source():
 
 def test_preferences_are_not_among_the_instruction_sets_that_xla_looks_for():
     make_key, make_entry = message_classes()
-    program = b"+avx,+avx512f,+xsaves,+prefer-no-scatter,+prefer-no-gather,-zu"
+    program = (
+        b"+avx,+avx512bf16,+avx512f,+xsaves,+prefer-no-scatter,+prefer-no-gather,-zu"
+    )
     entry = make_entry(key=make_key(prefix="a"), executable=program)
     text = program_entries.to_text(entry.SerializeToString())
-    ours = b'"+avx,-avx512f,+xsaves,-prefer-no-scatter,-prefer-no-gather,-zu"'
+    ours = (
+        b'"+avx,-avx512bf16,-avx512f,+xsaves,-prefer-no-scatter,-prefer-no-gather,-zu"'
+    )
     assert ours in text
 
 

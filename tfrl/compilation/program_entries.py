@@ -26,11 +26,11 @@ _KEYS_FIELDS = {
 _VARINT, _BYTES = 0, 2  # Types of fields.
 # Where a processor has AVX-512, XLA asks its compiler for two preferences and stores
 # them with the program. When it loads the program, it adds them again if the list says
-# AVX-512, takes them for instruction sets that the processor lacks, and reports an
-# error of two kilobytes for each. What has a minus it does not look for. The program
-# has been compiled, so nothing else reads the list, and a program for another processor
-# is not loaded in any case (`program_kinds`).
-_NOT_LOOKED_FOR = (b",+prefer-no-scatter,", b",+prefer-no-gather,", b",+avx512f,")
+# an instruction set of AVX-512, takes them for instruction sets that the processor
+# lacks, and reports an error of two kilobytes for each. What has a minus it does not
+# look for. The program has been compiled, so nothing else reads the list, and a program
+# for another processor is not loaded in any case (`program_kinds`).
+_NOT_LOOKED_FOR = re.compile(rb",\+(?=(?:prefer-no-(?:scatter|gather)|avx512\w+),)")
 # What ends a text, or begins an escape sequence in it.
 _ESCAPED = re.compile(rb'[\0\n"\\]')
 
@@ -51,8 +51,7 @@ def to_text(entry: bytes) -> bytes:
             f"entry: got fields {sorted(fields)}, expected a key and a program"
         )
     lines = [_line(number, value) for number, value in _fields(key)]
-    for name in _NOT_LOOKED_FOR:
-        executable = executable.replace(name, name.replace(b"+", b"-"))
+    executable = _NOT_LOOKED_FOR.sub(b",-", executable)
     start = "".join(["key {\n", *lines, '}\nexecutable: "']).encode()
     return start + _ESCAPED.sub(_octal, executable) + b'"\n'
 

@@ -13,7 +13,8 @@ from tfrl.system import portable, versions
 
 OWN_FLAGS = (
     "--xla_cpu_max_isa=AVX2 "
-    "--xla_backend_extra_options=xla_cpu_disable_platform_dependent_math"
+    "--xla_backend_extra_options=xla_cpu_disable_platform_dependent_math "
+    "--xla_cpu_experimental_ynn_fusion_type="
 )
 
 

@@ -1,8 +1,9 @@
 """Makes a seed give the same bits on more kinds of x86 processors, with AVX2 and FMA.
 
 Libraries choose their code by the processor, and each choice rounds in its own way:
-XLA, oneDNN (which also multiplies the matrices of plain TensorFlow) and NumPy by the
-widest vectors, and OpenBLAS, which multiplies NumPy's matrices, by the model.
+XLA, oneDNN (which multiplies TensorFlow's matrices) and NumPy by the widest vectors,
+and YNNPACK (which multiplies compiled programs' small matrices) and OpenBLAS (which
+multiplies NumPy's) by the model.
 TensorFlow and OpenBLAS add up in another order with another number of threads. In a
 portable process they all use what these processors have in common. The C library
 chooses, too, but between AVX2 and AVX-512 it makes no difference.
@@ -24,6 +25,9 @@ _XLA_WORDS = {
     "--xla_cpu_max_isa": "AVX2",
     # Instructions that approximate 1 / sqrt(x), by other tables on Intel's and AMD's.
     "--xla_backend_extra_options": "xla_cpu_disable_platform_dependent_math",
+    # YNNPACK, which multiplies matrices by code for the processor's model; without it
+    # oneDNN does, which has a limit of its own.
+    "--xla_cpu_experimental_ynn_fusion_type": "",
 }
 _SETTINGS = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",

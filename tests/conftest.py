@@ -73,6 +73,18 @@ def _module_on_the_cpu(request):
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _what_a_module_leaves_is_permanent():
+    """Keeps later searches for garbage from what a module of tests has left behind.
+
+    Graphs and programs that stay until the process ends make each search longer, up to
+    eight seconds for a test that asks for one.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @contextlib.contextmanager
 def _cpu_if_marked(request):
     if request.node.get_closest_marker("cpu") is None:

@@ -29,8 +29,9 @@ made = registry.find(name)(environment, **settings).learn(60, progress=False)
 weights = [np.asarray(variable).tobytes() for variable in made.agent.variables()]
 print(hashlib.sha256(b"".join(weights)).hexdigest(), len(weights))
 """
+BANDITS = {"lin_ucb": "LinearBandit-v0"}
 GOALS = {"dqn": "BitFlipping15-v0"}
-RECURRENT = ("ppo", "r2d2", "sac")
+RECURRENT = ("ppo", "r2d2", "sac", "td3")
 ON_A_DEVICE = ("dqn", "ppo", "sac")
 
 
@@ -45,11 +46,15 @@ def cases():
             tiny["records"] = True
         discrete = kind.actions not in ("continuous", "vector") and name not in OFFLINE
         environment = "CartPole-v1" if discrete else "Pendulum-v1"
+        environment = BANDITS.get(name, environment)
         yield name, environment, tiny
         if name in GOALS:
             yield name, GOALS[name], tiny
         if name in RECURRENT:
-            yield name, environment, tiny | MEMORY
+            memory = dict(MEMORY)
+            if name in ("sac", "td3"):  # Their first update takes whole sequences.
+                memory["initial_collect_steps"] = 50
+            yield name, environment, tiny | memory
         if name in ON_A_DEVICE:
             yield name, environment, tiny | {"device": "CPU:1"}
 

@@ -1,5 +1,7 @@
 """TF-Agents' bandits in Python and its wrappers: rewards by hand, and seeds."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -39,6 +41,20 @@ def test_bernoulli_rewards_have_their_means_and_a_seed():
     )
     assert first.reward.mean() == pytest.approx(0.7, abs=0.07)
     np.testing.assert_array_equal(first.reward, again.reward)
+
+
+def test_pieces_have_their_durations_and_means():
+    bandit = environments.PiecewiseBernoulliPyEnvironment(
+        [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]], itertools.cycle([2, 0, 1]), 3, seed=0
+    )
+    bandit.reset()
+    rewards = [bandit.step(np.zeros(3, int)).reward.tolist() for _ in range(6)]
+    # The second piece has no steps.
+    assert rewards == [[0.0] * 3, [0.0] * 3, [1.0] * 3] * 2
+    with pytest.raises(ValueError, match=r"floats in \[0, 1\]"):
+        environments.PiecewiseBernoulliPyEnvironment([[1.5]], iter([1]))
+    with pytest.raises(ValueError, match="must be non-negative"):
+        environments.PiecewiseBernoulliPyEnvironment([[0.5]], iter([-1]))
 
 
 def test_functions_draw_contexts_rewards_and_constraints():

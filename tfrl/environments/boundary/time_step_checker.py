@@ -282,7 +282,8 @@ def _without_batch(time_step: ts.TimeStep) -> ts.TimeStep:
     """
     step_type, reward, discount, observation = time_step
     rest = tree.map_structure(np.ravel, (step_type, reward, discount))
-    return ts.TimeStep(*tree.map_structure(lambda x: x[0], rest), observation)
+    step_type, reward, discount = tree.map_structure(lambda x: x[0], rest)
+    return ts.TimeStep(step_type, reward, discount, observation)
 
 
 def _check_step_type(array: np.ndarray) -> None:

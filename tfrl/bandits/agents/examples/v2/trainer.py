@@ -49,8 +49,8 @@ def train(
       steps_per_loop: The steps of each member between two updates.
       async_steps_per_loop: The number of such stretches that are played in a loop
         before the agent trains on each of them; None for 1.
-      additional_metrics: Metrics in addition to the number of episodes, their lengths and
-        returns.
+      additional_metrics: Metrics in addition to the number of episodes, their
+        lengths and returns.
       get_replay_buffer_fn: Makes the buffer from a data spec, the batch size,
         `steps_per_loop` and `async_steps_per_loop`.
       get_training_loop_fn: Makes the function of a loop, which takes `train_step` and

@@ -179,3 +179,31 @@ def test_a_forbidden_arm_is_refused():
     forbidden = tf.argmin(mask, axis=1, output_type=tf.int32)
     with pytest.raises(tf.errors.InvalidArgumentError, match="not in allowed"):
         bandit.step(forbidden)
+
+
+@pytest.mark.parametrize(
+    "is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_masks_of_a_problem_in_tensorflow_go_with_its_rounds(is_compiled):
+    plain = environments.load("PerArmBandit-v0", batch_size=4, seed=2)
+    masked = environments.BernoulliActionMaskTFEnvironment(
+        environments.load("PerArmBandit-v0", batch_size=4, seed=2),
+        lambda x, mask: (x, mask),
+        0.5,
+        seed=3,
+    )
+    step = tf.function(masked.step, jit_compile=True) if is_compiled else masked.step
+    before, now = plain.reset(), masked.reset()
+    for _ in range(3):
+        observation, mask = now.observation
+        np.testing.assert_allclose(
+            observation["per_arm"], before.observation["per_arm"], rtol=1e-6
+        )
+        arm = tf.argmax(mask, axis=1, output_type=tf.int32)
+        before, now = plain.step(arm), step(arm)
+        np.testing.assert_allclose(now.reward, before.reward, rtol=1e-5)
+        assert now.is_last().numpy().all()
+    with pytest.raises(ValueError, match="without rounds, expected a bandit"):
+        environments.BernoulliActionMaskTFEnvironment(
+            native.load("CartPole-v1"), lambda x, mask: (x, mask), 0.5
+        )

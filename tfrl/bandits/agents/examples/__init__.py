@@ -1,7 +1,7 @@
 """Training of bandits at the path of TF-Agents' examples.
 
->>> from tfrl.bandits.agents import examples
->>> examples.v2.trainer.train.__name__
+>>> from tfrl.bandits.agents.examples import v2
+>>> v2.trainer.train.__name__
 'train'
 """
 

@@ -26,7 +26,7 @@ from benchmarks import (
 NAMES = ("dqn", "tutorial", "reinforce", "compiled", "sweep", "buffer", "startup")
 _ON_DEMAND = (
     *("sac", "td3", "ppo", "pqn", "predict"),
-    *("pages", "atari", "service", "worker_failures", "gpu"),
+    *("bandits", "pages", "atari", "service", "worker_failures", "gpu"),
 )
 _ON_ALL_CORES = ("service", "gpu")  # Their processes use several threads.
 _WORKERS = "benchmarks/workers"

@@ -85,6 +85,10 @@ SYSTEMS = {
         one_thread=False,
         sees_gpus=True,
     ),
+    "bandits": System("tfrl's bandits", f"{_WORKERS}.bandits_with_tfrl"),
+    "tf_agents_bandits": System(
+        "TF-Agents' bandits", f"{_WORKERS}.bandits_with_tf_agents", "tf_agents"
+    ),
     "pages": System("The pages", f"{_WORKERS}.with_pages"),
     "tf_agents": System("TF-Agents", f"{_WORKERS}.with_tf_agents", "tf_agents"),
     "torch": System("PyTorch", f"{_WORKERS}.with_torch", "torch"),
@@ -113,6 +117,7 @@ SYSTEMS = {
 OURS = frozenset(
     {
         *("tfrl", "tfrl_sweep", "tfrl_cpu", "tfrl_device", "pages"),
+        "bandits",
         *("replay_service", "replay_unix", "replay_tcp"),
     }
 )

@@ -57,9 +57,8 @@ def test_an_algorithm_in_agents_leads_to_what_there_is(name):
 
 def test_modules_below_and_imports_from_an_absent_one_say_so():
     for statement in (
-        "import tfrl.bandits.agents.examples",
         "from tfrl.policies.py_tf_policy import PyTFPolicy",
-        "from tfrl.bandits.agents import examples",
+        "from tfrl.agents.dqn import examples",
         "from tfrl.agents.dqn.examples.v2 import train_eval",
         "import tfrl.environments.examples.tic_tac_toe_environment",
     ):

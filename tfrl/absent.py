@@ -19,30 +19,11 @@ from tfrl import garbage, gone
 
 _TF_AGENTS = "TF-Agents has it, tfrl does not: {}."
 _ACME = "Acme has it, tfrl does not: {}."
-_BANDIT_PROBLEMS = (
-    "use tfrl.bandits.environments.problems, or write the rounds of your own"
-)
-
 # The agents that have examples in TF-Agents.
 _WITH_EXAMPLES = ("ddpg", "dqn", "ppo", "reinforce", "sac", "td3")
 # Maps names of TF-Agents to the reason for their absence, and to a replacement.
 _OF_TF_AGENTS = {
     "tfrl.experimental.examples": "use tfrl.distribute, or `tfrl train sac`",
-    "tfrl.bandits.agents.examples": (
-        "run `tfrl train lin_ucb`, or read the page of bandits in the documentation"
-    ),
-    "tfrl.bandits.replay_buffers": "use tfrl.replay_buffers.TFUniformReplayBuffer",
-    **{
-        f"tfrl.bandits.environments.{name}": _BANDIT_PROBLEMS
-        for name in (
-            "drifting_linear_environment",
-            "environment_utilities",
-            "non_stationary_stochastic_environment",
-            "piecewise_bernoulli_py_environment",
-            "piecewise_stochastic_environment",
-            "ranking_environment",
-        )
-    },
     "tfrl.utils.lazy_loader": "use the package lazy_loader",
     "tfrl.policies.py_tf_policy": "use tfrl.policies.py_tf_eager_policy",
     "tfrl.utils.session_utils": (

@@ -1,5 +1,7 @@
 """`tfrl.LinUCB`: it learns, is saved, resumes, and refuses what is no bandit."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,18 @@ def test_it_takes_a_bandit_that_a_program_made():
 def test_an_environment_with_episodes_is_refused():
     with pytest.raises(ValueError, match="expected a bandit"):
         tfrl.LinUCB("CartPole-v1").build()
+
+
+def test_a_run_logs_the_regret_of_a_bandit_that_knows_it(tmp_path):
+    settings = SHORT | {"log_interval": 20, "jit_compile": False}
+    learner = tfrl.LinUCB("LinearBandit-v0", **settings, logdir=tmp_path).learn(960)
+    rows = list(csv.DictReader((tmp_path / "metrics.csv").open()))
+    regret = [float(row["cumulative_regret"]) for row in rows]
+    assert regret[0] == 0 < regret[1]
+    assert regret == sorted(regret)
+    # Of 120 rounds of each of the 8 environments.
+    assert float(rows[-1]["environment_steps"]) == 960
+    assert float(rows[-1]["regret_per_round"]) == pytest.approx(regret[-1] / 120)
+    state = learner.environment.physical_state()
+    assert "regret" in state
+    assert ">Regret<" in (tmp_path / "report.html").read_text()

@@ -147,7 +147,8 @@ def test_what_has_no_rounds_is_refused_beside_another_checkout(checkout, capsys)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["dqn", "tutorial", "reinforce", "buffer", "service", "startup"]
+    "name",
+    ["dqn", "tutorial", "reinforce", "bandits", "buffer", "service", "startup"],
 )
 def test_our_own_contenders_are_measured(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TFRL_PEERS", str(tmp_path / "none"))

@@ -277,7 +277,15 @@ def test_integer_actions_of_another_dtype_are_cast(stepping, dtype):
 
 
 @MODES
-@pytest.mark.parametrize("shape", [(), (2,), (1, 1)])
+def test_a_batch_of_one_takes_a_number_without_the_batch(stepping):
+    environment = wrap()
+    environment.reset()
+    stepping(environment)(tf.constant(3, tf.int64))
+    assert environment.actions == [3]
+
+
+@MODES
+@pytest.mark.parametrize("shape", [(2,), (1, 1)])
 def test_action_of_the_wrong_shape_is_an_error(stepping, shape):
     environment = wrap()
     environment.reset()

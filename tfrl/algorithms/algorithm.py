@@ -287,6 +287,10 @@ class Algorithm(settings_lib.Recipe):
         """Makes the loop that trains the agent, with its buffer."""
         raise NotImplementedError
 
+    def make_view(self) -> train.RunView | None:
+        """Returns what measures further columns of a run's log; None for nothing."""
+        return None
+
     @property
     def action_kind(self) -> spaces.Kind:
         """The kind of actions that the algorithm chooses with its settings."""
@@ -602,6 +606,7 @@ class Algorithm(settings_lib.Recipe):
         """
         if self._loop is None:
             self.build()
+        options = {"view": self.make_view(), **options}
         return train.Run(
             self.loop,
             directory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from tfrl.algorithms.settings import (
     live,
     log,
 )
+from tfrl.environments import native
 
 
 class Bandit(algorithm.Algorithm):
@@ -26,6 +28,7 @@ class Bandit(algorithm.Algorithm):
 
     actions = "discrete"
     environment_name = "LinearBandit-v0"
+    _regret = None
     without_settings = frozenset(
         {"dtype", "conv_layer_params", "activation", "emulator", "grid_observations"}
     )
@@ -65,7 +68,7 @@ class Bandit(algorithm.Algorithm):
         }
 
     def make_loop(self, agent: agents.TFAgent) -> train.OnPolicyLoop:
-        """Makes the loop; see `Algorithm.make_loop`.
+        """Makes the loop, which adds up the regret if the environment knows it.
 
         Raises:
           ValueError: The environment is no bandit, or there is a replay buffer.
@@ -76,9 +79,14 @@ class Bandit(algorithm.Algorithm):
                 f"environment: got {self.world.name!r}, expected a bandit, whose every "
                 f"step is a round, for {self.title}; see tfrl.bandits.environments."
             )
+        environment, regrets = self.environment, []
+        if isinstance(environment, native.NativeEnvironment):
+            regrets = [bandits.metrics.CumulativeRegretMetric(environment)]
+            self._regret = regrets[0]
         return train.OnPolicyLoop(
-            self.environment,
+            environment,
             agent,
+            regrets,
             collect_steps_per_iteration=self.collect_steps_per_iteration,
             seed=self.seed,
             jit_compile="auto" if self.jit_compile else False,
@@ -88,6 +96,30 @@ class Bandit(algorithm.Algorithm):
     def steps_per_iteration(self) -> int:
         """The rounds of an iteration."""
         return self.collect_steps_per_iteration * self.num_envs
+
+    def make_view(self) -> train.RunView | None:
+        """Returns what logs the regret; None for an environment that has none."""
+        regret = self._regret
+        return None if regret is None else RegretView(self.loop, regret, self.num_envs)
+
+
+class RegretView:
+    """Logs the regret of a bandit that knows it; a `train.RunView`."""
+
+    def __init__(self, loop: train.OnPolicyLoop, regret: Any, num_envs: int) -> None:
+        """Keeps the loop and its `CumulativeRegretMetric`."""
+        self._loop, self._regret, self._num_envs = loop, regret, num_envs
+
+    def measure(self) -> dict[str, float]:
+        """Returns the regret of one environment so far, and of a round on average."""
+        regret = float(self._regret.result())
+        rounds = self._loop.info().environment_steps / self._num_envs
+        mean = regret / rounds if rounds else math.nan
+        return {"cumulative_regret": regret, "regret_per_round": mean}
+
+    def words(self) -> list[str]:
+        """Returns the regret so far."""
+        return [f"regret {float(self._regret.result()):.4g}"]
 
 
 class LinUCB(Bandit):

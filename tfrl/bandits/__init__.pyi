@@ -6,4 +6,5 @@ from . import multi_objective as multi_objective
 from . import networks as networks
 from . import off_policy as off_policy
 from . import policies as policies
+from . import replay_buffers as replay_buffers
 from . import specs as specs

@@ -57,6 +57,12 @@ FIGURES = (
         "Evaluated greedily, with the 95 % interval of the mean, and while collecting.",
     ),
     Figure(
+        "Regret",
+        ("cumulative_regret",),
+        "By how much the best arms would have paid more so far, expected, in one "
+        "environment. It should level off.",
+    ),
+    Figure(
         "Values",
         ("predicted_return", "realized_return"),
         "The discounted return that the agent predicts at the first step of an "

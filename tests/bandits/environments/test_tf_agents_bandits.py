@@ -1,5 +1,7 @@
 """TF-Agents' bandits in Python and its wrappers: rewards by hand, and seeds."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -39,6 +41,20 @@ def test_bernoulli_rewards_have_their_means_and_a_seed():
     )
     assert first.reward.mean() == pytest.approx(0.7, abs=0.07)
     np.testing.assert_array_equal(first.reward, again.reward)
+
+
+def test_pieces_have_their_durations_and_means():
+    bandit = environments.PiecewiseBernoulliPyEnvironment(
+        [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]], itertools.cycle([2, 0, 1]), 3, seed=0
+    )
+    bandit.reset()
+    rewards = [bandit.step(np.zeros(3, int)).reward.tolist() for _ in range(6)]
+    # The second piece has no steps.
+    assert rewards == [[0.0] * 3, [0.0] * 3, [1.0] * 3] * 2
+    with pytest.raises(ValueError, match=r"floats in \[0, 1\]"):
+        environments.PiecewiseBernoulliPyEnvironment([[1.5]], iter([1]))
+    with pytest.raises(ValueError, match="must be non-negative"):
+        environments.PiecewiseBernoulliPyEnvironment([[0.5]], iter([-1]))
 
 
 def test_functions_draw_contexts_rewards_and_constraints():
@@ -163,3 +179,31 @@ def test_a_forbidden_arm_is_refused():
     forbidden = tf.argmin(mask, axis=1, output_type=tf.int32)
     with pytest.raises(tf.errors.InvalidArgumentError, match="not in allowed"):
         bandit.step(forbidden)
+
+
+@pytest.mark.parametrize(
+    "is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_masks_of_a_problem_in_tensorflow_go_with_its_rounds(is_compiled):
+    plain = environments.load("PerArmBandit-v0", batch_size=4, seed=2)
+    masked = environments.BernoulliActionMaskTFEnvironment(
+        environments.load("PerArmBandit-v0", batch_size=4, seed=2),
+        lambda x, mask: (x, mask),
+        0.5,
+        seed=3,
+    )
+    step = tf.function(masked.step, jit_compile=True) if is_compiled else masked.step
+    before, now = plain.reset(), masked.reset()
+    for _ in range(3):
+        observation, mask = now.observation
+        np.testing.assert_allclose(
+            observation["per_arm"], before.observation["per_arm"], rtol=1e-6
+        )
+        arm = tf.argmax(mask, axis=1, output_type=tf.int32)
+        before, now = plain.step(arm), step(arm)
+        np.testing.assert_allclose(now.reward, before.reward, rtol=1e-5)
+        assert now.is_last().numpy().all()
+    with pytest.raises(ValueError, match="without rounds, expected a bandit"):
+        environments.BernoulliActionMaskTFEnvironment(
+            native.load("CartPole-v1"), lambda x, mask: (x, mask), 0.5
+        )

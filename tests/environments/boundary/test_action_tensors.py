@@ -23,9 +23,9 @@ def test_tensors_come_in_the_order_and_dtypes_of_the_specs():
     [
         ({"choice": [0]}, ValueError, r"action: got .*expected the structure of the a"),
         (
-            {"choice": 1, "force": [[0.0, 0.0]]},
+            {"choice": [1, 1], "force": [[0.0, 0.0]]},
             ValueError,
-            r"action/choice: got shape \(\), expected \(1,\)",
+            r"action/choice: got shape \(2,\), expected \(1,\)",
         ),
         (
             {"choice": ["up"], "force": [[0.0, 0.0]]},

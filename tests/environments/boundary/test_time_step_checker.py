@@ -52,6 +52,18 @@ def check(spec, observation, batch_size=None, step=7):
     return checker(ts.restart(observation, batch_size=batch_size), step)
 
 
+def test_a_reward_of_shape_1_makes_a_batch_that_is_taken_off():
+    spec = array_spec.ArraySpec((2,), np.float32)
+    checker = time_step_checker.TimeStepChecker.of(Constant(spec))
+    step = ts.termination(np.ones(2, np.float32), np.array([3.0]))
+    assert step.step_type.shape == (1,)
+    conformed = checker.conform(step)
+    assert [np.shape(array) for array in conformed] == [(), (), (), (2,)]
+    assert (conformed.step_type, conformed.reward, conformed.discount) == (2, 3, 0)
+    with pytest.raises(ValueError, match=r"observation: got shape \(1,\)"):
+        checker.conform(step._replace(observation=np.ones(1, np.float32)))
+
+
 def test_unbatched_steps_get_a_batch_of_one():
     flat = check(array_spec.ArraySpec((2,), np.float32), np.ones(2, np.float32))
     assert [array.shape for array in flat] == [(1,), (1,), (1,), (1, 2)]

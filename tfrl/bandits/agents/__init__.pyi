@@ -2,6 +2,7 @@ from . import bandit_agent as bandit_agent
 from . import bernoulli_thompson_sampling_agent as bernoulli_thompson_sampling_agent
 from . import bootstrapped_agent as bootstrapped_agent
 from . import dropout_thompson_sampling_agent as dropout_thompson_sampling_agent
+from . import examples as examples
 from . import exp3_agent as exp3_agent
 from . import exp3_mixture_agent as exp3_mixture_agent
 from . import greedy_multi_objective_neural_agent as greedy_multi_objective_neural_agent

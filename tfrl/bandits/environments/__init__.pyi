@@ -7,12 +7,20 @@ from . import (
 from . import bernoulli_py_environment as bernoulli_py_environment
 from . import classification_environment as classification_environment
 from . import dataset_utilities as dataset_utilities
+from . import drifting_linear_environment as drifting_linear_environment
+from . import environment_utilities as environment_utilities
 from . import loading as loading
 from . import movielens as movielens
 from . import movielens_per_arm_py_environment as movielens_per_arm_py_environment
 from . import movielens_py_environment as movielens_py_environment
+from . import (
+    non_stationary_stochastic_environment as non_stationary_stochastic_environment,
+)
+from . import piecewise_bernoulli_py_environment as piecewise_bernoulli_py_environment
+from . import piecewise_stochastic_environment as piecewise_stochastic_environment
 from . import problems as problems
 from . import random_bandit_environment as random_bandit_environment
+from . import ranking_environment as ranking_environment
 from . import ranking_tf_environment as ranking_tf_environment
 from . import rounds as rounds
 from . import (
@@ -35,15 +43,34 @@ from .bernoulli_py_environment import BernoulliPyEnvironment as BernoulliPyEnvir
 from .classification_environment import (
     ClassificationBanditEnvironment as ClassificationBanditEnvironment,
 )
+from .drifting_linear_environment import (
+    DriftingLinearEnvironment as DriftingLinearEnvironment,
+)
 from .loading import load as load
 from .loading import names as names
 from .movielens_per_arm_py_environment import (
     MovieLensPerArmPyEnvironment as MovieLensPerArmPyEnvironment,
 )
 from .movielens_py_environment import MovieLensPyEnvironment as MovieLensPyEnvironment
+from .non_stationary_stochastic_environment import (
+    EnvironmentDynamics as EnvironmentDynamics,
+)
+from .non_stationary_stochastic_environment import (
+    NonStationaryStochasticEnvironment as NonStationaryStochasticEnvironment,
+)
+from .piecewise_bernoulli_py_environment import (
+    PiecewiseBernoulliPyEnvironment as PiecewiseBernoulliPyEnvironment,
+)
+from .piecewise_stochastic_environment import (
+    PiecewiseStochasticEnvironment as PiecewiseStochasticEnvironment,
+)
 from .random_bandit_environment import (
     RandomBanditEnvironment as RandomBanditEnvironment,
 )
+from .ranking_environment import (
+    ExplicitPositionalBiasRankingEnvironment as ExplicitPositionalBiasRankingEnvironment,  # noqa: E501
+)
+from .ranking_environment import RankingPyEnvironment as RankingPyEnvironment
 from .ranking_tf_environment import RankingTFEnvironment as RankingTFEnvironment
 from .stationary_stochastic_per_arm_py_environment import (
     StationaryStochasticPerArmPyEnvironment as StationaryStochasticPerArmPyEnvironment,

@@ -74,7 +74,8 @@ class BanditPyEnvironment(py_environment.PyEnvironment):
             self.reward_spec(),
             self._apply_action(action),
         )
-        return ts.termination(self._observe(), reward)
+        # `termination` makes all rewards float32.
+        return ts.termination(self._observe(), reward)._replace(reward=reward)
 
     @abc.abstractmethod
     def _apply_action(self, action: Any) -> Any:

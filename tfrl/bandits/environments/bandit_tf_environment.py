@@ -14,6 +14,26 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
 
 
+class SeedRow(tf.Module):
+    """A row of seeds that belong to one number, as a variable that can be saved."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        """Starts the row; see `start`."""
+        # The key made from the seed, and the number of seeds drawn.
+        self._state = tf.Variable([0, 0], dtype=tf.int64, trainable=False)
+        self.start(seed)
+
+    def start(self, seed: int | None) -> None:
+        """Begins the row of a seed; None follows `tf.random.set_seed`."""
+        self._state.assign([seeds.draw_number() if seed is None else seed, 0])
+
+    def next(self) -> tf.Tensor:
+        """Returns the next seed, int64 `[2]`."""
+        seed = self._state.read_value()
+        self._state.assign(seed + tf.constant([0, 1], tf.int64))
+        return seed
+
+
 class BanditTFEnvironment(tf_environment.TFEnvironment, tf.Module):
     """A bandit whose subclass writes `_observe` and `_apply_action` in TensorFlow.
 
@@ -48,9 +68,8 @@ class BanditTFEnvironment(tf_environment.TFEnvironment, tf.Module):
         )
         # Whether there is a time step.
         self._has_begun = tf.Variable(False, trainable=False)
-        # The key made from the seed, and the number of seeds drawn.
-        self._random = tf.Variable([0, 0], dtype=tf.int64, trainable=False)
-        self.seed(seed)
+        self._is_seeded = seed is not None
+        self._seeds = SeedRow(seed)
 
     @property
     def is_bandit(self) -> bool:
@@ -65,7 +84,7 @@ class BanditTFEnvironment(tf_environment.TFEnvironment, tf.Module):
     def seed(self, seed: int | None = None) -> None:
         """Starts the random numbers from a seed; it cannot be called in a graph."""
         self._is_seeded = seed is not None
-        self._random.assign([seeds.draw_number() if seed is None else seed, 0])
+        self._seeds.start(seed)
         self._has_begun.assign(False)
 
     def get_state(self) -> Any:
@@ -79,9 +98,7 @@ class BanditTFEnvironment(tf_environment.TFEnvironment, tf.Module):
 
     def _next_seed(self) -> tf.Tensor:
         """Returns the seed of the next random numbers, int64 `[2]`."""
-        seed = self._random.read_value()
-        self._random.assign(seed + tf.constant([0, 1], tf.int64))
-        return seed
+        return self._seeds.next()
 
     def _current_time_step(self) -> ts.TimeStep:
         return tf.cond(self._has_begun, self._latest.read, self._reset)

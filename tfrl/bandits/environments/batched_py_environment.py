@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tree
 
 from tfrl.bandits.environments import bandit_py_environment
 from tfrl.environments import native
 from tfrl.specs import array_spec, tensor_spec
+from tfrl.specs.bandit_spec_utils import GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY
+from tfrl.utils.random_numbers import seeds
+
+
+def make_rng(seed: int | None) -> np.random.Generator:
+    """Returns NumPy's generator for a seed; None follows `tf.random.set_seed`."""
+    number = seeds.draw_number() % 2**63 if seed is None else seed
+    return np.random.default_rng(number)
 
 
 class BatchedPyEnvironment(bandit_py_environment.BanditPyEnvironment):
-    """A bandit of several members with one choice among arms each."""
+    """A bandit of several members, which choose arms."""
 
     def __init__(
         self,
@@ -22,10 +32,14 @@ class BatchedPyEnvironment(bandit_py_environment.BanditPyEnvironment):
         batch_size: int | None,
         reward_spec: Any = None,
         name: str | None = None,
+        *,
+        action_shape: tuple[int, ...] = (),
     ) -> None:
         """Stores the specs; see `BanditPyEnvironment`."""
         self._size = batch_size or 1
-        action_spec = array_spec.BoundedArraySpec([], np.int32, 0, num_actions - 1)
+        action_spec = array_spec.BoundedArraySpec(
+            action_shape, np.int32, 0, num_actions - 1
+        )
         super().__init__(observation_spec, action_spec, reward_spec, name)
 
     @property
@@ -44,6 +58,87 @@ class BatchedPyEnvironment(bandit_py_environment.BanditPyEnvironment):
                 f"action: got {len(action)} arms, expected {self._size}: the number of "
                 "actions must match the batch size; give one for each member."
             )
+
+
+class FeaturesPyEnvironment(BatchedPyEnvironment):
+    """A bandit whose functions draw features of rounds and of arms, or of items."""
+
+    def __init__(
+        self,
+        global_sampling_fn: Callable[[], Any],
+        arm_sampling_fn: Callable[[], Any],
+        num_actions: int,
+        batch_size: int | None,
+        reward_spec: Any = None,
+        name: str | None = None,
+        *,
+        action_shape: tuple[int, ...] = (),
+        further_spec: dict[str, Any] | None = None,
+    ) -> None:
+        """Stores the functions.
+
+        Args:
+          global_sampling_fn: Draws the features that all arms share, a nest.
+          arm_sampling_fn: Draws the features of an arm, a nest.
+          num_actions: The number of arms.
+          batch_size: The number of members.
+          reward_spec: See `BanditPyEnvironment`.
+          name: The environment's name.
+          action_shape: The shape of a member's action.
+          further_spec: The specs of what a subclass adds to the observation.
+        """
+        self._functions = global_sampling_fn, arm_sampling_fn
+        self._num_arms = num_actions
+        of_all, of_arm = (
+            tree.map_structure(
+                lambda x: array_spec.ArraySpec.from_array(np.asarray(x)), draw()
+            )
+            for draw in self._functions
+        )
+        of_arms = array_spec.add_outer_dims_nest(of_arm, (num_actions,))
+        spec = {GLOBAL_FEATURE_KEY: of_all, PER_ARM_FEATURE_KEY: of_arms}
+        super().__init__(
+            spec | (further_spec or {}),
+            num_actions,
+            batch_size,
+            reward_spec,
+            name,
+            action_shape=action_shape,
+        )
+
+    def _observe(self) -> Any:
+        of_all, of_arm = self._functions
+        arms = _drawn(of_arm, self._size * self._num_arms)
+        shape = self._size, self._num_arms
+        self._observation = {
+            GLOBAL_FEATURE_KEY: _drawn(of_all, self._size),
+            PER_ARM_FEATURE_KEY: tree.map_structure(
+                lambda x: x.reshape(shape + x.shape[1:]), arms
+            ),
+        }
+        return self._observation
+
+    def _features_of(self, action: Any) -> list[tuple[Any, Any]]:
+        """Returns the global features and those of the chosen arm for each member.
+
+        With several arms in an action, the features of these are stacked.
+        """
+        self._check_number(action)
+        of_all, arms = (
+            self._observation[key] for key in (GLOBAL_FEATURE_KEY, PER_ARM_FEATURE_KEY)
+        )
+        return [
+            (
+                tree.map_structure(lambda x, i=i: x[i], of_all),
+                tree.map_structure(lambda x, i=i, arm=arm: x[i][arm], arms),
+            )
+            for i, arm in enumerate(action)
+        ]
+
+
+def _drawn(draw: Callable[[], Any], number: int) -> Any:
+    """Returns a nest of so many draws, stacked."""
+    return tree.map_structure(lambda *x: np.stack(x), *(draw() for _ in range(number)))
 
 
 class ProblemPyEnvironment(BatchedPyEnvironment):

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.bandits.environments import bandit_tf_environment
+from tfrl.environments import tf_environment
 from tfrl.policies import utils as policy_utils
 from tfrl.trajectories import time_step as ts
 from tfrl.utils.random_numbers import seeds
@@ -18,7 +19,7 @@ class BernoulliActionMaskTFEnvironment(bandit_tf_environment.BanditTFEnvironment
 
     def __init__(
         self,
-        original_environment: bandit_tf_environment.BanditTFEnvironment,
+        original_environment: tf_environment.TFEnvironment,
         action_constraint_join_fn: Callable[[Any, Any], Any],
         action_probability: float,
         *,
@@ -27,22 +28,20 @@ class BernoulliActionMaskTFEnvironment(bandit_tf_environment.BanditTFEnvironment
         """Wraps a bandit.
 
         Args:
-          original_environment: The bandit.
+          original_environment: The bandit, a `BanditTFEnvironment` or another with
+            `is_bandit`, such as a problem of `rounds.dynamics`.
           action_constraint_join_fn: Makes an observation of the bandit's and of a mask,
             int32 `[B, A]`; also of specs. A splitter undoes it.
           action_probability: The probability that an arm is allowed.
           seed: The seed of the masks; see `BanditTFEnvironment`.
 
         Raises:
-          TypeError: The environment is of another kind.
+          ValueError: The environment is no bandit.
         """
-        if not isinstance(
-            original_environment, bandit_tf_environment.BanditTFEnvironment
-        ):
-            raise TypeError(
-                f"original_environment: got a {type(original_environment).__name__}, "
-                "expected a BanditTFEnvironment; write its observations and masks in "
-                "rounds.dynamics."
+        if not original_environment.is_bandit:
+            raise ValueError(
+                f"original_environment: got a {type(original_environment).__name__} "
+                "without rounds, expected a bandit; see tfrl.bandits.environments."
             )
         self._original = original_environment
         self._join = action_constraint_join_fn
@@ -58,12 +57,16 @@ class BernoulliActionMaskTFEnvironment(bandit_tf_environment.BanditTFEnvironment
         self._mask = tf.Variable(tf.ones([size, number], tf.int32), trainable=False)
 
     @property
-    def original_environment(self) -> bandit_tf_environment.BanditTFEnvironment:
+    def original_environment(self) -> tf_environment.TFEnvironment:
         """The bandit without masks."""
         return self._original
 
+    def _reset(self) -> ts.TimeStep:
+        self._original.reset()
+        return super()._reset()
+
     def _observe(self) -> Any:
-        observation = self._original._observe()
+        observation = self._original.current_time_step().observation
         for_mask, for_one = seeds.split_seed(self._next_seed(), 2)
         shape = self._mask.shape
         mask = seeds.uniform(for_mask, shape) < self._probability
@@ -83,4 +86,4 @@ class BernoulliActionMaskTFEnvironment(bandit_tf_environment.BanditTFEnvironment
             is_allowed, 1, message="Action not in allowed action set."
         )
         with tf.control_dependencies([] if check is None else [check]):
-            return self._original._apply_action(tf.identity(action))
+            return self._original.step(tf.identity(action)).reward

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tfrl.bandits.environments import (
-    batched_py_environment,
-    dataset_utilities,
-    movielens,
-)
+from tfrl.bandits.environments import movielens, movielens_py_environment
 
 
-class MovieLensPerArmPyEnvironment(batched_py_environment.ProblemPyEnvironment):
-    """Recommends movies of the user's file of ratings."""
+class MovieLensPerArmPyEnvironment(movielens_py_environment.MovieLensPyEnvironment):
+    """Recommends movies of the user's file of ratings, with features of movies."""
+
+    _problem = staticmethod(movielens.movielens_per_arm)
 
     def __init__(
         self,
@@ -34,6 +32,6 @@ class MovieLensPerArmPyEnvironment(batched_py_environment.ProblemPyEnvironment):
           name: The environment's name.
           seed: See `ProblemPyEnvironment`.
         """
-        ratings = dataset_utilities.load_movielens_data(data_dir, csv_delimiter)
-        dynamics = movielens.movielens_per_arm(ratings, rank_k, num_actions)
-        super().__init__(dynamics, batch_size, seed, name)
+        super().__init__(
+            data_dir, rank_k, batch_size, num_actions, csv_delimiter, name, seed=seed
+        )

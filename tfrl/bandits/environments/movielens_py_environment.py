@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tfrl.bandits.environments import (
     batched_py_environment,
     dataset_utilities,
@@ -11,6 +14,8 @@ from tfrl.bandits.environments import (
 
 class MovieLensPyEnvironment(batched_py_environment.ProblemPyEnvironment):
     """Recommends movies of the user's file of ratings."""
+
+    _problem: Callable[..., Any] = staticmethod(movielens.movielens)
 
     def __init__(
         self,
@@ -35,5 +40,5 @@ class MovieLensPyEnvironment(batched_py_environment.ProblemPyEnvironment):
           seed: See `ProblemPyEnvironment`.
         """
         ratings = dataset_utilities.load_movielens_data(data_dir, csv_delimiter)
-        dynamics = movielens.movielens(ratings, rank_k, num_movies)
+        dynamics = self._problem(ratings, rank_k, num_movies)
         super().__init__(dynamics, batch_size, seed, name)

@@ -18,7 +18,7 @@ class ActionChecker:
 
     Integers and floats of any size are cast to the dtypes of their specs. Floats must
     be finite in float32. Bounds are not checked, because many environments clip actions
-    themselves.
+    themselves. A batch of one takes a number without the batch, as in TF-Agents.
     """
 
     def __init__(self, name: str, spec: Any, outer_shape: tuple[int, ...] = ()):
@@ -39,6 +39,7 @@ class ActionChecker:
                 outer_shape,
                 leaf_checks.keeps_kind,
                 must_be_finite=True,
+                takes_number=not leaf.shape,
             )
             for path, leaf in tree.flatten_with_path(spec)
         ]

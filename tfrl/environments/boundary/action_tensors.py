@@ -17,7 +17,7 @@ def flatten(action: Any, spec: Any, batch_size: int) -> list[tf.Tensor]:
 
     Args:
       action: A nest like `spec` of tensors, or values that convert to tensors,
-        `[B, ...]`.
+        `[B, ...]`; a number without the batch if there is one member.
       spec: A nest of tensor specs, without the batch.
       batch_size: The size of the batch, `B`.
 
@@ -46,6 +46,8 @@ def _as_tensor(where: str, value: Any, spec: Any, batch_size: int) -> tf.Tensor:
     dtypes = [np.dtype(t.dtype.as_numpy_dtype) for t in (tensor, spec)]
     if action_arrays.can_cast(*dtypes):
         tensor = tf.cast(tensor, spec.dtype)
+    if batch_size == 1 and tensor.shape.rank == 0 and spec.shape.rank == 0:
+        tensor = tensor[tf.newaxis]
     remedy = f"cast the action, or follow {spec}, with the batch in front"
     matching.check(
         where, tensor, spec, (batch_size,), remedy=remedy, dtype_error=TypeError

@@ -49,6 +49,7 @@ def make(
     may_cast: CastRule,
     *,
     must_be_finite: bool = False,
+    takes_number: bool = False,
 ) -> LeafCheck:
     """Returns a function that checks one leaf's dtype and shape.
 
@@ -61,6 +62,7 @@ def make(
       outer: The dimensions in front of the spec's shape, such as `(B,)`.
       may_cast: A function that returns whether a value may be cast to the spec's dtype.
       must_be_finite: Whether the function also looks for NaN and infinity.
+      takes_number: Whether a number stands for an array `[1]` of it.
     """
     shape = outer + spec.shape
     is_finite = None
@@ -68,7 +70,9 @@ def make(
         is_finite = bounds.finite_test(spec.dtype, shape)
     # Unlike a closure, a partial can be pickled with the environment that holds it.
     where = matching.join(*path)
-    return functools.partial(_check, where, spec.dtype, shape, may_cast, is_finite)
+    return functools.partial(
+        _check, where, spec.dtype, shape, may_cast, is_finite, takes_number
+    )
 
 
 def flatten(
@@ -160,12 +164,15 @@ def _check(
     shape: tuple[int, ...],
     may_cast: CastRule,
     is_finite: Callable[[np.ndarray], bool] | None,
+    takes_number: bool,
     value: Any,
 ) -> np.ndarray:
     if type(value) is not np.ndarray or value.dtype != dtype:
         value = _as_dtype(where, value, dtype, may_cast)
     if value.shape != shape and not matching.fits(value.shape, shape):
-        raise BrokenSpecError(where, f"shape {value.shape}, expected {shape},")
+        if not (takes_number and value.shape == () and shape == (1,)):
+            raise BrokenSpecError(where, f"shape {value.shape}, expected {shape},")
+        value = value[np.newaxis]
     if is_finite is not None and not is_finite(value):
         raise not_finite(where, value)
     return value

@@ -140,6 +140,9 @@ class TimeStepChecker:
                 if not is_finite():
                     self._check_finite(self._leaves(time_step))
         except leaf_checks.BrokenSpecError as error:
+            if not self._is_batched and np.shape(time_step.step_type) == (1,):
+                self.write(_without_batch(time_step), step, arrays, finite_checks)
+                return
             raise self._explain(error, step) from None
         except AttributeError:
             self._check_is_time_step(time_step, step)
@@ -165,6 +168,8 @@ class TimeStepChecker:
                 _check_step_type(leaves[0])
             self._check_finite(leaves)
         except leaf_checks.BrokenSpecError as error:
+            if not self._is_batched and np.shape(time_step.step_type) == (1,):
+                return self._checked_leaves(_without_batch(time_step), step)
             raise self._explain(error, step) from None
         except AttributeError:
             self._check_is_time_step(time_step, step)
@@ -267,6 +272,18 @@ def environment_name(environment: Any) -> str:
     if isinstance(members, list | tuple) and members:
         return f"{type(environment).__name__} of {environment_name(members[0])}"
     return type(environment).__name__
+
+
+def _without_batch(time_step: ts.TimeStep) -> ts.TimeStep:
+    """Takes a batch of one from all but the observation.
+
+    `ts.termination` makes such a time step from an observation and a reward of shape
+    `(1,)`, and an environment for TF-Agents may return it.
+    """
+    step_type, reward, discount, observation = time_step
+    rest = tree.map_structure(np.ravel, (step_type, reward, discount))
+    step_type, reward, discount = tree.map_structure(lambda x: x[0], rest)
+    return ts.TimeStep(step_type, reward, discount, observation)
 
 
 def _check_step_type(array: np.ndarray) -> None:

@@ -1,0 +1,1 @@
+from . import v2 as v2

@@ -97,6 +97,16 @@ class TFEnvironment(abc.ABC):
         return False
 
     @property
+    def holds_time_step(self) -> bool:
+        """Whether `current_time_step` returns variables of TensorFlow that `step` sets.
+
+        They are bit for bit what `step` returned. Compiled loops then read the time
+        step there, and do not carry it themselves. False unless a subclass says
+        otherwise.
+        """
+        return False
+
+    @property
     def calls_python(self) -> bool:
         """Whether its calls run Python code on the host, outside of TensorFlow's graph.
 

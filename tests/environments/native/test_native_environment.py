@@ -126,6 +126,13 @@ def test_it_conforms(name):
     Suite().run_all()
 
 
+def test_it_holds_time_steps_whose_observation_is_its_state():
+    environments = [
+        native.NativeEnvironment(dynamics, 2) for dynamics in (countdown(), corridor())
+    ]
+    assert [each.holds_time_step for each in environments] == [True, False]
+
+
 def test_each_member_ends_and_begins_by_itself():
     environment = native.NativeEnvironment(countdown(), 2)
     environment.reset()

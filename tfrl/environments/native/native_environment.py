@@ -96,6 +96,14 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return self._dynamics.is_bandit
 
     @property
+    def holds_time_step(self) -> bool:
+        """Whether the variables hold the time step: if the state is the observation.
+
+        Otherwise another program may compute the observation with other last bits.
+        """
+        return self._dynamics.observe is None
+
+    @property
     def compute_reward(self) -> Callable[[Any, Any], Any] | None:
         """The dynamics' reward function of goals, on tensors; None without goals."""
         return self._dynamics.compute_reward

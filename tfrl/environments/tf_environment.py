@@ -97,14 +97,14 @@ class TFEnvironment(abc.ABC):
         return False
 
     @property
-    def holds_time_step(self) -> bool:
-        """Whether `current_time_step` returns variables of TensorFlow that `step` sets.
+    def held_fields(self) -> tuple[str, ...]:
+        """The fields of the time step that are in variables of TensorFlow.
 
-        They are bit for bit what `step` returned. Compiled loops then read the time
-        step there, and do not carry it themselves. False unless a subclass says
+        `current_time_step` reads them as `step` returned them, bit for bit, so compiled
+        loops read them there, and do not carry them, too. None unless a subclass says
         otherwise.
         """
-        return False
+        return ()
 
     @property
     def calls_python(self) -> bool:

@@ -120,9 +120,7 @@ class CollectingLoop(training_loop.TrainingLoop):
             agent.collect_policy.prepare(environment.batch_size)
         self._observers: list[Callable[[Any], Any]] = list(observers)
         self._position = position.Position(environment)
-        self._environment_holds_time_step = (
-            self._jit_compile and environment.holds_time_step
-        )
+        self._held_fields = environment.held_fields if self._jit_compile else ()
 
     @property
     def environment(self) -> tf_environment.TFEnvironment:
@@ -256,17 +254,18 @@ class CollectingLoop(training_loop.TrainingLoop):
     def _to_carry(self, time_step: Any) -> Any:
         """Returns what a loop in the graph carries for the environment's time step.
 
-        A compiled loop carries the environment's variables. If these hold the time
-        step, it carries nothing else, because XLA would copy equal values to keep each
+        A compiled loop carries the environment's variables. It leaves out the fields
+        that these hold, because XLA would copy equal values at each step, to keep each
         of them in memory of its own.
         """
-        return () if self._environment_holds_time_step else time_step
+        return time_step._replace(**dict.fromkeys(self._held_fields, ()))
 
     def _time_step(self, carried: Any) -> Any:
         """Returns the current time step, for which `_to_carry` returned `carried`."""
-        if self._environment_holds_time_step:
-            return self._environment.current_time_step()
-        return carried
+        if not self._held_fields:
+            return carried
+        now = self._environment.current_time_step()
+        return carried._replace(**{n: getattr(now, n) for n in self._held_fields})
 
     def _observer_modules(self) -> list[tf.Module]:
         """Returns the loop's own metrics and the observers that have variables."""

@@ -97,6 +97,16 @@ class TFEnvironment(abc.ABC):
         return False
 
     @property
+    def held_fields(self) -> tuple[str, ...]:
+        """The fields of the time step that are in variables of TensorFlow.
+
+        `current_time_step` reads them as `step` returned them, bit for bit, so compiled
+        loops read them there, and do not carry them, too. None unless a subclass says
+        otherwise.
+        """
+        return ()
+
+    @property
     def calls_python(self) -> bool:
         """Whether its calls run Python code on the host, outside of TensorFlow's graph.
 

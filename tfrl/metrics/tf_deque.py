@@ -102,10 +102,9 @@ class TFDeque(tf.Module):
         slots = tf.range(self._max_len + 1, dtype=tf.int64)
         last = head - 1 - (head - 1 - slots) % self._max_len
         taken = where & (rank == (last - old_head)[:, tf.newaxis])
-        taken &= (slots < self._max_len)[:, tf.newaxis]
-        taken = taken[(..., *[tf.newaxis] * self._shape.rank)]
-        new = tf.reduce_sum(tf.where(taken, values, 0), axis=1)
-        is_new = tf.reduce_any(taken, axis=1)
+        inner = (..., *[tf.newaxis] * self._shape.rank)
+        new = tf.reduce_sum(tf.where(taken[inner], values, 0), axis=1)
+        is_new = ((last >= old_head) & (slots < self._max_len))[inner]
         stored_values.assign(self._buffer, tf.where(is_new, new, self._rows()))
         self._head.assign(head)
 

@@ -126,6 +126,15 @@ def test_it_conforms(name):
     Suite().run_all()
 
 
+def test_it_holds_observations_that_are_its_state():
+    shown, computed = (
+        native.NativeEnvironment(dynamics, 2).held_fields
+        for dynamics in (countdown(), corridor())
+    )
+    assert shown == ("step_type", "reward", "discount", "observation")
+    assert computed == ("step_type", "reward", "discount")
+
+
 def test_each_member_ends_and_begins_by_itself():
     environment = native.NativeEnvironment(countdown(), 2)
     environment.reset()

@@ -92,6 +92,11 @@ def test_a_compiled_loop_does_the_same(ten):
     compiled.run(10)
     for a, b in zip(ten[1], weights(compiled), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    # It reads its time steps from the environment, and ends with the last one.
+    reached = compiled._take_position()[0]
+    tf.nest.map_structure(
+        np.testing.assert_array_equal, reached, compiled.environment.current_time_step()
+    )
 
 
 @pytest.mark.slow

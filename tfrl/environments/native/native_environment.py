@@ -96,6 +96,17 @@ class NativeEnvironment(tf_environment.TFEnvironment, tf.Module, tracking.Untrac
         return self._dynamics.is_bandit
 
     @property
+    def held_fields(self) -> tuple[str, ...]:
+        """The fields of the time step in variables: all, if it shows the state.
+
+        Otherwise another program may compute the observation with other last bits.
+        """
+        fields = ts.TimeStep._fields
+        if self._dynamics.observe is None:
+            return fields
+        return tuple(name for name in fields if name != "observation")
+
+    @property
     def compute_reward(self) -> Callable[[Any, Any], Any] | None:
         """The dynamics' reward function of goals, on tensors; None without goals."""
         return self._dynamics.compute_reward

@@ -120,6 +120,7 @@ class CollectingLoop(training_loop.TrainingLoop):
             agent.collect_policy.prepare(environment.batch_size)
         self._observers: list[Callable[[Any], Any]] = list(observers)
         self._position = position.Position(environment)
+        self._held_fields = environment.held_fields if self._jit_compile else ()
 
     @property
     def environment(self) -> tf_environment.TFEnvironment:
@@ -234,9 +235,37 @@ class CollectingLoop(training_loop.TrainingLoop):
             self._environment.has_failed(),
         )
 
+    def _iterations(
+        self, position: tuple[Any, ...], num_iterations: tf.Tensor, loss_sum: tf.Tensor
+    ) -> tuple[tuple[Any, ...], tf.Tensor]:
+        time_step, policy_state = position
+        start = self._to_carry(time_step), policy_state
+        position, loss_sum = super()._iterations(start, num_iterations, loss_sum)
+        carried, policy_state = position
+        return (self._time_step(carried), policy_state), loss_sum
+
     def _iterate(self, position: tuple[Any, ...]) -> tuple[tuple[Any, ...], tf.Tensor]:
-        *reached, loss = self.iterate(*position)
-        return tuple(reached), loss
+        carried, policy_state = position
+        time_step, policy_state, loss = self.iterate(
+            self._time_step(carried), policy_state
+        )
+        return (self._to_carry(time_step), policy_state), loss
+
+    def _to_carry(self, time_step: Any) -> Any:
+        """Returns what a loop in the graph carries for the environment's time step.
+
+        A compiled loop carries the environment's variables. It leaves out the fields
+        that these hold, because XLA would copy equal values at each step, to keep each
+        of them in memory of its own.
+        """
+        return time_step._replace(**dict.fromkeys(self._held_fields, ()))
+
+    def _time_step(self, carried: Any) -> Any:
+        """Returns the current time step, for which `_to_carry` returned `carried`."""
+        if not self._held_fields:
+            return carried
+        now = self._environment.current_time_step()
+        return carried._replace(**{n: getattr(now, n) for n in self._held_fields})
 
     def _observer_modules(self) -> list[tf.Module]:
         """Returns the loop's own metrics and the observers that have variables."""
@@ -336,12 +365,18 @@ class CollectingLoop(training_loop.TrainingLoop):
         state_spec = policy.policy_state_spec if keeps_states else ()
         frame_spec = self._agent.collect_data_spec
 
-        def step(i: tf.Tensor, time_step: Any, policy_state: Any) -> tuple[Any, Any]:
+        def step(i: tf.Tensor, carried: Any, policy_state: Any) -> tuple[Any, Any]:
             seed = self._seed_after(tf.cast(i, tf.int64) + 1)
-            frame, *reached = self._step_with(policy, time_step, policy_state, seed)
+            frame, reached, next_state = self._step_with(
+                policy, self._time_step(carried), policy_state, seed
+            )
             returns = self._average_return.advance(frame)
-            state = policy_state if keeps_states else ()
-            return tuple(reached), (frame._replace(next_step_type=()), returns, state)
+            output = (
+                frame._replace(next_step_type=()),
+                returns,
+                policy_state if keeps_states else (),
+            )
+            return (self._to_carry(reached), next_state), output
 
         def finish(frames: Any, returns: tf.Tensor, reached: Any) -> Any:
             self._step.assign_add(num_steps)
@@ -354,10 +389,10 @@ class CollectingLoop(training_loop.TrainingLoop):
             self._count(frames)
             return frames
 
-        (time_step, policy_state), (frames, returns, states) = self._transform.scan(
+        (carried, policy_state), (frames, returns, states) = self._transform.scan(
             num_steps,
             step,
-            (time_step, policy_state),
+            (self._to_carry(time_step), policy_state),
             tensor_spec.add_outer_dim(
                 (
                     frame_spec._replace(next_step_type=()),
@@ -367,6 +402,7 @@ class CollectingLoop(training_loop.TrainingLoop):
                 self._environment.batch_size,
             ),
         )
+        time_step = self._transform.apply(self._time_step, carried)
         frames = self._transform.apply(finish, frames, returns, time_step)
         return time_step, policy_state, frames, states
 

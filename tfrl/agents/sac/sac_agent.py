@@ -259,7 +259,8 @@ class SacAgent(SoftActorCritic):
           action_spec: A nest of bounded float specs.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
             and actions to values `[B]`, such as a `CriticNetwork`; or to all critics'
-            values `[B, N]`, such as a `CriticEnsembleNetwork`.
+            values `[B, N]`, such as a `CriticEnsembleNetwork`; for a
+            `td_errors_loss_fn` that is a `losses.HlGauss`, to logits `[B, N, K]`.
           actor_network: A `Network` (or Keras layer) that maps observations to
             distributions of actions, such as an `ActorDistributionNetwork` with a
             `TanhNormalProjectionNetwork`.

@@ -133,7 +133,9 @@ class Td3Agent(actor_critic.ActorCriticAgent):
           actor_network: A `Network` (or Keras layer) that maps observations to actions,
             such as an `ActorNetwork`.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
-            and actions to values `[B]`, such as a `CriticNetwork`.
+            and actions to values `[B]`, such as a `CriticNetwork`, or to those of both
+            critics, `[B, 2]`; for a `td_errors_loss_fn` that is a `losses.HlGauss`, to
+            logits `[B, 2, K]`, as a `CriticEnsembleNetwork` gives them.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
           critic_optimizer: The optimizer of both critics; None for an agent that never

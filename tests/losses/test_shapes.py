@@ -121,6 +121,7 @@ CASES = {
     ),
     "expected_soft_value": Case({"q": "BA", "log_probs": "BA", "alpha": ""}),
     "expectile_loss": Case({"error": "B", "expectile": ""}, wrong={"error": []}),
+    "distillation_error": Case({"predicted": "BTN", "fixed": "BTN"}),
     "explained_variance": Case({"values": "BT", "returns": "BT", "mask": "BT"}),
     "gradient_similarity": Case(
         {"gradients": "NBA"}, wrong={"gradients": ["BA", "NBAA"]}

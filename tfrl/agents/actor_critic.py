@@ -41,6 +41,9 @@ class ActorCriticAgent(tf_agent.TFAgent):
     # Makes a function that clips gradients to the norm `gradient_clipping`.
     _clip_to = staticmethod(optimizers.each_to_norm)
 
+    # Whether its critics may predict the logits of bins, for an `HlGauss`.
+    _takes_bins = False
+
     _refused_overrides: ClassVar[Mapping[str, str]] = {
         "_compute_next_values": "override _critic_loss(batch)",
         "_td_error": (
@@ -83,6 +86,13 @@ class ActorCriticAgent(tf_agent.TFAgent):
             if n is not None
         )
         checks.check_n_step_update(td.n_step_update, self._recurrent)
+        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
+        if isinstance(self._td_errors_loss_fn, losses.HlGauss) and not self._takes_bins:
+            raise ValueError(
+                "td_errors_loss_fn: got an HlGauss, but the critics of a "
+                f"{type(self).__name__} predict numbers; give a loss of numbers, or "
+                "use a SacAgent or a Td3Agent."
+            )
         for critic in trained:
             self._check_critic(critic)
         super().__init__(
@@ -102,7 +112,6 @@ class ActorCriticAgent(tf_agent.TFAgent):
         self._embedding = networks.embedding
         self._target_pairs = networks.target_pairs()
         self._clip = self._clip_to(td.gradient_clipping)
-        self._td_errors_loss_fn = td.td_errors_loss_fn or common.element_wise_huber_loss
         # If they are variables, checkpoints find them here.
         self._gamma = td.gamma
         self._reward_scale_factor = td.reward_scale_factor

@@ -113,7 +113,7 @@ def regress(
       errors: A function of the targets and a critic's values that returns the loss and
         the error of each transition, `[B]` or `[B, T - 1]`, which `regress` masks. It
         is called for each critic, and for each member of an ensemble. None takes
-        `td_errors` with the agent's `td_errors_loss_fn`.
+        `td_errors` with the agent's `td_errors_loss_fn`, or an `HlGauss`'s `errors`.
       values_of: A function like `values`.
 
     Returns:
@@ -122,9 +122,12 @@ def regress(
       1]`, of the critic with the largest error. Both are 0 where masked.
     """
     data: transitions.Transitions = batch.data
-    if errors is None:
+    own_loss = agent._td_errors_loss_fn
+    if errors is None and isinstance(own_loss, losses.HlGauss):
+        errors = own_loss.errors
+    elif errors is None:
         loss_fn = functools.partial(
-            td_losses.per_transition, agent._td_errors_loss_fn, valid=data.valid
+            td_losses.per_transition, own_loss, valid=data.valid
         )
         errors = functools.partial(td_errors, loss_fn=loss_fn)
     critic_losses, differences = [], []
@@ -240,7 +243,41 @@ def all_values(
     time_step: ts.TimeStep,
     action: types.NestedTensor,
     training: bool = False,
+    loss_fn: types.LossFn | None = None,
 ) -> tf.Tensor:
-    """Returns the values of several critics, or of one ensemble, `[N, B]`."""
+    """Returns the values of several critics, or of one ensemble, `[N, B]`.
+
+    Args:
+      critics: The critics, or an ensemble.
+      time_step: Embedded time steps, `[B]` or `[B, T]`.
+      action: The actions.
+      training: Whether dropout is on.
+      loss_fn: The critics' loss; an `HlGauss` turns logits `[N, B, K]` into values.
+    """
     each = [values(critic, time_step, action, training) for critic in critics]
-    return tf.stack(each) if len(each) > 1 else each[0]
+    found = tf.stack(each) if len(each) > 1 else each[0]
+    return loss_fn.value(found) if isinstance(loss_fn, losses.HlGauss) else found
+
+
+def check_ensemble(critic: types.Network, loss_fn: types.LossFn | None) -> bool:
+    """Returns whether the outputs are an ensemble's, `[B, N]`; logits for an `HlGauss`.
+
+    Args:
+      critic: A built `Network`.
+      loss_fn: The critics' loss.
+
+    Raises:
+      ValueError: The loss is an `HlGauss`, and the outputs are not logits `[B, N, K]`.
+    """
+    spec = critic.create_variables()
+    rank = spec.shape.rank if isinstance(spec, tf.TensorSpec) else None
+    if not isinstance(loss_fn, losses.HlGauss):
+        return rank == 1
+    if rank != 2 or spec.shape[1] != loss_fn.num_bins:
+        raise ValueError(
+            f"critic network {critic.name!r}: expected the logits of several critics, "
+            f"shape [B, N, {loss_fn.num_bins}], since td_errors_loss_fn is an HlGauss, "
+            f"got {spec}; use a CriticEnsembleNetwork with num_quantiles="
+            f"{loss_fn.num_bins}."
+        )
+    return True

@@ -13,6 +13,7 @@ from tfrl.algorithms.settings import (
     BATCHES,
     DISCOUNTS,
     ENVIRONMENTS,
+    FINITE,
     FRACTION,
     FROM_0,
     SIZE,
@@ -197,7 +198,11 @@ class WithMemory(OffPolicy):
     """
 
     # Settings that its networks with an LSTM do not have, with their only values.
-    without_lstm: ClassVar[dict[str, Any]] = {"encoder": "mlp", "n_step_update": 1}
+    without_lstm: ClassVar[dict[str, Any]] = {
+        "encoder": "mlp",
+        "n_step_update": 1,
+        "value_bins": 0,
+    }
 
     lstm_size: int = lstm_units(default=0)
     lstm_sequence_length: int = field(
@@ -253,6 +258,33 @@ class WithMemory(OffPolicy):
             **parts.network_arguments(self, self.observation_spec),
         }
 
+
+class WithBins(OffPolicy):
+    """An algorithm whose critics may predict their values by bins (HL-Gauss)."""
+
+    value_bins: int = field(
+        "Bins of the critics' values, for HL-Gauss; 0: plain numbers.",
+        SIZE_OR_0,
+        default=0,
+    )
+    # Those of Pendulum-v1, whose least reward is -16.27, with a discount of 0.99.
+    vmin: float = field(
+        "The smallest return.", FINITE, default=-1_700.0, needs=("value_bins", True)
+    )
+    vmax: float = field(
+        "The largest return.", FINITE, default=100.0, needs=("value_bins", True)
+    )
+
+    def loss_of_bins(self) -> dict[str, Any]:
+        """Returns the agent's argument for the loss, if there are bins."""
+        if not self.value_bins:
+            return {}
+        bins = losses.HlGauss(self.vmin, self.vmax, self.value_bins)
+        return {"td_errors_loss_fn": bins}
+
+
+# The settings of `WithBins`, for algorithms whose critics have no bins.
+BIN_SETTINGS = frozenset({"value_bins", "vmin", "vmax"})
 
 # The settings of `WithMemory`, for algorithms that have no networks with an LSTM.
 LSTM_SETTINGS = frozenset({"lstm_size", "lstm_sequence_length"})

@@ -88,23 +88,25 @@ class BC(algorithm.Algorithm):
             "seed": self.seed,
         }
 
-    def make_loop(self, agent: agents.TFAgent) -> train.OfflineLoop:
+    def make_loop(self, agent: agents.TFAgent) -> train.TrainingLoop:
         """Makes the loop, with a buffer of the data; see `Algorithm.make_loop`.
 
         The environment is only for evaluations.
         """
-        with train.device_scope(self.device):
-            buffer = self.own_buffer(agent)
-            if buffer is None:
-                buffer = self.make_replay_buffer(agent)
         return train.OfflineLoop(
             agent,
-            buffer,
+            self._recorded(agent),
             train_steps_per_iteration=self.train_steps_per_iteration,
             sample_batch_size=self.batch_size,
             seed=self.seed,
             jit_compile="auto" if self.jit_compile else False,
         )
+
+    def _recorded(self, agent: agents.TFAgent) -> Any:
+        """Returns the buffer of recorded frames."""
+        with train.device_scope(self.device):
+            buffer = self.own_buffer(agent)
+            return self.make_replay_buffer(agent) if buffer is None else buffer
 
     def check_environment(self) -> None:
         """Checks that there is data, too; see `Algorithm.check_environment`."""
@@ -154,9 +156,30 @@ class BC(algorithm.Algorithm):
 
 
 class LearnsValues(BC):
-    """The base of the algorithms that learn values from data."""
+    """The base of the algorithms that learn values from data.
+
+    They can learn on in their environment, from recorded and new frames.
+    """
 
     relative: ClassVar[str | None] = None
+
+    online_share: float = field(
+        "Share of new frames in each update; 0 takes no steps in the environment.",
+        FRACTION,
+        default=0.0,
+    )
+    initial_collect_steps: int = field(
+        "Steps of the policy before the first update.",
+        SIZE,
+        default=200,
+        needs=("online_share", True),
+    )
+    replay_capacity: int = field(
+        "New frames that are kept.",
+        SIZE,
+        default=200_000,
+        needs=("online_share", True),
+    )
 
     gamma: float = field("Discount per step.", FRACTION, default=0.99)
     reward_scale: float = field(
@@ -165,6 +188,46 @@ class LearnsValues(BC):
     target_update_tau: float = field(
         "Step size of the target critics towards the critics.", FRACTION, default=0.005
     )
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """The environment steps of an iteration; 0 for recorded frames alone."""
+        return 1 if self.online_share else 0
+
+    @property
+    def initial_steps(self) -> int:
+        """The environment steps before the first iteration."""
+        return self.initial_collect_steps if self.online_share else 0
+
+    def make_loop(self, agent: agents.TFAgent) -> train.TrainingLoop:
+        """Makes the loop, with a buffer of the data; see `Algorithm.make_loop`.
+
+        With `online_share`, it steps the environment, too.
+        """
+        if not self.online_share:
+            return super().make_loop(agent)
+        recorded = self._recorded(agent)
+        with train.device_scope(self.device):
+            new = replay_buffers.TFUniformReplayBuffer(
+                agent.collect_data_spec,
+                batch_size=self.environment.batch_size,
+                max_length=self.replay_capacity // self.environment.batch_size,
+            )
+            buffer = replay_buffers.MixedReplayBuffer(
+                new, recorded, self.online_share, seed=self.seed
+            )
+        return train.OffPolicyLoop(
+            self.environment,
+            agent,
+            buffer,
+            train_steps_per_iteration=self.train_steps_per_iteration,
+            initial_collect_steps=self.initial_collect_steps,
+            initial_collect_policy=agent.collect_policy,
+            sample_batch_size=self.batch_size,
+            sampling="variables",
+            seed=self.seed,
+            jit_compile="auto" if self.jit_compile else False,
+        )
 
     def make_critic(self, **arguments: Any) -> networks.Network:
         """Makes the critic, which the agent copies.

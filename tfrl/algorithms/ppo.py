@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tfrl import policies, utils
+from tfrl import agents, networks, policies, utils
 from tfrl.algorithms import on_policy, parts, spaces
 from tfrl.algorithms.settings import (
     ENTROPIES,
@@ -192,6 +192,12 @@ class PPO(ActorCritic):
         default=0.0,
     )
 
+    rnd_coefficient: float = field(
+        "Weight of RND's rewards for rarely seen observations; 0: none.",
+        FROM_0,
+        default=0.0,
+    )
+
     def agent_arguments(self) -> dict[str, Any]:
         """Returns the agent's arguments; see `ActorCritic.agent_arguments`."""
         clip_range: Any = self.clip_range
@@ -202,12 +208,39 @@ class PPO(ActorCritic):
             "importance_ratio_clipping": clip_range,
             "value_clipping": self.value_clip_range or None,
             "rpo_alpha": self.rpo_alpha,
+            "rnd": self.make_rnd() if self.rnd_coefficient else None,
             "num_epochs": 1,
             "use_gae": True,
             "use_td_lambda_return": True,
             "normalize_observations": False,
             "normalize_rewards": False,
         }
+
+    def make_rnd(self) -> agents.ppo.rnd.RandomNetworkDistillation:
+        """Makes the networks of RND; the predictor has one more layer."""
+        import tensorflow as tf  # Not at the top: --help does not wait for it.
+
+        spec = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(leaf.shape, tf.float32),
+            self.environment.observation_spec(),
+        )
+        layers = self.fc_layer_params
+        target, predictor = (
+            networks.EncodingNetwork(
+                spec,
+                fc_layer_params=units,
+                seed=self.seed + 2 + i,
+                **parts.network_arguments(self, spec),
+            )
+            for i, units in enumerate([layers, (layers[0], *layers)])
+        )
+        return agents.ppo.rnd.RandomNetworkDistillation(
+            target,
+            predictor,
+            self.rnd_coefficient,
+            self.environment.batch_size,
+            self.gamma,
+        )
 
     def further_loop_arguments(self) -> dict[str, Any]:
         """Returns the loop's arguments that only some algorithms have."""

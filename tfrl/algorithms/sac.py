@@ -92,7 +92,7 @@ class EntropyRegularized(off_policy.OffPolicy):
         }
 
 
-class SAC(EntropyRegularized, off_policy.WithMemory):
+class SAC(EntropyRegularized, off_policy.WithMemory, off_policy.WithBins):
     """SAC: a tanh-squashed normal policy, and critics (Haarnoja et al., 2018)."""
 
     name = "sac"
@@ -191,7 +191,7 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
             num_critics=self.num_critics,
             fc_layer_params=self.critic_fc_layer_params,
             seed=self.seed + 1,
-            **arguments,
+            **{"num_quantiles": self.value_bins or None, **arguments},
             **self.body_arguments(),
             **parts.network_arguments(self, self.observation_spec, for_critic=True),
         )
@@ -212,6 +212,7 @@ class SAC(EntropyRegularized, off_policy.WithMemory):
             "num_min": self.num_min or None,
             "actor_update_period": self.actor_update_period,
             "exploration": self.with_noise,
+            **self.loss_of_bins(),
         }
 
     def with_noise(self, policy: policies.TFPolicy) -> policies.TFPolicy:
@@ -274,7 +275,7 @@ class TQC(SAC):
     relative = "sac"
     title = "TQC"
     agent_name = "TqcAgent"
-    without_settings = off_policy.LSTM_SETTINGS
+    without_settings = off_policy.LSTM_SETTINGS | off_policy.BIN_SETTINGS
 
     num_quantiles: int = field("Quantiles that a critic predicts.", SIZE, default=25)
     num_dropped_quantiles: int = field(
@@ -301,6 +302,7 @@ class CrossQ(SAC):
     title = "CrossQ"
     agent_name = "CrossQAgent"
     without_settings = off_policy.LSTM_SETTINGS | {
+        *off_policy.BIN_SETTINGS,
         "target_update_tau",
         "target_update_period",
         "encoder",

@@ -79,7 +79,7 @@ class Deterministic(off_policy.OffPolicy):
         }
 
 
-class TD3(Deterministic, off_policy.WithMemory):
+class TD3(Deterministic, off_policy.WithMemory, off_policy.WithBins):
     """TD3: a deterministic actor and two critics (Fujimoto et al., 2018).
 
     Noise is in units of half the range of each action.
@@ -88,6 +88,10 @@ class TD3(Deterministic, off_policy.WithMemory):
     name = "td3"
     title = "TD3"
     agent_name = "Td3Agent"
+
+    # Those of Pendulum-v1 with a discount of 0.98.
+    vmin: float = -814.0
+    vmax: float = 0.0
 
     target_update_period: int = field(
         "Updates between steps of the target networks.", COUNT, default=2
@@ -107,6 +111,19 @@ class TD3(Deterministic, off_policy.WithMemory):
         default=0.5,
         needs=("target_policy_noise", True),
     )
+
+    def make_critic(self) -> networks.Network:
+        """Makes the critic, which TD3 copies, or both as an ensemble with bins."""
+        if not self.value_bins:
+            return super().make_critic()
+        return networks.CriticEnsembleNetwork(
+            (self.observation_spec, self.environment.action_spec()),
+            num_critics=2,
+            num_quantiles=self.value_bins,
+            fc_layer_params=self.fc_layer_params,
+            seed=self.seed + 1,
+            **parts.network_arguments(self, self.observation_spec, for_critic=True),
+        )
 
     def make_networks(self) -> dict[str, Any]:
         """Makes the actor and the critic, which TD3 copies."""
@@ -130,6 +147,7 @@ class TD3(Deterministic, off_policy.WithMemory):
             "actor_update_period": self.actor_update_period,
             "target_policy_noise": self.target_policy_noise,
             "target_policy_noise_clip": self.target_policy_noise_clip,
+            **self.loss_of_bins(),
         }
 
 

@@ -3,6 +3,7 @@ from . import deterministic as deterministic
 from . import discounting as discounting
 from . import distributional as distributional
 from . import elementwise as elementwise
+from . import hl_gauss as hl_gauss
 from . import mpo as mpo
 from . import mpo_module as mpo_module
 from . import munchausen as munchausen
@@ -39,6 +40,7 @@ from .elementwise import half_squared_difference as half_squared_difference
 from .elementwise import huber as huber
 from .elementwise import huber_loss as huber_loss
 from .elementwise import squared_loss as squared_loss
+from .hl_gauss import HlGauss as HlGauss
 from .mpo import dual_of as dual_of
 from .mpo import kl_dual_loss as kl_dual_loss
 from .mpo import kl_of_means as kl_of_means
@@ -66,6 +68,7 @@ from .ppo import approx_kl as approx_kl
 from .ppo import clip_fraction as clip_fraction
 from .ppo import clipped_surrogate as clipped_surrogate
 from .ppo import clipped_value_loss as clipped_value_loss
+from .ppo import distillation_error as distillation_error
 from .ppo import explained_variance as explained_variance
 from .ppo import kl_cutoff_penalty as kl_cutoff_penalty
 from .quantile_regression import quantile as quantile

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfrl.losses.aggregation import masked_mean
 from tfrl.losses.sequences import as_sequences
-from tfrl.losses.shapes import check_scalars
+from tfrl.losses.shapes import check_same_shape, check_scalars
 
 if TYPE_CHECKING:
     from tfrl.typing import types
@@ -186,6 +186,31 @@ def explained_variance(
     variance = _masked_variance(returns, mask)
     share = tf.math.divide_no_nan(_masked_variance(returns - values, mask), variance)
     return tf.where(variance > 0, 1.0 - share, 0.0)
+
+
+def distillation_error(
+    predicted: types.TensorLike, fixed: types.TensorLike
+) -> tf.Tensor:
+    """Returns the mean square of the differences of two vectors.
+
+    Burda et al., "Exploration by random network distillation" (2018,
+    arXiv:1810.12894), section 2.2; their sum over the components is `n` times this
+    mean.
+
+    Args:
+      predicted: The trained network's outputs, `[..., n]`.
+      fixed: The fixed network's outputs, like `predicted`, which get no gradient.
+
+    Returns:
+      `[...]`.
+
+    Raises:
+      ValueError: The shapes differ.
+    """
+    predicted, fixed = map(tf.convert_to_tensor, (predicted, fixed))
+    check_same_shape(predicted=predicted, fixed=fixed)
+    difference = predicted - tf.stop_gradient(fixed)
+    return tf.reduce_mean(tf.square(difference), axis=-1)
 
 
 def _masked_variance(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -1,5 +1,6 @@
 from . import episodic_replay_buffer as episodic_replay_buffer
 from . import episodic_table as episodic_table
+from . import mixed_replay_buffer as mixed_replay_buffer
 from . import py_hashed_replay_buffer as py_hashed_replay_buffer
 from . import py_uniform_replay_buffer as py_uniform_replay_buffer
 from . import replay_buffer as replay_buffer
@@ -14,6 +15,7 @@ from .episodic_replay_buffer import (
     StatefulEpisodicReplayBuffer as StatefulEpisodicReplayBuffer,
 )
 from .episodic_table import EpisodicTable as EpisodicTable
+from .mixed_replay_buffer import MixedReplayBuffer as MixedReplayBuffer
 from .py_hashed_replay_buffer import FrameBuffer as FrameBuffer
 from .py_hashed_replay_buffer import PyHashedReplayBuffer as PyHashedReplayBuffer
 from .py_uniform_replay_buffer import PyUniformReplayBuffer as PyUniformReplayBuffer

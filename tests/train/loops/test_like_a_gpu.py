@@ -24,9 +24,11 @@ NOT_NATIVE = (
     "frame_stack",
     "rainbow_frame_stack",
 )
-OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc")
+OFFLINE = ("iql", "cql", "td3_bc", "rebrac", "edac", "bc", "iql_online")
 # Plain programs, too, round otherwise in parts than as one.
 ROUNDED = ("rainbow", "rainbow_frame_stack")
+# A sum of squares in its statistics is in the hundreds, where floats are 6e-5 apart.
+LARGE = ("ppo_rnd",)
 # The programs of a GPU cannot call rewards in Python.
 HOST_REWARDS = ("tqc_hindsight",)
 FAST = {("native", "dqn")}
@@ -80,7 +82,8 @@ def test_an_agent_trains_as_on_one_device(printed, kind, name):
         assert found[mode]["int32"] == []
         # A compiled program rounds otherwise than a plain one.
         exact = not compiled and name not in ROUNDED
-        assert found[mode]["difference"] <= (0 if exact else 1e-4)
+        allowed = 1e-3 if name in LARGE else 1e-4
+        assert found[mode]["difference"] <= (0 if exact else allowed)
         assert found[mode]["same_counts"]
         assert found[mode]["train_steps"] > 0
 

@@ -85,6 +85,7 @@ class CqlSacAgent(sac_agent.SacAgent):
     """
 
     _info = CqlSacLossInfo
+    _takes_bins = False
 
     def __init__(
         self,

@@ -47,6 +47,7 @@ class CrossQAgent(sac_agent.SacAgent):
     """
 
     _has_target_critics = False
+    _takes_bins = False
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ from tfrl.utils import number_checks
 class EdacAgent(sac_agent.SacAgent):
     """An EDAC agent; with `eta=0`, a SAC-N agent."""
 
+    _takes_bins = False
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,

@@ -98,6 +98,7 @@ class OnPolicyAgent(RolloutAgent):
         compute_value_and_advantage_in_train: bool = True,
         collect_update_period: int = 1,
         records_policy_state: bool = False,
+        also_trained: Sequence[types.Network] = (),
     ) -> None:
         """Builds the policies and the optimizer's variables.
 
@@ -126,6 +127,7 @@ class OnPolicyAgent(RolloutAgent):
             actor.
           records_policy_state: Whether recurrent networks' states are part of the
             collected `policy_info`; see `PPOPolicy`.
+          also_trained: Further networks that the loss trains.
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
@@ -181,7 +183,7 @@ class OnPolicyAgent(RolloutAgent):
         self._normalize_advantages = normalize_advantages
         self._compute_in_train = compute_value_and_advantage_in_train
         self._set_only_part(
-            [networks.actor_net, networks.value_net],
+            [networks.actor_net, networks.value_net, *also_trained],
             optimizer,
             optimizers.all_to_norm(on_policy.gradient_clipping),
         )

@@ -5,6 +5,7 @@ from . import ppo_kl_penalty_agent as ppo_kl_penalty_agent
 from . import ppo_networks as ppo_networks
 from . import ppo_policy as ppo_policy
 from . import ppo_utils as ppo_utils
+from . import rnd as rnd
 from . import rpo as rpo
 from .ppo_actor_network import PPOActorNetwork as PPOActorNetwork
 from .ppo_agent import PPOAgent as PPOAgent
@@ -13,3 +14,4 @@ from .ppo_clip_agent import PPOClipAgent as PPOClipAgent
 from .ppo_kl_penalty_agent import PPOKLPenaltyAgent as PPOKLPenaltyAgent
 from .ppo_networks import create_networks as create_networks
 from .ppo_policy import PPOPolicy as PPOPolicy
+from .rnd import RandomNetworkDistillation as RandomNetworkDistillation

@@ -30,12 +30,14 @@ from tfrl.agents.on_policy import (
     on_policy_options,
     training_data,
 )
+from tfrl.agents.ppo import rnd as rnd_lib
 from tfrl.agents.ppo import rpo
 from tfrl.compilation import replicas
 from tfrl.policies import tf_policy
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
+from tfrl.trajectories import trajectory
 from tfrl.typing import types
 from tfrl.utils import number_checks, variables
 from tfrl.utils.normalizers.reward_normalizer import RewardNormalizer
@@ -57,6 +59,8 @@ class PPOLossInfo(NamedTuple):
       approx_kl: An estimate of the KL divergence from the actions that were taken.
       explained_variance: The share of the returns' variance that is explained by the
         values from which the returns were computed.
+      distillation_loss: The loss of `rnd`'s predictor, which is part of the sum; 0
+        without one.
     """
 
     policy_gradient_loss: Any
@@ -67,6 +71,7 @@ class PPOLossInfo(NamedTuple):
     clip_fraction: Any
     approx_kl: Any = ()
     explained_variance: Any = ()
+    distillation_loss: Any = ()
 
 
 class PPOAgent(on_policy_agent.OnPolicyAgent):
@@ -153,6 +158,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         observation_normalizer: TensorNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
         rpo_alpha: float = 0.0,
+        rnd: rnd_lib.RandomNetworkDistillation | None = None,
     ) -> None:
         """Builds the policies, the normalizers and the optimizer's variables.
 
@@ -209,6 +215,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
           rpo_alpha: The largest size of the noise on the means of normal distributions
             in updates, in units of half of each action's range; 0 for none. See
             `agents.ppo.rpo`.
+          rnd: Gives intrinsic rewards for observations that were rarely seen, in
+            addition to the environment's, or None; see `agents.ppo.rnd`. Its predictor
+            is trained by the same optimizer.
 
         Raises:
           ValueError: The reward is not one scalar, a network's output does not match,
@@ -279,7 +288,9 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
             num_epochs=num_epochs,
             normalize_advantages=normalize_advantages,
             compute_value_and_advantage_in_train=compute_value_and_advantage_in_train,
+            also_trained=[] if rnd is None else [rnd.predictor],
         )
+        self._rnd = rnd
         self._l2_weights = policy_l2_reg, value_function_l2_reg, shared_vars_l2_reg
         self._importance_ratio_clipping = _range(
             "importance_ratio_clipping",
@@ -345,6 +356,7 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
                 distribution=distribution,
                 weights=data.weights,
             ),
+            "distillation_loss": self._distillation_loss(data),
         }
         measures = {
             **self._measures_of_ratio(log_ratio, data),
@@ -354,6 +366,27 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
         }
         total = tf.add_n(list(parts.values()))
         return tf_agent.LossInfo(total, PPOLossInfo(**parts, **measures))
+
+    def _with_advantages(
+        self, frames: trajectory.Trajectory, policy_state: Any
+    ) -> trajectory.Trajectory:
+        if self._rnd is not None:
+            bonus = self._rnd.rewards(frames.observation)
+            frames = frames._replace(reward=frames.reward + bonus)
+        return super()._with_advantages(frames, policy_state)
+
+    def update_normalizers(self, frames: trajectory.Trajectory) -> None:
+        """Adds frames to all statistics; see `TFAgent.update_normalizers`."""
+        super().update_normalizers(frames)
+        if self._rnd is not None:
+            self._rnd.update(frames)
+
+    def _distillation_loss(self, data: training_data.TrainingData) -> tf.Tensor:
+        """Returns the mean error of the predictor, at the ends of episodes, too."""
+        if self._rnd is None:
+            return tf.constant(0.0)
+        errors = self._rnd.errors(data.time_steps.observation)
+        return self._mean(errors, tf.ones_like(errors))
 
     def _perturbed(self, actions: Any) -> Any:
         """Returns the actions as seen from means with new noise in each update."""
@@ -509,7 +542,8 @@ class PPOAgent(on_policy_agent.OnPolicyAgent):
 
     def _variables(self) -> list[tf.Variable]:
         beta = self._adaptive_kl_beta
-        return [*super()._variables(), *([] if beta is None else [beta])]
+        of_rnd = [] if self._rnd is None else variables.tracked_variables(self._rnd)
+        return [*super()._variables(), *([] if beta is None else [beta]), *of_rnd]
 
 
 def _range(name: str, value: Any, step: tf.Variable) -> Any:

@@ -36,6 +36,8 @@ from tfrl.utils import number_checks
 class RebracAgent(td3_agent.Td3Agent):
     """A ReBRAC agent."""
 
+    _takes_bins = False
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,

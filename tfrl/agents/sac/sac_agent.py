@@ -204,6 +204,7 @@ class SacAgent(SoftActorCritic):
     out the entropy of the steps in between.
     """
 
+    _takes_bins = True
     # Whether the critics have target networks.
     _has_target_critics = True
     # Whether the critics' dropout is on in the targets and the actor's loss, too.
@@ -258,7 +259,8 @@ class SacAgent(SoftActorCritic):
           action_spec: A nest of bounded float specs.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
             and actions to values `[B]`, such as a `CriticNetwork`; or to all critics'
-            values `[B, N]`, such as a `CriticEnsembleNetwork`.
+            values `[B, N]`, such as a `CriticEnsembleNetwork`; for a
+            `td_errors_loss_fn` that is a `losses.HlGauss`, to logits `[B, N, K]`.
           actor_network: A `Network` (or Keras layer) that maps observations to
             distributions of actions, such as an `ActorDistributionNetwork` with a
             `TanhNormalProjectionNetwork`.
@@ -400,8 +402,7 @@ class SacAgent(SoftActorCritic):
         )
 
     def _check_critic(self, critic: Any) -> None:
-        spec = critic.create_variables()
-        if not isinstance(spec, tf.TensorSpec) or spec.shape.rank != 1:
+        if not critics.check_ensemble(critic, self._td_errors_loss_fn):
             super()._check_critic(critic)
 
     def _critic_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
@@ -479,7 +480,9 @@ class SacAgent(SoftActorCritic):
         training: bool = False,
     ) -> tf.Tensor:
         """Returns the values of all critics, `[N, B]` or `[N, B, T]`."""
-        return critics.all_values(networks, time_step, action, training)
+        return critics.all_values(
+            networks, time_step, action, training, self._td_errors_loss_fn
+        )
 
     def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
         embedded = self._embedding.trained(time_step, training=False)

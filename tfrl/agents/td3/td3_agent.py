@@ -83,6 +83,8 @@ class Td3Agent(actor_critic.ActorCriticAgent):
     critic_loss = part_losses.critic_loss
     actor_loss = part_losses.actor_loss
 
+    _takes_bins = True
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,
@@ -131,7 +133,9 @@ class Td3Agent(actor_critic.ActorCriticAgent):
           actor_network: A `Network` (or Keras layer) that maps observations to actions,
             such as an `ActorNetwork`.
           critic_network: A `Network` (or Keras layer) that maps pairs of observations
-            and actions to values `[B]`, such as a `CriticNetwork`.
+            and actions to values `[B]`, such as a `CriticNetwork`, or to those of both
+            critics, `[B, 2]`; for a `td_errors_loss_fn` that is a `losses.HlGauss`, to
+            logits `[B, 2, K]`, as a `CriticEnsembleNetwork` gives them.
           actor_optimizer: The optimizer of the actor; None for an agent that never
             trains.
           critic_optimizer: The optimizer of both critics; None for an agent that never
@@ -228,19 +232,34 @@ class Td3Agent(actor_critic.ActorCriticAgent):
         """
         reached = batch.data.next_time_step
         actions = self._target_actions(reached, batch.seed)
-        values = [
-            critics.values(target, reached, actions)
-            for target in self._target_critic_networks
-        ]
-        targets = batch.data.targets(losses.clipped_double_q(values))
+        values = critics.all_values(
+            self._target_critic_networks,
+            reached,
+            actions,
+            loss_fn=self._td_errors_loss_fn,
+        )
+        targets = batch.data.targets(losses.clipped_double_q(tf.unstack(values)))
         return critics.regress(self, batch, targets)
 
     def _actor_loss(self, batch: updates.Batch) -> tuple[tf.Tensor, dict[str, Any]]:
         """Returns the mean of `-Q_1(s, mu(s))`."""
         time_step = batch.data.time_step
         actions = critics.outputs(self._actor_network, time_step, batch.training)
-        loss = -critics.values(self._critic_networks[0], time_step, actions)
+        loss = -self._q_values(time_step, actions)
         return critics.mean(loss, batch, self._actor_network), {}
+
+    def _check_critic(self, critic: Any) -> None:
+        if not critics.check_ensemble(critic, self._td_errors_loss_fn):
+            super()._check_critic(critic)
+
+    def _q_values(self, time_step: ts.TimeStep, action: Any) -> tf.Tensor:
+        """Returns the first critic's values of actions, `[B]` or `[B, T]`."""
+        first = self._critic_networks[:1]
+        values = critics.all_values(
+            first, time_step, action, loss_fn=self._td_errors_loss_fn
+        )
+        is_ensemble = values.shape.rank > time_step.step_type.shape.rank
+        return values[0] if is_ensemble else values
 
     def _target_actions(self, time_steps: ts.TimeStep, seed: tf.Tensor) -> Any:
         """Returns the target actor's actions with noise, inside the bounds."""

@@ -30,6 +30,8 @@ from tfrl.utils import number_checks
 class Td3BcAgent(td3_agent.Td3Agent):
     """A TD3+BC agent."""
 
+    _takes_bins = False
+
     def __init__(
         self,
         time_step_spec: ts.TimeStep,

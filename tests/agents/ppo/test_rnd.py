@@ -1,0 +1,108 @@
+"""Random network distillation: its rewards and its loss, against NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.agents.on_policy.rollouts import collect
+from tests.agents.ppo.test_ppo_agent import CHOICE, MINIBATCHES, OBSERVATION, make
+from tfrl import networks
+from tfrl.agents.ppo import RandomNetworkDistillation
+from tfrl.utils import variables
+
+
+def network(units, seed):
+    return networks.EncodingNetwork(OBSERVATION, fc_layer_params=units, seed=seed)
+
+
+def rnd(coefficient=0.5, num_envs=2, predictor=None):
+    predictor = predictor or network((5, 4), 2)
+    return RandomNetworkDistillation(
+        network((4,), 1), predictor, coefficient, num_envs, gamma=0.9
+    )
+
+
+def dense(net, x):
+    """The output of a network of dense layers, in float64."""
+    weights = [v.numpy().astype(np.float64) for v in net.variables]
+    for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
+        x = np.maximum(x @ kernel + bias, 0)
+    return x
+
+
+def errors(module, observation, seen):
+    """The errors for normalized observations; `seen` are those of the statistics."""
+    rows = seen.reshape([-1, 2]).astype(np.float64)
+    x = (observation - rows.mean(0)) / np.sqrt(rows.var(0) + 1e-3)
+    x = np.clip(x, -5, 5)
+    difference = dense(module.predictor, x) - dense(module.target, x)
+    return np.mean(difference**2, axis=-1)
+
+
+def test_rewards_are_scaled_errors_of_the_reached_observations():
+    module = rnd()
+    frames, _ = collect(make(), "fmmM", "fmMb")
+    module.update(frames)
+    observation = frames.observation.numpy()
+    each = errors(module, observation, observation)
+    # The returns of the errors do not end with episodes.
+    returns, total = [], np.zeros(2)
+    for t in range(4):
+        total = each[:, t] + 0.9 * total
+        returns.append(total)
+    scale = 1 / np.sqrt(np.var(returns) + 1e-8)
+    expected = np.concatenate([0.5 * scale * each[:, 1:], np.zeros([2, 1])], axis=1)
+    np.testing.assert_allclose(module.rewards(observation), expected, rtol=1e-4)
+
+
+def test_advantages_have_both_rewards():
+    with_rnd, without = make(rnd=rnd(num_envs=1), **MINIBATCHES), make(**MINIBATCHES)
+    frames, _ = collect(without, "fmmMbfm")
+    bonus = with_rnd._rnd.rewards(frames.observation)
+    assert np.all(bonus[:, :-1] > 0)
+    data = with_rnd.preprocess_sequence(frames)
+    expected = without.preprocess_sequence(
+        frames._replace(reward=frames.reward + bonus)
+    )
+    np.testing.assert_allclose(
+        data.policy_info["advantage"], expected.policy_info["advantage"], rtol=1e-5
+    )
+    np.testing.assert_array_equal(data.reward, frames.reward[:, :-1])
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_updates_train_the_predictor_alone_on_all_frames(jit):
+    agent = make(rnd=rnd(num_envs=1), num_epochs=1, use_gae=True)
+    frames, _ = collect(agent, "fmMbfm")
+    observation = frames.observation.numpy()[:, :-1]
+    module = agent._rnd
+    loss = agent.loss(frames).extra.distillation_loss
+    # Without statistics, means are 0 and variances 1.
+    x = np.clip(observation / np.sqrt(1 + 1e-3), -5, 5)
+    difference = dense(module.predictor, x) - dense(module.target, x)
+    np.testing.assert_allclose(loss, np.mean(difference**2), rtol=1e-5)
+    fixed = [v.numpy() for v in module.target.variables]
+    step = tf.function(agent.train, autograph=False, jit_compile=jit)
+    before = agent.loss(frames).loss
+    for _ in range(3):
+        step(frames)
+    assert agent.loss(frames).extra.distillation_loss < loss
+    assert agent.loss(frames).loss != before
+    for one, other in zip(fixed, module.target.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # What changes is in a checkpoint of the agent.
+    held = {id(v) for v in agent.variables()}
+    assert all(id(v) in held for v in variables.tracked_variables(module))
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"coefficient: .*-1"):
+        rnd(-1.0)
+    with pytest.raises(ValueError, match="predictor: its output is"):
+        rnd(predictor=network((5,), 2))
+
+
+def test_without_it_the_loss_is_0():
+    agent = make(CHOICE, num_epochs=1)
+    frames, _ = collect(agent, "fm")
+    assert agent.loss(frames).extra.distillation_loss == 0

@@ -1,0 +1,113 @@
+"""Random network distillation: rewards for observations that were rarely seen.
+
+The intrinsic reward of a step is the error with which a trained network f' predicts the
+output of a fixed, random network f for the observation that the step has reached,
+
+    i = mean |f'(s') - f(s')|^2,
+
+divided by the running deviation of its discounted returns, which do not end with
+episodes. The networks get normalized observations, clipped to [-5, 5]. Burda et al.,
+"Exploration by random network distillation" (2018, arXiv:1810.12894), section 2.
+
+The paper has a second value head, so that intrinsic returns have their own discount and
+go on after an episode's end. Here both rewards are added up, with one critic: values of
+a sum are the sum of the values if both have the same discount and episodes (section
+2.3), and PPO stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from tfrl import losses
+from tfrl.compilation import replicas
+from tfrl.trajectories import episodes, trajectory
+from tfrl.utils import number_checks, tensor_normalizer
+from tfrl.utils.normalizers import reward_normalizer
+
+if TYPE_CHECKING:
+    from tfrl.typing import types
+
+
+class RandomNetworkDistillation(tf.Module):
+    """The networks and the statistics of intrinsic rewards, for `PPOAgent(rnd=...)`."""
+
+    def __init__(
+        self,
+        target: types.Network,
+        predictor: types.Network,
+        coefficient: float,
+        num_envs: int,
+        gamma: float = 0.99,
+    ) -> None:
+        """Builds the networks.
+
+        Args:
+          target: The fixed network, which maps float32 observations, in the structure
+            and the shapes of the environment's, to vectors `[B, n]`.
+          predictor: The network that is trained to predict its output.
+          coefficient: The weight of the intrinsic rewards beside the environment's.
+          num_envs: The number of environments that are stepped together.
+          gamma: The discount of the intrinsic returns by whose deviation the intrinsic
+            rewards are divided.
+
+        Raises:
+          ValueError: A number is out of range, or the networks' outputs differ.
+        """
+        super().__init__()
+        number_checks.check_number(
+            "coefficient", coefficient, 0.0, remedy="1 weighs both rewards alike"
+        )
+        outputs = [network.create_variables() for network in (target, predictor)]
+        if outputs[0] != outputs[1] or outputs[0].shape.rank != 1:
+            raise ValueError(
+                f"predictor: its output is {outputs[1]}, expected that of the target, "
+                f"{outputs[0]}, a vector; give both the same last layer."
+            )
+        self.target = target
+        self.predictor = predictor
+        self._coefficient = coefficient
+        self._observations = tensor_normalizer.StreamingTensorNormalizer(
+            target.input_tensor_spec
+        )
+        self._rewards = reward_normalizer.RewardNormalizer(
+            num_envs, gamma, clip_value=0.0
+        )
+
+    def errors(self, observation: types.NestedTensor) -> tf.Tensor:
+        """Returns the errors of the prediction, `[B, T]` or `[B]`.
+
+        Args:
+          observation: The nest of observations, `[B, T, ...]` or `[B, ...]`.
+        """
+        floats = tf.nest.map_structure(lambda x: tf.cast(x, tf.float32), observation)
+        seen = self._observations.normalize(floats)
+        fixed, _ = self.target(seen)
+        predicted, _ = self.predictor(seen)
+        return losses.distillation_error(predicted, fixed)
+
+    def rewards(self, observation: types.NestedTensor) -> tf.Tensor:
+        """Returns the weighted intrinsic rewards of frames, `[B, T]`.
+
+        The last of each row, whose next observation is not known, is 0.
+
+        Args:
+          observation: The observations of the frames, `[B, T, ...]`.
+        """
+        reached = tf.stop_gradient(self.errors(observation))[:, 1:]
+        scaled = self._coefficient * self._rewards.normalize(reached)
+        return tf.pad(scaled, [[0, 0], [0, 1]])
+
+    def update(self, frames: trajectory.Trajectory) -> None:
+        """Adds frames `[B, ...]` or `[B, T, ...]` to the statistics."""
+        frames = replicas.gathered(frames._replace(action=(), policy_info=()))
+        counts = ~episodes.is_padding(frames)
+        floats = tf.nest.map_structure(
+            lambda x: tf.cast(x, tf.float32), frames.observation
+        )
+        outer_dims = list(range(counts.shape.rank))
+        self._observations.update(floats, outer_dims, mask=counts)
+        errors = self.errors(frames.observation)
+        self._rewards.update(errors, tf.zeros_like(counts), counts)

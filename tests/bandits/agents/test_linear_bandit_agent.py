@@ -297,7 +297,7 @@ def test_runs_of_a_sweep_learn_apart_in_one_program():
         (
             {"variable_collection": agents.LinearBanditVariableCollection(5, 3)},
             ValueError,
-            "context_dim=5 and num_models=3, expected 4 and 3",
+            r"cov_matrix: got shape \(3, 5, 5\), expected \[3, 4, 4\]",
         ),
     ],
 )

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tfrl.agents import data_converter, tf_agent
 from tfrl.compilation import replicas
+from tfrl.policies import tf_policy
+from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import trajectory
 from tfrl.utils import common
@@ -43,16 +45,42 @@ class BanditAgent(tf_agent.TFAgent):
     """
 
     learns_from_rounds = True
-    # Whether a policy's observation has features of the arms; a subclass sets it.
-    _accepts_per_arm_features = False
 
-    def _training_data_spec_of(
-        self, policy: Any, accepts_per_arm_features: bool
-    ) -> Any:
-        """Returns the specs of the training data: without the features of all arms."""
-        if not accepts_per_arm_features:
-            return None
-        return _without_arms(policy.trajectory_spec)
+    def __init__(
+        self,
+        policy: tf_policy.TFPolicy,
+        *,
+        training_data_spec: Any = None,
+        accepts_per_arm_features: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Makes an agent that acts by one policy, whose specs are the agent's.
+
+        Args:
+          policy: The policy.
+          training_data_spec: See `TFAgent`; None for what the policy collects, without
+            the features of all arms.
+          accepts_per_arm_features: Whether the observation has features of the arms.
+          **kwargs: Further arguments of `TFAgent`.
+        """
+        if training_data_spec is None and accepts_per_arm_features:
+            training_data_spec = _without_arms(policy.trajectory_spec)
+        super().__init__(
+            policy.time_step_spec,
+            policy.action_spec,
+            policy,
+            policy,
+            train_sequence_length=None,
+            training_data_spec=training_data_spec,
+            **kwargs,
+        )
+        self._accepts_per_arm_features = accepts_per_arm_features
+
+    @property
+    def num_actions(self) -> int:
+        """The number of arms."""
+        spec: Any = self.action_spec
+        return policy_utils.get_num_actions_from_tensor_spec(spec)
 
     def _preprocess_sequence(self, experience: Any) -> Any:
         """Leaves out the features of all arms; the info has those of the chosen one."""

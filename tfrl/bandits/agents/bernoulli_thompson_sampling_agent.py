@@ -63,15 +63,7 @@ class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
             emit_log_probability=emit_log_probability,
             seed=seed,
         )
-        super().__init__(
-            time_step_spec,
-            action_spec,
-            policy,
-            policy,
-            train_sequence_length=None,
-            train_step_counter=train_step_counter,
-            name=name,
-        )
+        super().__init__(policy, train_step_counter=train_step_counter, name=name)
 
     @property
     def alpha(self) -> tf.Variable:

@@ -64,25 +64,12 @@ class Exp3Agent(bandit_agent.BanditAgent):
             emit_log_probability=True,
             seed=seed,
         )
-        super().__init__(
-            time_step_spec,
-            action_spec,
-            policy,
-            policy,
-            train_sequence_length=None,
-            train_step_counter=train_step_counter,
-            name=name,
-        )
+        super().__init__(policy, train_step_counter=train_step_counter, name=name)
 
     @property
     def weights(self) -> tf.Variable:
         """The sums S, `[A]`."""
         return self._weights
-
-    @property
-    def num_actions(self) -> int:
-        """The number of arms."""
-        return int(self._weights.shape[0])
 
     def _variables(self) -> list[tf.Variable]:
         return [self._weights, self._learning_rate]

@@ -79,21 +79,14 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
                 "objective; give as many."
             )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
         self._networks = policy.objective_networks
         self._error_loss_fns = [pair[1] for pair in pairs]
         self._laplacian = (

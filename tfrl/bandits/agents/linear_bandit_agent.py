@@ -19,7 +19,6 @@ from tfrl.bandits.policies import linear_bandit_policy, linear_models
 from tfrl.bandits.policies.linear_models import (
     LinearBanditVariableCollection as LinearBanditVariableCollection,
 )
-from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -37,9 +36,28 @@ class LinearModelsAgent(bandit_agent.BanditAgent):
     """Base of agents with linear models of arms, which a subclass makes."""
 
     _models: LinearBanditVariableCollection
+    _alpha: Any
     # The ridge, and how much of its model's sums each row keeps.
     _ridge: float
     _forgetting: float
+
+    @property
+    def alpha(self) -> Any:
+        """The factor of the standard deviations."""
+        return self._alpha
+
+    def update_alpha(self, alpha: Any) -> None:
+        """Sets the factor of the standard deviations.
+
+        Raises:
+          TypeError: The agent has a fixed one.
+        """
+        if not isinstance(self._alpha, tf.Variable):
+            raise TypeError(
+                f"alpha: got the fixed number {self._alpha}, expected a tf.Variable; "
+                "give one to the agent."
+            )
+        self._alpha.assign(alpha)
 
     @property
     def cov_matrix(self) -> list[tf.Tensor]:
@@ -156,50 +174,42 @@ class LinearBanditAgent(LinearModelsAgent):
                 f"dtype: got {dtype}, expected tf.float32 or tf.float64; leave it out."
             )
         splitter = observation_and_action_constraint_splitter
-        context_spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
+        shape = linear_models.shape_of(
+            time_step_spec, action_spec, splitter, accepts_per_arm_features, add_bias
         )
-        dims = bandit_spec_utils.get_context_dims_from_spec(
-            context_spec, accepts_per_arm_features
-        )
-        num_actions = policy_utils.get_num_actions_from_tensor_spec(action_spec)
-        shape = sum(dims) + add_bias, 1 if accepts_per_arm_features else num_actions
         if variable_collection is None:
             variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
-        check_collection(variable_collection, shape, LinearBanditVariableCollection)
+        check_collection(variable_collection, LinearBanditVariableCollection)
         variable_collection.solve(tikhonov_weight)
         is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy
         strategies = linear_bandit_policy.ExplorationStrategy
         policy = linear_bandit_policy.LinearBanditPolicy(
             action_spec,
-            variable_collection,
-            time_step_spec,
-            strategies.optimistic if is_optimistic else strategies.sampling,
-            alpha,
-            add_bias,
-            emit_policy_info,
-            emit_log_probability,
-            accepts_per_arm_features,
-            splitter,
-            dtype,
+            time_step_spec=time_step_spec,
+            exploration_strategy=(
+                strategies.optimistic if is_optimistic else strategies.sampling
+            ),
+            alpha=alpha,
+            tikhonov_weight=tikhonov_weight,
+            add_bias=add_bias,
+            emit_policy_info=emit_policy_info,
+            emit_log_probability=emit_log_probability,
+            accepts_per_arm_features=accepts_per_arm_features,
+            observation_and_action_constraint_splitter=splitter,
+            dtype=dtype,
             seed=seed,
+            **variable_collection.policy_arguments(),
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             enable_summaries=enable_summaries,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
+        self._alpha = alpha
         self._models = variable_collection
         self._forgetting = gamma
         self._ridge = tikhonov_weight
@@ -251,22 +261,10 @@ class LinearBanditAgent(LinearModelsAgent):
         return x if arms is None else x[:, 0]
 
 
-def check_collection(collection: Any, shape: tuple[int, int], kind: Any) -> None:
-    """Checks that a collection is of a class, and its numbers of features and models.
-
-    Raises:
-      TypeError: It is of another class.
-      ValueError: It has other numbers.
-    """
+def check_collection(collection: Any, kind: Any) -> None:
+    """Raises TypeError unless a collection of variables is of a class."""
     if not isinstance(collection, kind):
         raise TypeError(
             f"variable_collection: got a {type(collection).__name__}, expected a "
             f"{kind.__name__}; make one, or leave it out."
-        )
-    num_models, context_dim = collection.theta.shape
-    if (context_dim, num_models) != shape:
-        raise ValueError(
-            f"variable_collection: got one with context_dim={context_dim} and "
-            f"num_models={num_models}, expected {shape[0]} and {shape[1]}; make one "
-            "with these numbers."
         )

@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, linear_bandit_agent
-from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import neural_linucb_policy
 from tfrl.bandits.policies.neural_linucb_policy import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
@@ -107,16 +106,6 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
         encoder = network.as_network(encoding_network)
         splitter = observation_and_action_constraint_splitter
-        spec = policy_utils.network_observation_spec(
-            time_step_spec.observation, splitter
-        )
-        spec = network_outputs.network_input(spec)
-        output = encoder.create_variables(spec)
-        if output.shape[-1] != encoding_dim:
-            raise ValueError(
-                f"encoding_network: got output of shape {output.shape}, expected "
-                f"encoding_dim={encoding_dim} numbers; change one of them."
-            )
         num_models = 1
         if not accepts_per_arm_features:
             num_models = policy_utils.get_num_actions_from_tensor_spec(action_spec)
@@ -125,9 +114,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
                 num_models, encoding_dim, dtype
             )
         linear_bandit_agent.check_collection(
-            variable_collection,
-            (encoding_dim, num_models),
-            NeuralLinUCBVariableCollection,
+            variable_collection, NeuralLinUCBVariableCollection
         )
         variable_collection.solve(tikhonov_weight)
         initializer = keras.initializers.RandomUniform(-0.03, 0.03, seed)
@@ -137,36 +124,32 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         reward_layer = sequential.Sequential(
             [layer], tf.TensorSpec([encoding_dim], tf.float32)
         )
-        reward_layer.create_variables()
         policy = neural_linucb_policy.NeuralLinUCBPolicy(
-            time_step_spec,
-            action_spec,
             encoder,
+            encoding_dim,
             reward_layer,
-            variable_collection,
             epsilon_greedy,
-            alpha,
+            variable_collection.actions_from_reward_layer,
+            time_step_spec=time_step_spec,
+            alpha=alpha,
             emit_policy_info=emit_policy_info,
             emit_log_probability=emit_log_probability,
             accepts_per_arm_features=accepts_per_arm_features,
+            distributed_use_reward_layer=distributed_train_encoding_network,
             observation_and_action_constraint_splitter=splitter,
+            action_spec=action_spec,
+            tikhonov_weight=tikhonov_weight,
             seed=seed,
+            **variable_collection.policy_arguments(),
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
-            training_data_spec=self._training_data_spec_of(
-                policy, accepts_per_arm_features
-            ),
+            accepts_per_arm_features=accepts_per_arm_features,
             debug_summaries=debug_summaries,
             summarize_grads_and_vars=summarize_grads_and_vars,
             train_step_counter=train_step_counter,
             name=name,
         )
-        self._accepts_per_arm_features = accepts_per_arm_features
         self._encoding_network = encoder
         self._reward_layer = reward_layer
         self._models = variable_collection
@@ -186,11 +169,6 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     def actions_from_reward_layer(self) -> tf.Variable:
         """Whether the reward layer chooses arms, and the next train step trains it."""
         return self._models.actions_from_reward_layer
-
-    @property
-    def alpha(self) -> Any:
-        """The factor of the standard deviations."""
-        return self._alpha
 
     def _variables(self) -> list[tf.Variable]:
         return [*super()._variables(), *self._models.variables]

@@ -133,11 +133,7 @@ class RankingAgent(bandit_agent.BanditAgent):
             bandit_spec_utils.NUM_ACTIONS_FEATURE_KEY in observation,
         )
         super().__init__(
-            time_step_spec,
-            action_spec,
             policy,
-            policy,
-            train_sequence_length=None,
             training_data_spec=policy.trajectory_spec._replace(
                 observation=slotted, action=(), policy_info=()
             ),

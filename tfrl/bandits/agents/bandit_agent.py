@@ -161,3 +161,12 @@ def in_time(column: tf.Tensor) -> tf.Tensor:
     """Reshapes a column `[B, T, ...]` to `[T B, ...]`, in order of time."""
     moved = common.transpose_batch_time(column)
     return tf.reshape(moved, [-1, *moved.shape[2:]])
+
+
+def check_collection(collection: Any, kind: Any) -> None:
+    """Raises TypeError unless a collection of variables is of a class."""
+    if not isinstance(collection, kind):
+        raise TypeError(
+            f"variable_collection: got a {type(collection).__name__}, expected a "
+            f"{kind.__name__}; make one, or leave it out."
+        )

@@ -16,6 +16,29 @@ from tfrl.trajectories import time_step as ts
 from tfrl.utils import number_checks
 
 
+def selective_sum(
+    values: tf.Tensor, partitions: tf.Tensor, num_partitions: int
+) -> tf.Tensor:
+    """Returns the sums of the values of each partition, `[num_partitions]`.
+
+    Args:
+      values: Numbers.
+      partitions: The partition of each, an integer, of the same shape.
+      num_partitions: The number of partitions.
+    """
+    return tf.math.unsorted_segment_sum(values, partitions, num_partitions)
+
+
+def exp3_update_value(reward: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
+    """Returns `1 - (1 - r) / p`, the estimated reward of the chosen arm.
+
+    Args:
+      reward: The rewards r.
+      log_prob: The logarithms of the probabilities p of the chosen arms.
+    """
+    return 1 - (1 - reward) * tf.exp(-log_prob)
+
+
 class Exp3Agent(bandit_agent.BanditAgent):
     """Draws arms by `softmax(learning_rate S)`, with unbiased sums of rewards S.
 
@@ -71,6 +94,15 @@ class Exp3Agent(bandit_agent.BanditAgent):
         """The sums S, `[A]`."""
         return self._weights
 
+    @property
+    def learning_rate(self) -> tf.Variable:
+        """How much a difference of the sums counts."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Any) -> None:
+        self._learning_rate.assign(learning_rate)
+
     def _variables(self) -> list[tf.Variable]:
         return [self._weights, self._learning_rate]
 
@@ -79,12 +111,11 @@ class Exp3Agent(bandit_agent.BanditAgent):
     ) -> tf_agent.LossInfo:
         info = self._loss(experience, weights)
         rows = self._all_rows(experience, weights)
-        missing = (1 - tf.cast(rows.reward, tf.float32)) * tf.exp(
-            -rows.policy_info.log_probability
-        )
-        own = tf.one_hot(rows.action, self.num_actions)
-        change = tf.linalg.matvec(own, rows.weights * missing, transpose_a=True)
-        sums = self._weights - change
+        reward = tf.cast(rows.reward, tf.float32)
+        value = exp3_update_value(reward, rows.policy_info.log_probability)
+        # The 1 of the other arms changes all sums alike.
+        change = rows.weights * (value - 1)
+        sums = self._weights + selective_sum(change, rows.action, self.num_actions)
         # The largest stays 0, so that float32 is exact where it matters.
         self._weights.assign(sums - tf.reduce_max(sums))
         self._count()

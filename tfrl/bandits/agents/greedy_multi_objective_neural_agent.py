@@ -11,7 +11,7 @@ from typing_extensions import override
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, reward_losses
 from tfrl.bandits.multi_objective import multi_objective_scalarizer
-from tfrl.bandits.policies import greedy_multi_objective_neural_policy
+from tfrl.bandits.policies import greedy_multi_objective_neural_policy, loss_utils
 from tfrl.specs import tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -88,7 +88,7 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
             name=name,
         )
         self._networks = policy.objective_networks
-        self._error_loss_fns = [pair[1] for pair in pairs]
+        self._error_loss_fns = [loss_utils.element_wise(pair[1]) for pair in pairs]
         self._laplacian = (
             None
             if laplacian_matrix is None

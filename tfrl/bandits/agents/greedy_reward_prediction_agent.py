@@ -13,6 +13,7 @@ from tfrl.bandits.agents import bandit_agent, reward_losses
 from tfrl.bandits.policies import constraints as constraint_module
 from tfrl.bandits.policies import (
     greedy_reward_prediction_policy,
+    loss_utils,
     reward_prediction_base_policy,
 )
 from tfrl.networks import network
@@ -125,7 +126,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         )
         self._reward_network = reward_network
         self._constraints = tuple(constraints)
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self._laplacian = (
             None
             if laplacian_matrix is None

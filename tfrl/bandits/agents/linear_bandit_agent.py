@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.agents import tf_agent
-from tfrl.bandits.agents import bandit_agent
+from tfrl.bandits.agents import bandit_agent, utils
 from tfrl.bandits.policies import linear_bandit_policy, linear_models
 from tfrl.bandits.policies.linear_models import (
     LinearBanditVariableCollection as LinearBanditVariableCollection,
@@ -30,6 +30,24 @@ class ExplorationPolicy(enum.Enum):
 
     linear_ucb_policy = 1
     linear_thompson_sampling_policy = 2
+
+
+def update_a_and_b_with_forgetting(
+    a_prev: tf.Tensor, b_prev: tf.Tensor, r: tf.Tensor, x: tf.Tensor, gamma: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the sums `A` and `b` of a model after one batch of its rows.
+
+    The agents' own sums are kept by `LinearBanditVariableCollection.add`.
+
+    Args:
+      a_prev: A before, `[d, d]`.
+      b_prev: b before, `[d]`.
+      r: The rewards, `[n]`.
+      x: The features, `[n, d]`.
+      gamma: How much of the sums the whole batch keeps.
+    """
+    a_new = gamma * a_prev + tf.matmul(x, x, transpose_a=True)
+    return a_new, gamma * b_prev + utils.sum_reward_weighted_observations(r, x)
 
 
 class LinearModelsAgent(bandit_agent.BanditAgent):
@@ -179,7 +197,9 @@ class LinearBanditAgent(LinearModelsAgent):
         )
         if variable_collection is None:
             variable_collection = LinearBanditVariableCollection(*shape, dtype=dtype)
-        check_collection(variable_collection, LinearBanditVariableCollection)
+        bandit_agent.check_collection(
+            variable_collection, LinearBanditVariableCollection
+        )
         variable_collection.solve(tikhonov_weight)
         is_optimistic = exploration_policy == ExplorationPolicy.linear_ucb_policy
         strategies = linear_bandit_policy.ExplorationStrategy
@@ -259,12 +279,3 @@ class LinearBanditAgent(LinearModelsAgent):
             observation = observation[bandit_spec_utils.GLOBAL_FEATURE_KEY]
         x = linear_models.features(observation, arms, self._add_bias)
         return x if arms is None else x[:, 0]
-
-
-def check_collection(collection: Any, kind: Any) -> None:
-    """Raises TypeError unless a collection of variables is of a class."""
-    if not isinstance(collection, kind):
-        raise TypeError(
-            f"variable_collection: got a {type(collection).__name__}, expected a "
-            f"{kind.__name__}; make one, or leave it out."
-        )

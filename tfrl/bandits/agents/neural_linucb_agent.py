@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from tfrl.agents import checks, tf_agent
 from tfrl.bandits.agents import bandit_agent, linear_bandit_agent
-from tfrl.bandits.policies import neural_linucb_policy
+from tfrl.bandits.policies import loss_utils, neural_linucb_policy
 from tfrl.bandits.policies.neural_linucb_policy import (
     NeuralLinUCBVariableCollection as NeuralLinUCBVariableCollection,
 )
@@ -113,7 +113,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
             variable_collection = NeuralLinUCBVariableCollection(
                 num_models, encoding_dim, dtype
             )
-        linear_bandit_agent.check_collection(
+        bandit_agent.check_collection(
             variable_collection, NeuralLinUCBVariableCollection
         )
         variable_collection.solve(tikhonov_weight)
@@ -155,7 +155,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         self._models = variable_collection
         self._num_train_steps = encoding_network_num_train_steps
         self._distributed_first = distributed_train_encoding_network
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self._alpha, self._forgetting = alpha, gamma
         self._ridge = tikhonov_weight
         self._set_only_part(

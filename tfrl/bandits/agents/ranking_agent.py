@@ -12,7 +12,7 @@ from typing_extensions import override
 from tfrl.agents import data_converter, tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.networks import network_outputs
-from tfrl.bandits.policies import ranking_policy
+from tfrl.bandits.policies import loss_utils, ranking_policy
 from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
@@ -144,7 +144,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         )
         self._network = policy._network
         self._num_slots = num_slots
-        self._error_loss_fn = error_loss_fn
+        self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
         self._is_cascading = is_cascading
         self._non_click_score = -1.0 if non_click_score is None else non_click_score
         self._biases = _biases(

@@ -21,6 +21,11 @@ _LARGEST_GAMMA = 50_000.0
 _COEFFICIENTS = [2.0**i for i in range(21)]
 
 
+def get_number_of_trainable_elements(network: Any) -> int:
+    """Returns the number of numbers in the trainable variables of a network."""
+    return sum(math.prod(v.shape) for v in network.trainable_variables)
+
+
 class FalconRewardPredictionPolicy(
     reward_prediction_base_policy.RewardPredictionBasePolicy
 ):
@@ -64,8 +69,9 @@ class FalconRewardPredictionPolicy(
         self._num_samples = tuple(num_samples_list) or (tf.constant(0.0),)
         self._coefficient = exploitation_coefficient
         self._hint = max_exploration_probability_hint
-        shapes = [v.shape for v in self._reward_network.trainable_variables]
-        self._num_parameters = max(sum(math.prod(shape) for shape in shapes), 1)
+        self._num_parameters = max(
+            get_number_of_trainable_elements(self._reward_network), 1
+        )
 
     def _variables(self) -> Any:
         own = [*self._num_samples, self._coefficient, self._hint]

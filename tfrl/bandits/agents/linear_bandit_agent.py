@@ -53,7 +53,7 @@ def update_a_and_b_with_forgetting(
 class LinearModelsAgent(bandit_agent.BanditAgent):
     """Base of agents with linear models of arms, which a subclass makes."""
 
-    _models: LinearBanditVariableCollection
+    _variable_collection: LinearBanditVariableCollection
     _alpha: Any
     # The ridge, and how much of its model's sums each row keeps.
     _ridge: float
@@ -80,32 +80,32 @@ class LinearModelsAgent(bandit_agent.BanditAgent):
     @property
     def cov_matrix(self) -> list[tf.Tensor]:
         """The matrix A of each model, `[d, d]`."""
-        return self._models.cov_matrix_list
+        return self._variable_collection.cov_matrix_list
 
     @property
     def data_vector(self) -> list[tf.Tensor]:
         """The vector b of each model, `[d]`."""
-        return self._models.data_vector_list
+        return self._variable_collection.data_vector_list
 
     @property
     def eig_vals(self) -> list[tf.Tensor]:
         """The eigenvalues of each A, `[d]`."""
-        return self._models.eig_vals_list
+        return self._variable_collection.eig_vals_list
 
     @property
     def eig_matrix(self) -> list[tf.Tensor]:
         """The eigenvectors of each A, `[d, d]`."""
-        return self._models.eig_matrix_list
+        return self._variable_collection.eig_matrix_list
 
     @property
     def num_samples(self) -> list[tf.Tensor]:
         """The sums of the weights of the models' rows."""
-        return self._models.num_samples_list
+        return self._variable_collection.num_samples_list
 
     def _add_rows(self, x: tf.Tensor, rows: bandit_agent.Rows, after: Any) -> None:
         """Adds rows with the features `x` to the models, after a tensor is computed."""
         with tf.control_dependencies([after]):
-            self._models.add(
+            self._variable_collection.add(
                 tf.cast(x, tf.float64),
                 tf.cast(rows.reward, tf.float64),
                 tf.cast(rows.weights, tf.float64),
@@ -230,7 +230,7 @@ class LinearBanditAgent(LinearModelsAgent):
             name=name,
         )
         self._alpha = alpha
-        self._models = variable_collection
+        self._variable_collection = variable_collection
         self._forgetting = gamma
         self._ridge = tikhonov_weight
         self._add_bias = add_bias
@@ -239,10 +239,10 @@ class LinearBanditAgent(LinearModelsAgent):
     @property
     def theta(self) -> tf.Tensor:
         """The parameters of the models, `[M, d]`."""
-        return tf.cast(self._models.theta, self._dtype)
+        return tf.cast(self._variable_collection.theta, self._dtype)
 
     def _variables(self) -> list[tf.Variable]:
-        return list(self._models.variables)
+        return list(self._variable_collection.variables)
 
     def _train(
         self, experience: Any, weights: tf.Tensor | None = None
@@ -264,12 +264,10 @@ class LinearBanditAgent(LinearModelsAgent):
         del training
         rows = self._all_rows(experience, weights)
         x = self._features(rows)
-        theta = tf.gather(self._models.theta.read_value(), rows.action)
+        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
         errors = tf.reduce_sum(theta * x, axis=1) - tf.cast(rows.reward, tf.float64)
-        errors = tf.cast(errors, tf.float32)
-        total = tf.reduce_sum(rows.weights * tf.square(errors))
-        loss = tf.math.divide_no_nan(total, tf.reduce_sum(rows.weights))
-        return tf_agent.LossInfo(loss, extra=())
+        squares = tf.square(tf.cast(errors, tf.float32))
+        return tf_agent.LossInfo(bandit_agent.mean_over_rows(squares, rows), extra=())
 
     def _features(self, rows: bandit_agent.Rows) -> tf.Tensor:
         """Returns the features of the chosen arms, float64 `[n, d]`."""

@@ -152,7 +152,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
         self._encoding_network = encoder
         self._reward_layer = reward_layer
-        self._models = variable_collection
+        self._variable_collection = variable_collection
         self._num_train_steps = encoding_network_num_train_steps
         self._distributed_first = distributed_train_encoding_network
         self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
@@ -168,10 +168,10 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
     @property
     def actions_from_reward_layer(self) -> tf.Variable:
         """Whether the reward layer chooses arms, and the next train step trains it."""
-        return self._models.actions_from_reward_layer
+        return self._variable_collection.actions_from_reward_layer
 
     def _variables(self) -> list[tf.Variable]:
-        return [*super()._variables(), *self._models.variables]
+        return [*super()._variables(), *self._variable_collection.variables]
 
     def _set_phase(self) -> None:
         """Sets the phase of the next train step."""
@@ -244,7 +244,7 @@ class NeuralLinUCBAgent(linear_bandit_agent.LinearModelsAgent):
         )
 
     def _error_of_models(self, rows: bandit_agent.Rows, x: tf.Tensor) -> tf.Tensor:
-        theta = tf.gather(self._models.theta.read_value(), rows.action)
+        theta = tf.gather(self._variable_collection.theta.read_value(), rows.action)
         predicted = tf.cast(tf.reduce_sum(theta * x, axis=1), tf.float32)
         error = self._error_loss_fn(tf.cast(rows.reward, tf.float32), predicted)
         return bandit_agent.mean_over_rows(error, rows)

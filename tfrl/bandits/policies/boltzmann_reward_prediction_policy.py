@@ -16,6 +16,8 @@ from tfrl.bandits.policies import (
 from tfrl.policies.utils import BanditPolicyType
 from tfrl.utils.random_numbers import seeds
 
+# What a temperature of 0 counts as.
+_LEAST_TEMPERATURE = 1e-6
 # Of an arm without rows, which so has a noise that is as good as unbounded.
 _FEWEST_SAMPLES = 1e-12
 
@@ -100,7 +102,10 @@ class BoltzmannRewardPredictionPolicy(
             mean = tf.cast(predicted.mean, tf.float64)
             scale = tf.cast(self._scales(), tf.float64) * tf.ones_like(mean)
             return largest.of_gumbel(mean, scale, allowed)
-        temperature = greedy_reward_prediction_policy.number(self._temperature)
+        temperature = tf.maximum(
+            greedy_reward_prediction_policy.number(self._temperature),
+            _LEAST_TEMPERATURE,
+        )
         return bandit_policy.log_softmax(predicted.mean / temperature, allowed)
 
     def _scales(self) -> tf.Tensor:

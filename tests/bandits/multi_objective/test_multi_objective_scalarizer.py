@@ -82,3 +82,8 @@ def test_parameters_of_other_rows_are_refused():
     scalarizer.set_parameters(weights=ROWS[0][:1])
     with pytest.raises(ValueError, match="got 2 rows, expected 1"):
         scalarizer(tf.ones([2, len(W)]))
+
+
+def test_objectives_of_another_rank_are_refused():
+    with pytest.raises(ValueError, match=r"objectives_tensor: got shape \(4, 3\)"):
+        scalarize_objectives(X, _hypervolume())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -139,6 +140,37 @@ class BanditAgent(tf_agent.TFAgent):
     def _all_rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of all replicas; see `_rows`."""
         return replicas.gathered(self._rows(experience, weights))
+
+
+class SumsAgent(BanditAgent):
+    """Base of agents without a context, whose state are sums over rows.
+
+    A subclass adds rows in `_add`. The loss is minus the weighted sum of the rewards.
+    """
+
+    @abc.abstractmethod
+    def _add(self, rows: Rows) -> None:
+        """Adds rows to the sums."""
+
+    def _train(
+        self, experience: Any, weights: tf.Tensor | None = None
+    ) -> tf_agent.LossInfo:
+        info = self._loss(experience, weights)
+        self._add(self._all_rows(experience, weights))
+        self._count()
+        return info
+
+    def _loss(
+        self,
+        experience: Any,
+        weights: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf_agent.LossInfo:
+        """Returns minus the weighted sum of the rewards."""
+        del training
+        rows = self._all_rows(experience, weights)
+        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
+        return tf_agent.LossInfo(loss, extra=())
 
 
 def mean_over_rows(values: tf.Tensor, rows: Rows) -> tf.Tensor:

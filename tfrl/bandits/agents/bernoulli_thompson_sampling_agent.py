@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import bernoulli_thompson_sampling_policy
 from tfrl.policies import utils as policy_utils
@@ -35,7 +32,7 @@ class BernoulliBanditVariableCollection(tf.Module):
         self.beta = tf.Variable(ones, trainable=False, name="beta")
 
 
-class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
+class BernoulliThompsonSamplingAgent(bandit_agent.SumsAgent):
     """Keeps the exact posterior of each arm's probability of a reward.
 
     The prior is uniform, a beta distribution with alpha and beta 1. A row with the
@@ -110,29 +107,10 @@ class BernoulliThompsonSamplingAgent(bandit_agent.BanditAgent):
     def _variables(self) -> list[tf.Variable]:
         return [self._alpha, self._beta]
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        info = self._loss(experience, weights)
-        rows = self._all_rows(experience, weights)
+    def _add(self, rows: bandit_agent.Rows) -> None:
         dtype = self._alpha.dtype
         reward = tf.clip_by_value(tf.cast(rows.reward, dtype), 0, 1)
         own = tf.one_hot(rows.action, self.num_actions, dtype=dtype)
         own *= tf.cast(rows.weights, dtype)[:, tf.newaxis]
         self._alpha.assign_add(tf.linalg.matvec(own, reward, transpose_a=True))
         self._beta.assign_add(tf.linalg.matvec(own, 1 - reward, transpose_a=True))
-        self._count()
-        return info
-
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns minus the weighted sum of the rewards."""
-        del training
-        rows = self._all_rows(experience, weights)
-        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
-        return tf_agent.LossInfo(loss, extra=())

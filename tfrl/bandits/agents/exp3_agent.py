@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from typing_extensions import override
 
-from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.policies import categorical_policy
 from tfrl.policies import utils as policy_utils
@@ -39,7 +37,7 @@ def exp3_update_value(reward: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
     return 1 - (1 - reward) * tf.exp(-log_prob)
 
 
-class Exp3Agent(bandit_agent.BanditAgent):
+class Exp3Agent(bandit_agent.SumsAgent):
     """Draws arms by `softmax(learning_rate S)`, with unbiased sums of rewards S.
 
     A row with the arm a, whose probability was p, and the reward r in [0, 1] subtracts
@@ -106,11 +104,7 @@ class Exp3Agent(bandit_agent.BanditAgent):
     def _variables(self) -> list[tf.Variable]:
         return [self._weights, self._learning_rate]
 
-    def _train(
-        self, experience: Any, weights: tf.Tensor | None = None
-    ) -> tf_agent.LossInfo:
-        info = self._loss(experience, weights)
-        rows = self._all_rows(experience, weights)
+    def _add(self, rows: bandit_agent.Rows) -> None:
         reward = tf.cast(rows.reward, tf.float32)
         value = exp3_update_value(reward, rows.policy_info.log_probability)
         # The 1 of the other arms changes all sums alike.
@@ -118,18 +112,3 @@ class Exp3Agent(bandit_agent.BanditAgent):
         sums = self._weights + selective_sum(change, rows.action, self.num_actions)
         # The largest stays 0, so that float32 is exact where it matters.
         self._weights.assign(sums - tf.reduce_max(sums))
-        self._count()
-        return info
-
-    @override
-    def _loss(
-        self,
-        experience: Any,
-        weights: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf_agent.LossInfo:
-        """Returns minus the weighted sum of the rewards."""
-        del training
-        rows = self._all_rows(experience, weights)
-        loss = -tf.reduce_sum(rows.weights * tf.cast(rows.reward, tf.float32))
-        return tf_agent.LossInfo(loss, extra=())

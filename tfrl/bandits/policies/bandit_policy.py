@@ -214,6 +214,11 @@ class BanditPolicy(tf_policy.TFPolicy):
         policy_state: types.NestedTensor,
         seed: tf.Tensor,
     ) -> policy_step.PolicyStep:
+        if time_step.step_type.shape.rank == 0:
+            raise ValueError(
+                "time_step: got one without a batch, expected tensors [B, ...]; use "
+                "ts.restart(observation, batch_size=1) and the like."
+            )
         observation, allowed = self._split(time_step.observation)
         allowed = self._feasible(observation, allowed, seed)
         predicted = self._predict_by(observation, seed)
@@ -264,6 +269,11 @@ class BanditPolicy(tf_policy.TFPolicy):
             self._info_spec,
         )
         return policy_step.PolicyStep(distribution, policy_state, info)
+
+
+def variables_in(*values: Any) -> list[tf.Variable]:
+    """Returns the variables in nests of values."""
+    return [v for v in tf.nest.flatten(values) if isinstance(v, tf.Variable)]
 
 
 def allowed_arms(

@@ -28,11 +28,9 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
         observation_and_action_constraint_splitter: types.Splitter | None = None,
         emit_policy_info: Sequence[str] = (),
         name: str | None = None,
-        *,
-        emit_log_probability: bool = False,
-        seed: int | None = None,
+        **kwargs: Any,
     ) -> None:
-        """Creates the policy; see `BanditPolicy` for the other arguments.
+        """Creates the policy.
 
         Args:
           time_step_spec: A `TimeStep` of specs.
@@ -43,9 +41,8 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
           observation_and_action_constraint_splitter: See `TFPolicy`.
           emit_policy_info: See `BanditPolicy`.
           name: The module's name.
-          emit_log_probability: See `BanditPolicy`. The probabilities are integrals with
-            errors below 0.01.
-          seed: See `TFPolicy`.
+          **kwargs: Further arguments of `BanditPolicy`. The probabilities are integrals
+            with errors below 0.01.
 
         Raises:
           ValueError: There is another number of parameters than arms.
@@ -64,18 +61,16 @@ class BernoulliThompsonSamplingPolicy(bandit_policy.BanditPolicy):
             time_step_spec,
             action_spec,
             emit_policy_info=emit_policy_info,
-            emit_log_probability=emit_log_probability,
             observation_and_action_constraint_splitter=(
                 observation_and_action_constraint_splitter
             ),
             scores_field=InfoFields.PREDICTED_REWARDS_SAMPLED,
             name=name,
-            seed=seed,
+            **kwargs,
         )
 
     def _variables(self) -> Sequence[Any]:
-        own = tf.nest.flatten((self._alpha, self._beta))
-        return [each for each in own if isinstance(each, tf.Variable)]
+        return bandit_policy.variables_in(self._alpha, self._beta)
 
     def _parameters(self) -> tuple[tf.Tensor, tf.Tensor]:
         alpha, beta = map(tf.convert_to_tensor, (self._alpha, self._beta))

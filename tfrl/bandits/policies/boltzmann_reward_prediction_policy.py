@@ -78,11 +78,8 @@ class BoltzmannRewardPredictionPolicy(
         self._num_samples = tuple(num_samples_list)
 
     def _variables(self) -> Any:
-        own = [self._temperature, *self._num_samples]
-        return [
-            *super()._variables(),
-            *(each for each in own if isinstance(each, tf.Variable)),
-        ]
+        own = bandit_policy.variables_in(self._temperature, self._num_samples)
+        return [*super()._variables(), *own]
 
     def _choose(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor, seed: tf.Tensor

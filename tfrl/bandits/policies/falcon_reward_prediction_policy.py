@@ -74,11 +74,8 @@ class FalconRewardPredictionPolicy(
         )
 
     def _variables(self) -> Any:
-        own = [*self._num_samples, self._coefficient, self._hint]
-        return [
-            *super()._variables(),
-            *(each for each in own if isinstance(each, tf.Variable)),
-        ]
+        own = self._num_samples, self._coefficient, self._hint
+        return [*super()._variables(), *bandit_policy.variables_in(own)]
 
     def _log_probabilities(
         self, predicted: bandit_policy.Prediction, allowed: tf.Tensor

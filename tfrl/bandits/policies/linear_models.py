@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrl.bandits.policies import linalg
+from tfrl.bandits.policies import bandit_policy, linalg
 from tfrl.policies import utils as policy_utils
 from tfrl.specs import bandit_spec_utils
 from tfrl.trajectories import time_step as ts
@@ -210,7 +210,7 @@ class LinearModels(tf.Module):
         """Returns the variables that predictions with `alpha` depend on."""
         kept = self._theta, self._inverse, alpha
         used = kept if self._inverse is not None else (*self._sums, *kept)
-        return [v for v in tf.nest.flatten(used) if isinstance(v, tf.Variable)]
+        return bandit_policy.variables_in(used)
 
     def predict(self, x: tf.Tensor, alpha: Any) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns means `x' theta` and deviations `alpha sqrt(x' P x)`, `[B, A]`.

@@ -13,7 +13,7 @@ from tfrl.compilation import replicas
 from tfrl.networks import network
 from tfrl.policies import utils as policy_utils
 from tfrl.policies.utils import BanditPolicyType, InfoFields
-from tfrl.specs import tensor_spec
+from tfrl.specs import bandit_spec_utils, tensor_spec
 from tfrl.trajectories import time_step as ts
 from tfrl.typing import types
 
@@ -129,7 +129,10 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
             tf.TensorSpec([encoding_dim], tf.float32)
         ).shape[-1]
         if action_spec is None:
-            num_actions = encoded.shape[0] if accepts_per_arm_features else num_models
+            num_actions = num_models
+            if accepts_per_arm_features:
+                arms = observation_spec[bandit_spec_utils.PER_ARM_FEATURE_KEY]
+                num_actions = tf.nest.flatten(arms)[0].shape[0]
             action_spec = tensor_spec.BoundedTensorSpec(
                 [], tf.int32, 0, num_actions - 1
             )
@@ -154,12 +157,11 @@ class NeuralLinUCBPolicy(bandit_policy.BanditPolicy):
         )
 
     def _variables(self) -> Sequence[Any]:
-        phase = self._actions_from_reward_layer
         return [
             *self._encoding_network.variables,
             *self._reward_layer.variables,
             *self._models.used_variables(self._alpha),
-            *([phase] if isinstance(phase, tf.Variable) else []),
+            *bandit_policy.variables_in(self._actions_from_reward_layer),
         ]
 
     def _predict(self, observation: Any) -> bandit_policy.Prediction:

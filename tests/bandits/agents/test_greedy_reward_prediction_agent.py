@@ -12,7 +12,7 @@ from tests.pairs import some_slow
 from tfrl import networks, testing, train
 from tfrl.bandits import agents, environments, metrics
 from tfrl.bandits import networks as bandit_networks
-from tfrl.bandits.agents import reward_losses
+from tfrl.bandits.agents import reward_losses, utils
 from tfrl.trajectories import time_step as ts
 
 SPECS = data.time_step_spec(2), data.action_spec(3)
@@ -41,7 +41,7 @@ def test_weights_multiply_the_errors():
 
 
 def test_a_laplacian_adds_the_differences_of_related_arms():
-    laplacian = reward_losses.laplacian_of_ordered_arms(3)
+    laplacian = utils.build_laplacian_over_ordinal_integer_actions(SPECS[1])
     np.testing.assert_array_equal(laplacian, [[1, -1, 0], [-1, 2, -1], [0, -1, 1]])
     agent = _agent(
         1.0, 2.0, 4.0, laplacian_matrix=laplacian, laplacian_smoothing_weight=0.1

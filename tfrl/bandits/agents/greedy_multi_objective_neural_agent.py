@@ -109,6 +109,12 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
         """Returns the sum of the objectives' mean losses."""
         rows = self._rows(experience, weights)
         rewards = tf.cast(rows.reward, tf.float32)
+        if rewards.shape[1:] != [len(self._networks)]:
+            raise ValueError(
+                f"reward: got shape {rewards.shape}, expected [n, "
+                f"{len(self._networks)}], a reward for each network; give as many "
+                "networks as objectives."
+            )
         errors = [
             reward_losses.row_errors(
                 network(rows.observation, training=training)[0],

@@ -80,7 +80,8 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
           num_samples_list: The variables that count the rows, one for each arm, or one
             if arms have features; none to make them.
           laplacian_matrix: The Laplacian matrix of a graph of the arms, `[A, A]`, such
-            as `reward_losses.laplacian_of_ordered_arms`; None for no smoothing.
+            as of `utils.build_laplacian_over_ordinal_integer_actions`; None for no
+            smoothing.
           laplacian_smoothing_weight: The weight of the smoothing.
           emit_log_probability: Whether the info has the logarithm of the action's
             probability.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfrl.bandits.networks import network_outputs
@@ -68,12 +67,3 @@ def laplacian_penalty(predicted: tf.Tensor, laplacian: tf.Tensor) -> tf.Tensor:
       laplacian: The Laplacian matrix of a graph of the arms, `[A, A]`.
     """
     return tf.reduce_sum(predicted * tf.matmul(predicted, laplacian), axis=1)
-
-
-def laplacian_of_ordered_arms(num_actions: int) -> np.ndarray:
-    """Returns the Laplacian of arms in a line, float32 `[A, A]`.
-
-    Each arm is related to the one before and the one after.
-    """
-    adjacent = np.eye(num_actions, k=1) + np.eye(num_actions, k=-1)
-    return (np.diag(adjacent.sum(axis=0)) - adjacent).astype(np.float32)

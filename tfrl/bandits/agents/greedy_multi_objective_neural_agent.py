@@ -89,11 +89,7 @@ class GreedyMultiObjectiveNeuralAgent(bandit_agent.BanditAgent):
         )
         self._networks = policy.objective_networks
         self._error_loss_fns = [loss_utils.element_wise(pair[1]) for pair in pairs]
-        self._laplacian = (
-            None
-            if laplacian_matrix is None
-            else tf.constant(laplacian_matrix, tf.float32)
-        )
+        self._laplacian = laplacian_matrix
         self._smoothings = laplacian_smoothing_weights or [0.0] * len(pairs)
         self._set_only_part(
             self._networks, optimizer, optimizers.each_to_norm(gradient_clipping)

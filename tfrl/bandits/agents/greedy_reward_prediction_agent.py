@@ -128,11 +128,7 @@ class GreedyRewardPredictionAgent(bandit_agent.BanditAgent):
         self._reward_network = reward_network
         self._constraints = tuple(constraints)
         self._error_loss_fn = loss_utils.element_wise(error_loss_fn)
-        self._laplacian = (
-            None
-            if laplacian_matrix is None
-            else tf.constant(laplacian_matrix, tf.float32)
-        )
+        self._laplacian = laplacian_matrix
         self._smoothing = laplacian_smoothing_weight
         self._set_only_part(
             [reward_network, *(n for c in constraints for n in c.trained_networks)],

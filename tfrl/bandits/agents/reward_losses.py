@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrl.bandits.networks import network_outputs
+from tfrl.typing import types
 
 
 def row_errors(
@@ -15,7 +16,7 @@ def row_errors(
     reward: tf.Tensor,
     action: tf.Tensor,
     error_loss_fn: Callable[..., tf.Tensor],
-    laplacian: tf.Tensor | None = None,
+    laplacian: types.TensorLike | None = None,
     smoothing: float = 0.0,
 ) -> tf.Tensor:
     """Returns the error of each row's predicted reward, `[n]`.
@@ -59,11 +60,12 @@ def heteroscedastic_error(
     return 0.5 * (tf.exp(-log_variance) * errors + log_variance)
 
 
-def laplacian_penalty(predicted: tf.Tensor, laplacian: tf.Tensor) -> tf.Tensor:
+def laplacian_penalty(predicted: tf.Tensor, laplacian: types.TensorLike) -> tf.Tensor:
     """Returns `f' L f` of each row, `[n]`: how much related arms differ.
 
     Args:
       predicted: The predicted rewards of all arms, `[n, A]`.
       laplacian: The Laplacian matrix of a graph of the arms, `[A, A]`.
     """
-    return tf.reduce_sum(predicted * tf.matmul(predicted, laplacian), axis=1)
+    related = tf.matmul(predicted, tf.cast(laplacian, predicted.dtype))
+    return tf.reduce_sum(predicted * related, axis=1)

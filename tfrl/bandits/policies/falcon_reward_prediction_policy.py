@@ -73,6 +73,16 @@ class FalconRewardPredictionPolicy(
             get_number_of_trainable_elements(self._reward_network), 1
         )
 
+    @property
+    def num_trainable_elements(self) -> int:
+        """The number of the network's parameters, or 1 if it has none."""
+        return self._num_parameters
+
+    @property
+    def num_samples_list(self) -> tuple[Any, ...]:
+        """The numbers of rows."""
+        return self._num_samples
+
     def _variables(self) -> Any:
         own = self._num_samples, self._coefficient, self._hint
         return [*super()._variables(), *bandit_policy.variables_in(own)]

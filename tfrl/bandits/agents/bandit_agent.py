@@ -93,6 +93,11 @@ class BanditAgent(tf_agent.TFAgent):
         """Returns the features of the chosen arms, `[B, T, P]`."""
         return policy_info.chosen_arm_features
 
+    def _as_frames(self, experience: Any) -> trajectory.Trajectory:
+        """Returns the experience of `train`; refuses another kind."""
+        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
+        return convert(experience)
+
     def _rows(self, experience: trajectory.Trajectory, weights: Any) -> Rows:
         """Returns the rows of experience.
 
@@ -100,8 +105,7 @@ class BanditAgent(tf_agent.TFAgent):
           experience: Frames `[B, T, ...]`; features of all arms are ignored.
           weights: A scalar, `[B]` or `[B, T]`; None for 1.
         """
-        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
-        experience = convert(experience)
+        experience = self._as_frames(experience)
         splitter = self.policy.observation_and_action_constraint_splitter
         observation = experience.observation
         if splitter is not None:

@@ -121,6 +121,7 @@ class MixtureAgent(bandit_agent.BanditAgent):
 
     def _divided(self, experience: Any) -> list[trajectory.Trajectory]:
         """Returns the experience of each agent."""
+        experience = self._as_frames(experience)
         info = experience.policy_info
         choice = info[mixture_policy.MIXTURE_AGENT_ID]
         return [

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from typing_extensions import override
 
-from tfrl.agents import data_converter, tf_agent
+from tfrl.agents import tf_agent
 from tfrl.bandits.agents import bandit_agent
 from tfrl.bandits.networks import network_outputs
 from tfrl.bandits.policies import loss_utils, ranking_policy
@@ -177,8 +177,7 @@ class RankingAgent(bandit_agent.BanditAgent):
         training: bool = False,
     ) -> tf_agent.LossInfo:
         """Returns the weighted mean error of the scores in the slots."""
-        convert = data_converter.AsTrajectory(self.data_context, sequence_length=None)
-        experience = convert(experience)
+        experience = self._as_frames(experience)
         given, _ = self._weights_of(experience, weights)
         observation, reward, given = tf.nest.map_structure(
             bandit_agent.in_time, (experience.observation, experience.reward, given)

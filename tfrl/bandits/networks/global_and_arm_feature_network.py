@@ -35,14 +35,13 @@ def create_feed_forward_common_tower_network(
       global_layers: The units of the layers of the global features.
       arm_layers: The units of the layers of an arm's features.
       common_layers: The units of the layers after both.
-      output_dim: The numbers of an arm: 1 gives rewards `[B, A]`, more an encoding `[B,
-        A, n]`.
+      output_dim: The numbers of an arm: 1 gives rewards `[B, A]`, more `[B, A, n]`.
       global_preprocessing_combiner: A layer that makes one tensor of a nest of global
         features.
       arm_preprocessing_combiner: A layer that makes one tensor of a nest of an arm's
         features.
-      activation_fn: The activation of hidden layers, and of an encoding.
-      final_activation_fn_for_q_network: The activation of rewards; None for none.
+      activation_fn: The activation of hidden layers.
+      final_activation_fn_for_q_network: The activation of the output; None for none.
       name: The network's name.
       seed: Seeds the initialisers; None follows `tf.random.set_seed`.
     """
@@ -62,9 +61,7 @@ def create_feed_forward_common_tower_network(
         tensor_spec.BoundedTensorSpec([], tf.int32, 0, output_dim - 1),
         fc_layer_params=tuple(common_layers),
         activation_fn=activation_fn,
-        q_layer_activation_fn=(
-            final_activation_fn_for_q_network if output_dim == 1 else activation_fn
-        ),
+        q_layer_activation_fn=final_activation_fn_for_q_network,
         seed=seeds(),
     )
     return GlobalAndArmCommonTowerNetwork(observation_spec, *towers, common, name=name)
